@@ -1,0 +1,61 @@
+"""recurra: recurrent sequence models in PyTorch.
+
+>>> import recurra, torch
+>>> rnn = recurra.Recurrent("peephole_lstm", 64, 256, layers=2, bidirectional=True)
+>>> outputs, states = rnn(recurra.Padded(torch.randn(2, 9, 64), torch.tensor([9, 4])))
+>>> outputs.values.shape
+torch.Size([2, 9, 512])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recurra.cells import Cell
+    from recurra.errors import ConfigError, DataError, EngineError, RecurraError
+    from recurra.interchange import from_torch, to_torch
+    from recurra.padding import Padded, pad
+    from recurra.recurrent import Recurrent, detached
+
+__version__ = "0.1.0"
+
+# Where each public name lives. It is imported when first touched, so that `import recurra` does not import torch.
+_HOMES = {
+    "Cell": "recurra.cells",
+    "ConfigError": "recurra.errors",
+    "DataError": "recurra.errors",
+    "EngineError": "recurra.errors",
+    "Padded": "recurra.padding",
+    "Recurrent": "recurra.recurrent",
+    "RecurraError": "recurra.errors",
+    "detached": "recurra.recurrent",
+    "from_torch": "recurra.interchange",
+    "pad": "recurra.padding",
+    "to_torch": "recurra.interchange",
+}
+
+__all__ = [
+    "Cell",
+    "ConfigError",
+    "DataError",
+    "EngineError",
+    "Padded",
+    "RecurraError",
+    "Recurrent",
+    "detached",
+    "from_torch",
+    "pad",
+    "to_torch",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recurra' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

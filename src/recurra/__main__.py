@@ -1,0 +1,7 @@
+"""python -m recurra"""
+
+import sys
+
+from recurra.cli import main
+
+sys.exit(main())

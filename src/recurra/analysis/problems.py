@@ -1,0 +1,145 @@
+"""Two problems that only a memory solves, and a network of one cell that learns them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional
+
+from recurra.cells import Spec
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent
+
+
+class Problem(Protocol):
+    """Sequences drawn at random, and how wrong an answer is."""
+
+    @property
+    def input_size(self) -> int: ...
+
+    @property
+    def output_size(self) -> int: ...
+
+    def draw(self, rows: int, generator: Generator) -> tuple[Padded, Tensor]: ...
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor: ...
+
+    @property
+    def without_memory(self) -> float:
+        """The loss of the best answer that ignores the past."""
+
+
+class Adding(NamedTuple):
+    """The adding problem (Hochreiter & Schmidhuber 1997): of T numbers in [0, 1), two are marked; tell their sum.
+
+    One mark lies in each half. Always answering 1 has a mean squared error of 1/6.
+
+    >>> x, y = Adding(steps=6).draw(1, Generator().manual_seed(0))
+    >>> number, mark = x.values[0].unbind(1)
+    >>> bool(y[0, 0] == (number * mark).sum()), mark[:3].sum().item(), mark[3:].sum().item()
+    (True, 1.0, 1.0)
+    """
+
+    steps: int
+    input_size: int = 2
+    output_size: int = 1
+
+    def draw(self, rows: int, generator: Generator) -> tuple[Padded, Tensor]:
+        half = self.steps // 2
+        numbers = torch.rand(rows, self.steps, generator=generator)
+        first = torch.randint(0, half, (rows, 1), generator=generator)
+        second = torch.randint(half, self.steps, (rows, 1), generator=generator)
+        marks = torch.zeros(rows, self.steps).scatter_(1, torch.cat([first, second], 1), 1.0)
+        return Padded.full(torch.stack([numbers, marks], -1)), (numbers * marks).sum(1, keepdim=True)
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return functional.mse_loss(outputs[:, -1], target)
+
+    @property
+    def without_memory(self) -> float:
+        return 1 / 6
+
+
+class CopyMemory(NamedTuple):
+    """Copy memory (Hochreiter & Schmidhuber 1997; Arjovsky et al. 2016): say ten symbols again after T blanks.
+
+    Ten symbols of 1..8, blanks (0), a delimiter (9) and ten blanks, during which the symbols are due: T + 20 steps.
+    Knowing all but the symbols costs 10 ln 8 / (T + 20) nats a step.
+
+    >>> x, y = CopyMemory(blanks=4).draw(1, Generator().manual_seed(0))
+    >>> x.values[0].argmax(1).tolist()
+    [5, 8, 6, 1, 2, 8, 2, 6, 4, 6, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    >>> y[0].tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 8, 6, 1, 2, 8, 2, 6, 4, 6]
+    """
+
+    blanks: int
+    input_size: int = 10
+    output_size: int = 9
+
+    def draw(self, rows: int, generator: Generator) -> tuple[Padded, Tensor]:
+        symbols = torch.randint(1, 9, (rows, 10), generator=generator)
+        blank = torch.zeros(rows, self.blanks + 10, dtype=torch.long)
+        x = torch.cat([symbols, blank], 1)
+        x[:, self.blanks + 9] = 9
+        return Padded.full(functional.one_hot(x, 10).float()), torch.cat([blank, symbols], 1)
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return functional.cross_entropy(outputs.flatten(0, 1), target.flatten())
+
+    @property
+    def without_memory(self) -> float:
+        return 10 * math.log(8) / (self.blanks + 20)
+
+
+class Progress(NamedTuple):
+    """Where a network stands after some updates."""
+
+    updates: int
+    loss: float  # on sequences that it has not seen
+    seconds: float
+
+
+def learn(
+    problem: Problem,
+    cell: Spec,
+    *,
+    hidden: int,
+    rows: int = 32,
+    learning_rate: float = 1e-3,
+    clip: float = 1.0,
+    seed: int = 0,
+    look_every: int = 100,
+) -> Iterator[Progress]:
+    """A network h_t → W h_t + b learning by Adam, without end: stop when you have seen enough.
+
+    Every batch is new, and so are the sequences of each look; the same seed gives the same course.
+
+    >>> course = learn(Adding(steps=4), "gru", hidden=8, look_every=5)
+    >>> next(course).updates, next(course).updates
+    (0, 5)
+    """
+    torch.manual_seed(seed)
+    generator = Generator().manual_seed(seed)
+    rnn = Recurrent(cell, problem.input_size, hidden)
+    head = nn.Linear(hidden, problem.output_size)
+    parameters = [*rnn.parameters(), *head.parameters()]
+    optimizer = torch.optim.Adam(parameters, lr=learning_rate)
+    held_out = problem.draw(1000, Generator().manual_seed(seed + 1))
+    updates, started = 0, time.perf_counter()
+    while True:
+        with torch.no_grad():
+            loss = problem.loss(head(rnn(held_out[0])[0].values), held_out[1])
+        yield Progress(updates, loss.item(), time.perf_counter() - started)
+        for _ in range(look_every):
+            x, target = problem.draw(rows, generator)
+            optimizer.zero_grad()
+            problem.loss(head(rnn(x)[0].values), target).backward()
+            nn.utils.clip_grad_norm_(parameters, clip)
+            optimizer.step()
+        updates += look_every

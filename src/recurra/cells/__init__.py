@@ -1,0 +1,91 @@
+"""Cells: what one step of a recurrent network computes. The file name is the config name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from recurra.cells.cell import AnyCell, AnyState, Cell
+from recurra.cells.coupled_lstm import CoupledLSTM
+from recurra.cells.elman import Elman
+from recurra.cells.gru import GRU
+from recurra.cells.ind_rnn import IndRNN
+from recurra.cells.layer_norm_lstm import LayerNormLSTM
+from recurra.cells.lstm import LSTM
+from recurra.cells.min_gru import MinGRU
+from recurra.cells.min_lstm import MinLSTM
+from recurra.cells.orthogonal_elman import OrthogonalElman
+from recurra.cells.peephole_lstm import PeepholeLSTM
+from recurra.cells.slstm import SLSTM
+from recurra.cells.weights import Drop, Product
+from recurra.cells.wrappers.recurrent_dropout import RecurrentDropout
+from recurra.cells.wrappers.weight_drop import WeightDrop
+from recurra.cells.wrappers.wrapper import Wrapper
+from recurra.cells.wrappers.zoneout import Zoneout
+from recurra.errors import ConfigError
+from recurra.named import catalogue, check_options, find
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "SLSTM",
+    "AnyCell",
+    "AnyState",
+    "Cell",
+    "CoupledLSTM",
+    "Drop",
+    "Elman",
+    "IndRNN",
+    "LayerNormLSTM",
+    "MinGRU",
+    "MinLSTM",
+    "OrthogonalElman",
+    "PeepholeLSTM",
+    "Product",
+    "RecurrentDropout",
+    "Spec",
+    "WeightDrop",
+    "Wrapper",
+    "Zoneout",
+    "build",
+]
+
+Spec: TypeAlias = str | Mapping[str, Any]
+"""A cell as a config file writes it: a name, or a table of a name, options and wrappers."""
+
+
+def build(spec: Spec, input_size: int, hidden_size: int) -> AnyCell:
+    """The cell that a config file means.
+
+    >>> build("lstm", 3, 4).name
+    'lstm'
+    >>> build({"name": "gru", "reset": "after", "wrap": [{"name": "zoneout", "rate": 0.1}]}, 3, 4).name
+    'zoneout'
+    """
+    name, options = _name_and_options(spec, "cell")
+    wraps = options.pop("wrap", [])
+    if isinstance(wraps, str | Mapping):
+        wraps = [wraps]
+    if not isinstance(wraps, Sequence):
+        raise ConfigError(
+            f"wrap must be a list of wrappers such as [{{name = 'zoneout', rate = 0.1}}], but is {wraps!r}."
+        )
+    if name in catalogue(Wrapper):
+        raise ConfigError(f"'{name}' is a wrapper, not a cell: {{name = 'lstm', wrap = [{{name = '{name}', …}}]}}.")
+    kind = find(Cell, name)  # type: ignore[type-abstract]  # a concrete subclass comes back
+    check_options(kind, name, options)
+    cell: AnyCell = kind(input_size, hidden_size, **options)
+    for wrap in wraps:
+        name, options = _name_and_options(wrap, "wrapper")
+        wrapper = find(Wrapper, name)
+        check_options(wrapper, name, options)
+        cell = wrapper(cell, **options)
+    return cell
+
+
+def _name_and_options(spec: Spec, what: str) -> tuple[str, dict[str, Any]]:
+    if isinstance(spec, str):
+        return spec, {}
+    if isinstance(spec, Mapping) and "name" in spec:
+        return spec["name"], {key: value for key, value in spec.items() if key != "name"}
+    raise ConfigError(f"a {what} is a name or a table with a name, such as {{name = '…'}}, but found {spec!r}.")

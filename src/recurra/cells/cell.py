@@ -1,0 +1,93 @@
+"""Cell: what one step of a recurrent network computes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeAlias, TypeVar, final
+
+from torch import Tensor, nn
+
+from recurra.errors import ConfigError
+
+AnyState: TypeAlias = tuple[Tensor, ...]  # a NamedTuple of (B, n) tensors; the first field is what the next layer sees
+S = TypeVar("S", bound=AnyState)
+F = TypeVar("F")
+
+
+class Cell(nn.Module, ABC, Generic[S, F]):
+    """state_t = f(x_t, state_{t-1}; θ), with the same θ at every step.
+
+    A cell says what is computed and never how the steps are run: an engine does that. To write one, give its
+    State, its parts, and whatever else differs from the defaults; to change one, wrap it (see wrappers/).
+
+    >>> from typing import NamedTuple
+    >>> import torch
+    >>> class Leaky(NamedTuple):
+    ...     h: torch.Tensor
+    >>> class LeakyAverage(Cell[Leaky, tuple[()]]):
+    ...     "h' = h / 2 + x / 2"
+    ...     State = Leaky
+    ...     def parts(self, inputs, state, fixed):
+    ...         return Leaky(h=state.h / 2 + inputs / 2)
+    >>> cell = LeakyAverage(1, 1)
+    >>> cell.step(torch.ones(1, 1), cell.start(1, torch.ones(()))).h.item()
+    0.5
+    """
+
+    State: type[S]
+    """A NamedTuple of (B, n) tensors, batch first; its first field, h, is (B, H) and is what the next layer sees."""
+
+    blendable: tuple[str, ...] | None = None
+    """The fields of State that may be averaged with their former values; None: all of them."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__()
+        for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise ConfigError(f"{name} must be a whole number of at least 1, but is {size!r}.")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+
+    def start(self, rows: int, like: Tensor) -> S:
+        """The state before the first step: zeros with the type and device of `like`."""
+        return self.State(*(like.new_zeros(rows, self.hidden_size) for _ in fields(self.State)))
+
+    def fixed(self, rows: int, like: Tensor) -> F:
+        """What stays the same over all steps of a sequence: recurrent weights, masks. Drawn once per sequence."""
+        return ()  # type: ignore[return-value]  # () is the F of a cell that does not override this
+
+    def project(self, x: Tensor, fixed: F) -> Tensor:
+        """All that needs no state, for every step at once: (B, ..., I) -> (B, ..., P)."""
+        return x
+
+    @abstractmethod
+    def parts(self, inputs: Tensor, state: S, fixed: F) -> AnyState:
+        """The equations: every named value of one step as a NamedTuple, the fields of State among them.
+
+        `inputs` is one step of what `project` returned, (B, P).
+        """
+
+    @final
+    def step(self, inputs: Tensor, state: S, fixed: F | tuple[()] = ()) -> S:
+        """The state after one step."""
+        parts = self.parts(inputs, state, fixed)  # type: ignore[arg-type]  # () where F is ()
+        return self.State(*(getattr(parts, name) for name in fields(self.State)))
+
+    @property
+    def name(self) -> str:
+        """What a config file calls this cell: 'lstm', or 'my.lab:MyCell'."""
+        home, _, file = type(self).__module__.rpartition(".")
+        is_ours = __name__.rpartition(".")[0] in (home, home.rpartition(".")[0])
+        return file if is_ours else f"{type(self).__module__}:{type(self).__name__}"
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}"
+
+
+AnyCell: TypeAlias = Cell[Any, Any]
+
+
+def fields(named: type[tuple[Any, ...]] | tuple[Any, ...]) -> tuple[str, ...]:
+    """The field names of a NamedTuple, class or value."""
+    names: tuple[str, ...] = named._fields  # type: ignore[union-attr]  # every NamedTuple has them
+    return names

@@ -1,0 +1,34 @@
+"""Engines: how the steps of a layer are run. The order of preference is the list below."""
+
+from __future__ import annotations
+
+from recurra.engines.engine import Engine, Layer, Reader, Reading
+from recurra.engines.loop import Loop
+from recurra.engines.vendor import Vendor
+from recurra.errors import EngineError
+from recurra.named import choose as choose_name
+from recurra.padding import Padded
+
+__all__ = ["ENGINES", "Engine", "Layer", "Loop", "Reader", "Reading", "Vendor", "choose", "engine_named"]
+
+ENGINES: tuple[Engine, ...] = (Vendor(), Loop())
+"""Fastest first: 'auto' takes the first that does not refuse. The last one, the reference, never refuses."""
+
+
+def engine_named(name: str) -> Engine | None:
+    """The engine of that name; None for 'auto'."""
+    engines = {engine.name: engine for engine in ENGINES}
+    return engines.get(choose_name(("auto", *engines), name, "engine"))
+
+
+def choose(wanted: Engine | None, layer: Layer, x: Padded, every: bool = False) -> Engine:
+    """The wanted engine, or the first that can; an EngineError says why a wanted one cannot."""
+    if wanted is None:
+        return next(engine for engine in ENGINES if engine.refusal(layer, x, every) is None)
+    reason = wanted.refusal(layer, x, every)
+    if reason is not None:
+        raise EngineError(
+            f"the engine '{wanted.name}' cannot run the cell '{layer[0].cell.name}': {reason}. "
+            f"Use engine = 'auto', which takes the fastest that can."
+        )
+    return wanted

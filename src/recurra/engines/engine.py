@@ -1,0 +1,43 @@
+"""Engine: how the steps of a layer are run. Same answer, other speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from torch import Tensor
+
+from recurra.cells import AnyCell, AnyState
+from recurra.padding import Padded
+
+
+class Reader(NamedTuple):
+    """One cell about to read a batch in one direction."""
+
+    cell: AnyCell
+    state: AnyState  # before the first step it reads
+    fixed: Any  # what cell.fixed returned for this sequence
+    backward: bool = False  # from the last real step to the first
+
+
+Layer: TypeAlias = Sequence[Reader]
+"""One reader, or two in opposite directions. How their outputs are merged is not an engine's business."""
+
+
+class Reading(NamedTuple):
+    """What one reader found."""
+
+    outputs: Tensor  # (B, T, H): the first field of the state after each step, 0 on padding
+    states: AnyState  # after the last step, fields (B, n); with every=True after each, (B, T, n), 0 on padding
+
+
+class Engine(Protocol):
+    """A way to run a layer over a batch whose padding holds zeros."""
+
+    name: str
+
+    def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
+        """None: can do. Otherwise the reason in words, shown to the user."""
+
+    def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
+        """Read the batch, one Reading per reader. Called only where `refusal` found no reason."""

@@ -1,0 +1,70 @@
+"""The reference: a loop over the steps, as the equations are written. Every other engine is tested against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from recurra.cells import AnyState
+from recurra.cells.cell import fields
+from recurra.engines.engine import Layer, Reader, Reading
+from recurra.padding import Padded
+
+
+class Loop:
+    """Runs every cell there is, one step after the other."""
+
+    name = "loop"
+
+    def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
+        return None
+
+    def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
+        return [read(reader, x, every) for reader in layer]
+
+
+def read(reader: Reader, x: Padded, every: bool) -> Reading:
+    """One cell over one batch."""
+    state = reader.state
+    states: list[AnyState] = []
+    for _, state in walk(reader, x):
+        states.append(state)
+    if reader.backward:
+        states.reverse()
+    after_each = [over_time(column, x) for column in zip(*states, strict=True)] or [
+        x.values.new_zeros(len(x.lengths), 0, field.shape[-1]) for field in reader.state
+    ]
+    return Reading(after_each[0], reader.cell.State(*after_each) if every else state)
+
+
+def read_parts(reader: Reader, x: Padded) -> AnyState:
+    """Every named value of every step: the cell's parts, each (B, T, n), 0 on padding."""
+    parts = [part for part, _ in walk(reader, x)]
+    if reader.backward:
+        parts.reverse()
+    if not parts:
+        return reader.cell.State(*(field.new_zeros(len(field), 0, field.shape[-1]) for field in reader.state))
+    return type(parts[0])(*(over_time(column, x) for column in zip(*parts, strict=True)))
+
+
+def walk(reader: Reader, x: Padded) -> Iterator[tuple[AnyState, AnyState]]:
+    """The parts of each step and the state after it, in the order of reading."""
+    cell, state, fixed, backward = reader
+    inputs = cell.project(x.values, fixed).unbind(1)
+    real = None if x.is_full else x.mask.unsqueeze(-1).unbind(1)
+    for t in reversed(range(len(inputs))) if backward else range(len(inputs)):
+        parts = cell.parts(inputs[t], state, fixed)
+        new = cell.State(*(getattr(parts, name) for name in fields(cell.State)))
+        if real is not None:
+            # Padded steps keep the old state: the final state is that of the last real step, and a backward
+            # reader still has its first state when it comes to the last real step.
+            new = cell.State(*(torch.where(real[t], now, then) for now, then in zip(new, state, strict=True)))
+        state = new
+        yield parts, state
+
+
+def over_time(steps: tuple[Tensor, ...], x: Padded) -> Tensor:
+    """T tensors (B, n) as one (B, T, n) with zeros on padding."""
+    return Padded(torch.stack(steps, dim=1), x.lengths).zeroed().values

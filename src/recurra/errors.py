@@ -1,0 +1,23 @@
+"""What can go wrong, as one small tree. The command line prints these without a traceback and exits with 2.
+
+RecurraError
+├── ConfigError    a name, an option or a size that cannot be used
+├── DataError      values or lengths that do not fit what they are given to
+└── EngineError    an engine was asked for by name and cannot run the cell
+"""
+
+
+class RecurraError(Exception):
+    """The base of every error that is the user's to mend: what, where, why and what to do."""
+
+
+class ConfigError(RecurraError):
+    """A name, an option or a size that cannot be used."""
+
+
+class DataError(RecurraError):
+    """Values or lengths that do not fit what they are given to."""
+
+
+class EngineError(RecurraError):
+    """An engine was asked for by name and cannot run the cell."""

@@ -1,0 +1,169 @@
+"""From a name in a config file to the thing it means.
+
+'lstm' is the class LSTM in cells/lstm.py: the file name is the config name, so the folder is the catalogue.
+'my.lab:MyCell' is the class MyCell in the user's own module my/lab.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from recurra.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A closing sentence for an error: the nearest known name, then all of them.
+
+    >>> did_you_mean("lsmt", ["gru", "lstm"])
+    "Did you mean 'lstm'? Known: gru, lstm."
+    """
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return (f"Did you mean '{near[0]}'? " if near else "") + f"Known: {', '.join(known)}."
+
+
+def choose(options: Iterable[str], value: object, what: str) -> str:
+    """The value, if it is one of the options; else a ConfigError with the nearest one.
+
+    >>> choose(("before", "after"), "after", "reset")
+    'after'
+    """
+    options = list(options)
+    if isinstance(value, str) and value in options:
+        return value
+    raise ConfigError(f"{what} = {value!r} is not known. {did_you_mean(str(value), options)}")
+
+
+def catalogue(kind: type) -> list[str]:
+    """The names of all variants of a kind: the files beside the one that defines it.
+
+    >>> from recurra.cells import Cell
+    >>> catalogue(Cell)[:3]
+    ['coupled_lstm', 'elman', 'gru']
+    """
+    home, _, base = kind.__module__.rpartition(".")
+    modules = pkgutil.iter_modules(importlib.import_module(home).__path__)
+    return sorted(
+        module.name
+        for module in modules
+        if module.name != base and not module.ispkg and _class_of(f"{home}.{module.name}") is not None
+    )
+
+
+def find(kind: type[T], name: str) -> type[T]:
+    """The class of that kind which a name means.
+
+    >>> from recurra.cells import Cell
+    >>> find(Cell, "peephole_lstm").__name__
+    'PeepholeLSTM'
+    """
+    what = kind.__name__.lower()
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"a {what} is named by a string such as '{catalogue(kind)[0]}', but found {name!r}.")
+    found = imported(name, what) if ":" in name else None
+    if found is None and name in catalogue(kind):
+        found = _class_of(f"{kind.__module__.rpartition('.')[0]}.{name}")
+    if found is None:
+        raise ConfigError(
+            f"there is no {what} '{name}'. {did_you_mean(name, catalogue(kind))} "
+            f"Your own is named as 'package.module:Class'."
+        )
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise ConfigError(f"{name} is not a {what}: a {what} is a class that inherits from recurra's {kind.__name__}.")
+    return found
+
+
+def imported(name: str, what: str) -> object:
+    """What 'package.module:attribute' means; a ConfigError says which half is wrong."""
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            f"the {what} '{name}' cannot be loaded: importing '{module_name}' failed ({error}). "
+            f"It is looked for where Python looks for modules and, on the command line, in the current folder."
+        ) from error
+    if not hasattr(module, attribute):
+        known = [key for key in vars(module) if not key.startswith("_")]
+        raise ConfigError(f"'{module_name}' has no '{attribute}'. {did_you_mean(attribute, known)}")
+    return getattr(module, attribute)
+
+
+def options_of(kind: type) -> dict[str, inspect.Parameter]:
+    """The keyword-only parameters of a class: the options that a config file may set.
+
+    >>> from recurra.cells import LSTM
+    >>> list(options_of(LSTM))
+    ['candidate', 'bias', 'forget_bias', 'input_init', 'state_init']
+    """
+    parameters = inspect.signature(kind).parameters
+    return {name: p for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+
+
+def check_options(kind: type, name: str, options: Mapping[str, object]) -> None:
+    """Refuse an option that the class does not have, or a value of another type than its annotation says."""
+    known = options_of(kind)
+    hints = get_type_hints(kind.__init__)  # type: ignore[misc]  # of this very class, whose signature was read
+    for option, value in options.items():
+        if option not in known:
+            raise ConfigError(f"'{name}' has no option '{option}'. {did_you_mean(option, ['name', *known])}")
+        if option in hints and not _fits(value, hints[option]):
+            raise ConfigError(
+                f"'{name}': {option} must be {_in_words(hints[option])}, but is {value!r}."
+                + (f" {did_you_mean(value, _choices(hints[option]))}" if isinstance(value, str) else "")
+            )
+
+
+def _class_of(module_name: str) -> type | None:
+    """The class that a file is named after: min_gru.py -> MinGRU."""
+    wanted = module_name.rpartition(".")[2].replace("_", "")
+    for name, value in vars(importlib.import_module(module_name)).items():
+        if isinstance(value, type) and value.__module__ == module_name and name.lower() == wanted:
+            return value
+    return None
+
+
+def _choices(hint: Any) -> list[str]:
+    return [str(choice) for choice in get_args(hint)] if get_origin(hint) is Literal else []
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin is Literal:
+        return value in arguments and isinstance(value, type(arguments[0]))
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, argument) for argument in arguments)
+    if origin is not None and isinstance(origin, type):
+        if issubclass(origin, Mapping):
+            return isinstance(value, Mapping) and all(_fits(item, arguments[1]) for item in value.values())
+        if issubclass(origin, Iterable):
+            return isinstance(value, list | tuple) and all(_fits(item, arguments[0]) for item in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint) if isinstance(hint, type) else True
+
+
+def _in_words(hint: Any) -> str:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return " or ".join(repr(argument) for argument in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_in_words(argument) for argument in arguments)
+    if origin is not None and isinstance(origin, type):
+        if issubclass(origin, Mapping):
+            return f"a table of {_in_words(arguments[1])}"
+        return f"a list of {_in_words(arguments[0])}"
+    words = {float: "a number", int: "a whole number", bool: "true or false", str: "a string", type(None): "nothing"}
+    return words.get(hint, getattr(hint, "__name__", str(hint)))

@@ -1,0 +1,122 @@
+"""The one batch type: rows of different lengths, padded on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from recurra.errors import DataError
+
+
+class Padded(NamedTuple):
+    """Rows of different lengths in one tensor, padded on the right.
+
+        values   (B, T, ...)   what lies beyond a row's length is never read
+        lengths  (B,)          whole numbers on the CPU, 0 to T
+
+    >>> batch = pad([torch.ones(3, 2), torch.ones(1, 2)])
+    >>> batch.values.shape, batch.lengths.tolist()
+    (torch.Size([2, 3, 2]), [3, 1])
+    >>> batch.mask.tolist()
+    [[True, True, True], [True, False, False]]
+    """
+
+    values: Tensor
+    lengths: Tensor
+
+    @classmethod
+    def full(cls, values: Tensor) -> Padded:
+        """All T steps of every row are real.
+
+        >>> Padded.full(torch.zeros(2, 5, 3)).lengths.tolist()
+        [5, 5]
+        """
+        return cls(values, torch.full((values.shape[0],), values.shape[1], dtype=torch.long))
+
+    @property
+    def is_full(self) -> bool:
+        """True where nothing is padding."""
+        return bool((self.lengths == self.values.shape[1]).all())
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T), True on real steps, on the device of the values."""
+        steps = torch.arange(self.values.shape[1], device=self.values.device)
+        return steps < self.lengths.to(self.values.device).unsqueeze(1)
+
+    def zeroed(self) -> Padded:
+        """The same rows with zeros for padding: whatever was there, even NaN, is gone from values and gradients.
+
+        >>> Padded(torch.full((1, 2, 1), torch.nan), torch.tensor([0])).zeroed().values.flatten().tolist()
+        [0.0, 0.0]
+        """
+        if self.is_full:
+            return self
+        beyond = ~self.mask
+        return Padded(self.values.masked_fill(beyond[(...,) + (None,) * (self.values.dim() - 2)], 0), self.lengths)
+
+    def reversed(self) -> Padded:
+        """Each row read from its last real step to its first; padding stays on the right.
+
+        >>> pad([torch.tensor([1, 2, 3]), torch.tensor([4, 5])]).reversed().values.tolist()
+        [[3, 2, 1], [5, 4, 0]]
+        """
+        if self.is_full:
+            return Padded(self.values.flip(1), self.lengths)
+        steps = torch.arange(self.values.shape[1])
+        mirrored = self.lengths.unsqueeze(1) - 1 - steps
+        order = torch.where(mirrored >= 0, mirrored, steps).to(self.values.device)
+        rows = torch.arange(self.values.shape[0], device=self.values.device).unsqueeze(1)
+        return Padded(self.values[rows, order], self.lengths)
+
+    def checked(self) -> Padded:
+        """Itself, or a DataError that says what is wrong with the lengths."""
+        if self.values.dim() < 2:
+            raise DataError(
+                f"a Padded batch needs values of shape (rows, steps, ...), but these have shape "
+                f"{tuple(self.values.shape)}. Add the missing dimension, or use pad([...]) on a list of sequences."
+            )
+        rows, steps = self.values.shape[:2]
+        if not isinstance(self.lengths, Tensor) or self.lengths.is_floating_point() or self.lengths.dtype == torch.bool:
+            found = self.lengths.dtype if isinstance(self.lengths, Tensor) else type(self.lengths).__name__
+            raise DataError(
+                f"lengths must be a tensor of whole numbers, but found {found}. Use torch.tensor([...]), or "
+                f"Padded.full(values) where every row is {steps} long."
+            )
+        if self.lengths.shape != (rows,):
+            raise DataError(
+                f"lengths must hold one number per row, {rows} here, but its shape is {tuple(self.lengths.shape)}."
+            )
+        if self.lengths.device.type != "cpu":
+            raise DataError(f"lengths must live on the CPU, but are on {self.lengths.device}. Call lengths.cpu().")
+        if rows and (longest := int(self.lengths.max())) > steps:
+            row = int(self.lengths.argmax())
+            raise DataError(
+                f"row {row} has length {longest}, but the batch has only {steps} steps. "
+                f"Lengths must lie between 0 and {steps}."
+            )
+        if rows and (shortest := int(self.lengths.min())) < 0:
+            row = int(self.lengths.argmin())
+            raise DataError(f"row {row} has length {shortest}; lengths must lie between 0 and {steps}.")
+        return self
+
+
+def pad(sequences: Sequence[Tensor]) -> Padded:
+    """Sequences of shape (length, ...) as the rows of one batch, zeros for padding.
+
+    >>> pad([torch.tensor([1, 2]), torch.tensor([3])]).values.tolist()
+    [[1, 2], [3, 0]]
+    """
+    if not sequences:
+        raise DataError("pad needs at least one sequence, but the list is empty.")
+    for number, sequence in enumerate(sequences):
+        if sequence.shape[1:] != sequences[0].shape[1:] or sequence.dim() == 0:
+            raise DataError(
+                f"sequence {number} has shape {tuple(sequence.shape)}, but sequence 0 has {tuple(sequences[0].shape)}: "
+                f"all but the first size, the length, must agree."
+            )
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
+    return Padded(torch.nn.utils.rnn.pad_sequence(list(sequences), batch_first=True), lengths)

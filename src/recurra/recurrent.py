@@ -1,0 +1,322 @@
+"""Recurrent: a deep, possibly two-way stack of cells over a padded batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra import merge as merges
+from recurra.cells import AnyCell, AnyState, Spec, build
+from recurra.cells.cell import fields
+from recurra.cells.weights import check_rate
+from recurra.engines import ENGINES, Engine, Reader, choose, engine_named
+from recurra.engines.loop import read_parts
+from recurra.errors import ConfigError, DataError
+from recurra.named import choose as choose_name
+from recurra.padding import Padded
+
+States: TypeAlias = tuple[tuple[AnyState, ...], ...]
+"""A state per layer and direction; batch first on every leaf."""
+
+Fixed: TypeAlias = tuple[tuple[Any, ...], ...]
+"""What stays the same over a sequence, per layer and direction."""
+
+
+class Recurrent(nn.Module):
+    """A stack of cells that reads a padded batch.
+
+    >>> rnn = Recurrent("gru", 3, 5, layers=2, bidirectional=True)
+    >>> outputs, states = rnn(Padded(torch.randn(2, 7, 3), torch.tensor([7, 4])))
+    >>> outputs.values.shape                    # (B, T, 2H): the last layer, both directions
+    torch.Size([2, 7, 10])
+    >>> states[1][0].h.shape                    # second layer, forward direction
+    torch.Size([2, 5])
+
+    cell            a name, a table with options and wrappers, or 'package.module:Class'
+    hidden_size     one width, or one per layer
+    direction       "forward" or "backward": how a stack of one direction reads
+    merge           how two directions become one: concat, mean, sum, max, projection, mean_projection, or yours
+    mix             what comes out: the last layer, or the concat, mean or learned mix of all layers
+    skip            from the second layer on, "residual": y = x + f(x), or
+                    "highway": y = t ∘ f(x) + (1 − t) ∘ x, t = σ(W x + b)
+    dropout         between layers; locked: one mask for all steps of a row
+    engine          "auto": the fastest that can; or one by name
+    """
+
+    def __init__(
+        self,
+        cell: Spec,
+        input_size: int,
+        hidden_size: int | Sequence[int],
+        *,
+        layers: int | None = None,
+        bidirectional: bool = False,
+        direction: Literal["forward", "backward"] = "forward",
+        merge: str = "concat",
+        mix: Literal["last", "concat", "mean", "learned"] = "last",
+        skip: Literal["none", "residual", "highway"] = "none",
+        dropout: float = 0.0,
+        locked: bool = False,
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        widths = _widths(hidden_size, layers)
+        self.input_size = input_size
+        self.bidirectional = bidirectional
+        self.direction = choose_name(("forward", "backward"), direction, "direction")
+        if bidirectional and self.direction == "backward":
+            raise ConfigError("a bidirectional stack reads both ways: leave direction = 'backward' out.")
+        self.mix = choose_name(("last", "concat", "mean", "learned"), mix, "mix")
+        self.skip = choose_name(("none", "residual", "highway"), skip, "skip")
+        self.dropout = check_rate(dropout, "dropout")
+        self.locked = locked
+        self.engine = engine
+        engine_named(engine)
+
+        self.cells = nn.ModuleList()  # per layer, per direction
+        self.merges = nn.ModuleList()
+        sizes = [input_size]
+        for width in widths:
+            self.cells.append(nn.ModuleList(build(cell, sizes[-1], width) for _ in range(1 + bidirectional)))
+            if bidirectional:
+                self.merges.append(merges.build(merge, width))
+            sizes.append(int(self.merges[-1].output_size) if bidirectional else width)  # type: ignore[arg-type]
+        sizes = sizes[1:]
+        if self.skip != "none":
+            _check_equal(sizes, f"skip = '{skip}' adds a layer's input to its output")
+        if self.mix in ("mean", "learned"):
+            _check_equal(sizes, f"mix = '{mix}' averages the layers")
+        between = sizes[:-1] if self.skip == "highway" else []
+        self.transforms = nn.ModuleList(nn.Linear(size, size) for size in between)
+        for transform in self.transforms:
+            nn.init.constant_(transform.bias, -1.0)  # type: ignore[arg-type]  # at first, mostly carry
+        self.mix_weights = nn.Parameter(torch.zeros(len(widths))) if mix == "learned" else None
+        self.mix_scale = nn.Parameter(torch.ones(())) if mix == "learned" else None
+        self.output_size = sum(sizes) if self.mix == "concat" else sizes[-1]
+
+    def forward(
+        self, x: Padded, states: States | None = None, *, fixed: Fixed | None = None, every: bool = False
+    ) -> tuple[Padded, States]:
+        """Outputs (B, T, output_size), zero on padding, and the states after each row's last real step.
+
+        `states` are those to start from, as another call returned them; None starts anew. every=True returns the
+        state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
+        """
+        x = self._checked(x).zeroed()
+        states = self.start(len(x.lengths), x.values) if states is None else self._checked_states(states, x)
+        fixed = self.fixed(len(x.lengths), x.values) if fixed is None else fixed
+        wanted = engine_named(self.engine)
+        y = x.values
+        found: list[tuple[AnyState, ...]] = []
+        outputs: list[Tensor] = []
+        for number in range(len(self.cells)):
+            inputs = Padded(self._dropped(number, y), x.lengths)
+            layer = self._readers(number, states, fixed)
+            readings = choose(wanted, layer, inputs, every).run(layer, inputs, every)
+            y = self._joined(number, y, [reading.outputs for reading in readings])
+            if self.bidirectional and not self.merges[number].keeps_zeros:
+                y = Padded(y, x.lengths).zeroed().values
+            outputs.append(y)
+            found.append(tuple(reading.states for reading in readings))
+        return Padded(self._mixed(outputs), x.lengths), tuple(found)
+
+    def step(self, x: Tensor, states: States | None = None, *, fixed: Fixed | None = None) -> tuple[Tensor, States]:
+        """One element of each row: (B, I) and states in, (B, output_size) and states out.
+
+        Step by step gives the numbers of the whole sequence. While training with masks that last a sequence,
+        or to save what a cell prepares for one, pass the same `fixed` to every step: rnn.fixed(rows, x).
+        """
+        if self.bidirectional or self.direction == "backward":
+            raise ConfigError(
+                "a stack that reads backward cannot take one step at a time: its first output needs the last input. "
+                "Use bidirectional = false and direction = 'forward', or give it the whole sequence."
+            )
+        x = self._checked(Padded.full(x.unsqueeze(1))).values.squeeze(1)
+        states = self.start(len(x), x) if states is None else self._checked_states(states, Padded.full(x.unsqueeze(1)))
+        fixed = self.fixed(len(x), x) if fixed is None else fixed
+        y, outputs, found = x, [], []
+        for number in range(len(self.cells)):
+            [reader] = self._readers(number, states, fixed)
+            inputs = reader.cell.project(self._dropped(number, y), reader.fixed)
+            state = reader.cell.step(inputs, reader.state, reader.fixed)
+            y = self._joined(number, y, [state[0]])
+            outputs.append(y)
+            found.append((state,))
+        return self._mixed(outputs), tuple(found)
+
+    def start(self, rows: int, like: Tensor | None = None) -> States:
+        """The states before the first step, for so many rows."""
+        like = next(self.parameters()) if like is None else like
+        return tuple(tuple(cell.start(rows, like) for cell in layer) for layer in self._layers())
+
+    def fixed(self, rows: int, like: Tensor | None = None) -> Fixed:
+        """What every cell keeps over a sequence: recurrent weights and masks, drawn anew at each call."""
+        like = next(self.parameters()) if like is None else like
+        return tuple(tuple(cell.fixed(rows, like) for cell in layer) for layer in self._layers())
+
+    def parts(self, x: Padded, states: States | None = None) -> tuple[tuple[Any, ...], ...]:
+        """Every named value of every step, per layer and direction: gates, candidates, states, each (B, T, n).
+
+        >>> rnn = Recurrent("lstm", 2, 3)
+        >>> [[parts]] = rnn.parts(Padded.full(torch.randn(1, 4, 2)))
+        >>> parts._fields, parts.f.shape
+        (('h', 'c', 'i', 'f', 'candidate', 'o'), torch.Size([1, 4, 3]))
+        """
+        x = self._checked(x).zeroed()
+        states = self.start(len(x.lengths), x.values) if states is None else self._checked_states(states, x)
+        fixed = self.fixed(len(x.lengths), x.values)
+        y, found = x.values, []
+        for number in range(len(self.cells)):
+            inputs = Padded(self._dropped(number, y), x.lengths)
+            parts = tuple(read_parts(reader, inputs) for reader in self._readers(number, states, fixed))
+            y = Padded(self._joined(number, y, [part[0] for part in parts]), x.lengths).zeroed().values
+            found.append(parts)
+        return tuple(found)
+
+    def engine_report(self, x: Padded | None = None, *, every: bool = False) -> EngineReport:
+        """Which engine runs each layer, and why not a faster one; for a batch like x, if given.
+
+        >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
+        layer 1, peephole_lstm: loop
+            not vendor: torch has no kernel for 'peephole_lstm'
+        """
+        like = next(self.parameters(), torch.zeros(())) if x is None else x.values
+        x = Padded.full(like.new_zeros(1, 1, self.input_size)) if x is None else x
+        states, fixed = self.start(len(x.lengths), like), self.fixed(len(x.lengths), like)
+        rows = []
+        for number in range(len(self.cells)):
+            layer = self._readers(number, states, fixed)
+            wanted = engine_named(self.engine)
+            refusals = tuple((engine.name, engine.refusal(layer, x, every)) for engine in ENGINES)
+            chosen = choose(wanted, layer, x, every)
+            rows.append(LayerReport(layer[0].cell, len(layer), chosen, wanted is not None, refusals))
+        return EngineReport(tuple(rows))
+
+    def _layers(self) -> list[list[AnyCell]]:
+        return [list(layer) for layer in self.cells]  # type: ignore[call-overload]  # ModuleLists of cells
+
+    def _readers(self, number: int, states: States, fixed: Fixed) -> list[Reader]:
+        cells = self._layers()[number]
+        ways = (False, True) if self.bidirectional else (self.direction == "backward",)
+        return [Reader(*each) for each in zip(cells, states[number], fixed[number], ways, strict=True)]
+
+    def _dropped(self, number: int, y: Tensor) -> Tensor:
+        """Dropout on what goes from one layer to the next."""
+        if number == 0 or not self.training or not self.dropout:
+            return y
+        if self.locked and y.dim() == 3:
+            return y * functional.dropout(torch.ones_like(y[:, :1]), self.dropout)
+        return functional.dropout(y, self.dropout)
+
+    def _joined(self, number: int, x: Tensor, directions: list[Tensor]) -> Tensor:
+        """Merge of the directions, then the way past the layer."""
+        y: Tensor = self.merges[number](*directions) if self.bidirectional else directions[0]
+        if number == 0 or self.skip == "none":
+            return y
+        if self.skip == "residual":
+            return x + y
+        t = self.transforms[number - 1](x).sigmoid()
+        return t * y + (1 - t) * x
+
+    def _mixed(self, outputs: list[Tensor]) -> Tensor:
+        if self.mix == "last":
+            return outputs[-1]
+        if self.mix == "concat":
+            return torch.cat(outputs, dim=-1)
+        stacked = torch.stack(outputs, dim=-1)
+        if self.mix_weights is None or self.mix_scale is None:
+            return stacked.mean(-1)
+        return self.mix_scale * (stacked @ self.mix_weights.softmax(0))
+
+    def _checked(self, x: Padded) -> Padded:
+        if not isinstance(x, Padded):
+            raise DataError(
+                f"a Recurrent reads a Padded batch, but got a {type(x).__name__}. "
+                f"Give Padded(x, lengths), or Padded.full(x) where every row is complete."
+            )
+        x = x.checked()
+        if x.values.dim() != 3 or x.values.shape[-1] != self.input_size:
+            raise DataError(
+                f"this Recurrent reads inputs of size {self.input_size}, as (rows, steps, {self.input_size}), "
+                f"but the batch has shape {tuple(x.values.shape)}."
+            )
+        own = next(self.parameters(), x.values)
+        if x.values.dtype != own.dtype and not torch.is_autocast_enabled(x.values.device.type):
+            raise DataError(f"the batch holds {x.values.dtype}, but the weights are {own.dtype}. Convert one of them.")
+        return x
+
+    def _checked_states(self, states: States, x: Padded) -> States:
+        start = self.start(0, x.values)
+        if [len(layer) for layer in states] != [len(layer) for layer in start]:
+            raise DataError(
+                f"states must hold {len(start)} layers with {len(start[0])} direction(s) each, as this Recurrent "
+                f"returns them, but hold {[len(layer) for layer in states]} directions."
+            )
+        for number, (given, expected) in enumerate(zip(states, start, strict=True), 1):
+            for state, known in zip(given, expected, strict=True):
+                sizes = [(len(x.lengths), field.shape[-1]) for field in known]
+                found = [tuple(field.shape) for field in state]
+                if found != sizes:
+                    names = ", ".join(fields(known))
+                    raise DataError(f"layer {number} starts from ({names}) of shapes {sizes}, but was given {found}.")
+        return states
+
+
+class LayerReport(NamedTuple):
+    """The engines before one layer."""
+
+    cell: AnyCell
+    directions: int
+    engine: Engine
+    asked_for: bool
+    refusals: tuple[tuple[str, str | None], ...]  # every engine, fastest first, and its reason
+
+    def lines(self, number: int) -> list[str]:
+        ways = ", both directions" if self.directions == 2 else ""
+        chosen = self.engine.name + (" (asked for)" if self.asked_for else "")
+        names = [name for name, _ in self.refusals]
+        faster = self.refusals[: names.index(self.engine.name)]
+        return [
+            f"layer {number}, {self.cell.name}{ways}: {chosen}",
+            *(f"    not {name}: {reason}" for name, reason in faster if reason is not None),
+        ]
+
+
+class EngineReport(NamedTuple):
+    """Which engine runs each layer, and why not a faster one. Print it."""
+
+    layers: tuple[LayerReport, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(line for number, layer in enumerate(self.layers, 1) for line in layer.lines(number))
+
+
+def detached(states: States) -> States:
+    """The same states without their history: what truncated back-propagation carries to the next chunk.
+
+    >>> rnn = Recurrent("lstm", 2, 3)
+    >>> _, states = rnn(Padded.full(torch.randn(1, 4, 2)))
+    >>> states[0][0].h.requires_grad, detached(states)[0][0].h.requires_grad
+    (True, False)
+    """
+    return tuple(tuple(type(state)(*(field.detach() for field in state)) for state in layer) for layer in states)
+
+
+def _widths(hidden_size: int | Sequence[int], layers: int | None) -> list[int]:
+    if layers is not None and (not isinstance(layers, int) or isinstance(layers, bool) or layers < 1):
+        raise ConfigError(f"layers must be a whole number of at least 1, but is {layers!r}.")
+    if isinstance(hidden_size, int):
+        return [hidden_size] * (layers or 1)
+    widths = list(hidden_size)
+    if not widths or (layers is not None and layers != len(widths)):
+        raise ConfigError(f"hidden_size = {widths} gives {len(widths)} widths, but there are {layers or 'no'} layers.")
+    return widths
+
+
+def _check_equal(sizes: Sequence[int], why: str) -> None:
+    if len(set(sizes)) > 1:
+        raise ConfigError(f"{why}, so all layers must be equally wide, but they are {', '.join(map(str, sizes))}.")
