@@ -1,6 +1,6 @@
 """What the cells can remember: the adding problem and copy memory over 200 steps.
 
-    python benchmarks/long_memory.py [adding] [copy] [--seconds 600]
+    python benchmarks/long_memory.py [--problem adding|copy] [--seconds 600]
 
 Prints a table: the loss that each cell ends with, on sequences it has not seen, beside the best without a memory.
 """
@@ -38,13 +38,13 @@ def table(title: str, problem: Problem, cells: list[Spec], hidden: int, goal: fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("problems", nargs="*", default=["adding", "copy"], choices=["adding", "copy", []])
+    parser.add_argument("--problem", choices=["adding", "copy"], help="one of the two alone")
     parser.add_argument("--seconds", type=float, default=600, help="at most so long for each cell (600)")
     options = parser.parse_args()
     print(f"{torch.get_num_threads()} thread(s), torch {torch.__version__}\n")
-    if "adding" in options.problems:
+    if options.problem != "copy":
         table("Adding, T = 200, mean squared error", Adding(200), ["elman", "gru", "lstm"], 64, 0.002, options.seconds)
-    if "copy" in options.problems:
+    if options.problem != "adding":
         cells: list[Spec] = ["elman", "lstm", ORTHOGONAL, MODRELU]
         table("Copy memory, T = 200, nats a step", CopyMemory(200), cells, 128, 0.001, options.seconds)
 

@@ -104,6 +104,10 @@ def bench(options: argparse.Namespace) -> None:
         if options.threads < 1:
             raise ConfigError(f"--threads must be at least 1, but is {options.threads}.")
         torch.set_num_threads(options.threads)
+    try:
+        torch.zeros(1, device=options.device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"--device '{options.device}' cannot be used: {str(error).splitlines()[0]}") from error
     known = [engine.name for engine in ENGINES]
     timings = speed.measure(
         [spec(text) for text in options.cells] or catalogue(Cell),

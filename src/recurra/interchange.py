@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from recurra.cells import GRU, AnyCell, Spec
+from recurra.cells import GRU, AnyCell, Spec, WeightDrop
 from recurra.engines.vendor import kernel, mismatch
 from recurra.errors import ConfigError
 from recurra.merge import Concat
@@ -123,6 +123,8 @@ def _unlike_torch(rnn: Recurrent) -> str | None:
         return "torch merges directions by concatenation alone"
     if rnn.mix != "last" or rnn.skip != "none":
         return "torch has neither a mix of layers nor a way past them"
+    if rnn.training and any(isinstance(module, WeightDrop) for module in rnn.modules()):
+        return "torch drops no weights; after eval() nothing is dropped and it can"
     if rnn.dropout and rnn.locked:
         return "torch has no locked dropout"
     return None

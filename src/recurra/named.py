@@ -120,6 +120,9 @@ def check_options(kind: type, name: str, options: Mapping[str, object]) -> None:
                 f"'{name}': {option} must be {_in_words(hints[option])}, but is {value!r}."
                 + (f" {did_you_mean(value, _choices(hints[option]))}" if isinstance(value, str) else "")
             )
+    for option, parameter in known.items():
+        if parameter.default is parameter.empty and option not in options:
+            raise ConfigError(f"'{name}' needs the option '{option}': {{name = '{name}', {option} = …}}.")
 
 
 def _class_of(module_name: str) -> type | None:
@@ -162,8 +165,9 @@ def _in_words(hint: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(_in_words(argument) for argument in arguments)
     if origin is not None and isinstance(origin, type):
+        several = {float: "numbers", int: "whole numbers", str: "strings"}
         if issubclass(origin, Mapping):
-            return f"a table of {_in_words(arguments[1])}"
-        return f"a list of {_in_words(arguments[0])}"
+            return f"a table of {several[arguments[1]]}"
+        return f"a list of {several[arguments[0]]}"
     words = {float: "a number", int: "a whole number", bool: "true or false", str: "a string", type(None): "nothing"}
     return words.get(hint, getattr(hint, "__name__", str(hint)))

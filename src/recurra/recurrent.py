@@ -192,8 +192,8 @@ class Recurrent(nn.Module):
             layer = self._readers(number, states, fixed)
             wanted = engine_named(self.engine)
             refusals = tuple((engine.name, engine.refusal(layer, x, every)) for engine in ENGINES)
-            chosen = choose(wanted, layer, x, every)
-            rows.append(LayerReport(layer[0].cell, len(layer), chosen, wanted is not None, refusals))
+            engine = choose(None, layer, x, every) if wanted is None else wanted
+            rows.append(LayerReport(layer[0].cell, len(layer), engine, wanted is not None, refusals))
         return EngineReport(tuple(rows))
 
     def _layers(self) -> list[list[AnyCell]]:
@@ -278,6 +278,8 @@ class LayerReport(NamedTuple):
     def lines(self, number: int) -> list[str]:
         ways = ", both directions" if self.directions == 2 else ""
         chosen = self.engine.name + (" (asked for)" if self.asked_for else "")
+        if (reason := dict(self.refusals)[self.engine.name]) is not None:
+            chosen += f", but it refuses: {reason}"
         names = [name for name, _ in self.refusals]
         faster = self.refusals[: names.index(self.engine.name)]
         return [

@@ -48,7 +48,7 @@ def entry(spec: Spec, input_size: int, hidden_size: int) -> Entry:
     name = spec if isinstance(spec, str) else spec["name"]
     x = Padded.full(torch.zeros(1, 1, input_size))
     layer = [Reader(cell, cell.start(1, x.values), cell.fixed(1, x.values))]
-    kind = find(Cell, name)  # type: ignore[type-abstract]
+    kind = find(Cell, name)
     return Entry(
         name,
         *described(kind),

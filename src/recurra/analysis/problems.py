@@ -72,10 +72,11 @@ class CopyMemory(NamedTuple):
     Knowing all but the symbols costs 10 ln 8 / (T + 20) nats a step.
 
     >>> x, y = CopyMemory(blanks=4).draw(1, Generator().manual_seed(0))
-    >>> x.values[0].argmax(1).tolist()
-    [5, 8, 6, 1, 2, 8, 2, 6, 4, 6, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    >>> y[0].tolist()
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 8, 6, 1, 2, 8, 2, 6, 4, 6]
+    >>> symbols = x.values[0].argmax(1)
+    >>> symbols[10:].tolist()
+    [0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    >>> torch.equal(y[0, 14:], symbols[:10]), y[0, :14].unique().tolist()
+    (True, [0])
     """
 
     blanks: int

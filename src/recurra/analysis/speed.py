@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -75,24 +75,42 @@ def measure(
     a ratio is the median of the turns' own ratios, so that a machine that slows down for a moment slows both sides.
     Ragged rows have lengths drawn evenly from half of T to T.
     """
-    for shape in shapes:
-        full, ragged = _batch(shape, device), _ragged(_batch(shape, device))
-        reference = _work(_TorchLSTM(shape).to(device), full, backward)
-        for cell in cells:
-            name = cell if isinstance(cell, str) else " ".join(str(value) for value in cell.values())
-            rnn = Recurrent(cell, shape.I, shape.H).to(device)
-            [layer] = rnn.engine_report(full).layers
-            for engine, refusal in layer.refusals:
-                if engines is not None and engine not in engines:
-                    continue
-                if refusal is not None:
-                    yield Timing(name, engine, shape, refusal=refusal)
-                    continue
-                rnn.engine = engine
-                on_full, on_ragged = _work(rnn, full, backward), _work(rnn, ragged, backward)
-                time_, to_lstm = _turns(on_full, reference, repeats, seconds)
-                _, to_full = _turns(on_ragged, on_full, repeats, seconds)
-                yield Timing(name, engine, shape, time_ * 1000, to_lstm, to_full)
+    models = [[Recurrent(cell, shape.I, shape.H) for cell in cells] for shape in shapes]
+    names = [cell if isinstance(cell, str) else " ".join(map(str, cell.values())) for cell in cells]
+    return (
+        timing
+        for shape, of_shape in zip(shapes, models, strict=True)
+        for timing in _measure(
+            shape, dict(zip(names, of_shape, strict=True)), engines, backward, device, repeats, seconds
+        )
+    )
+
+
+def _measure(
+    shape: Shape,
+    models: Mapping[str, Recurrent],
+    engines: Sequence[str] | None,
+    backward: bool,
+    device: str,
+    repeats: int,
+    seconds: float,
+) -> Iterator[Timing]:
+    full, ragged = _batch(shape, device), _ragged(_batch(shape, device))
+    reference = _work(_TorchLSTM(shape).to(device), full, backward)
+    for name, rnn in models.items():
+        rnn.to(device)
+        [layer] = rnn.engine_report(full).layers
+        for engine, refusal in layer.refusals:
+            if engines is not None and engine not in engines:
+                continue
+            if refusal is not None:
+                yield Timing(name, engine, shape, refusal=refusal)
+                continue
+            rnn.engine = engine
+            on_full, on_ragged = _work(rnn, full, backward), _work(rnn, ragged, backward)
+            seconds_taken, to_lstm = _turns(on_full, reference, repeats, seconds)
+            _, to_full = _turns(on_ragged, on_full, repeats, seconds)
+            yield Timing(name, engine, shape, seconds_taken * 1000, to_lstm, to_full)
 
 
 class _TorchLSTM(nn.Module):

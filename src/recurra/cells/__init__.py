@@ -72,7 +72,7 @@ def build(spec: Spec, input_size: int, hidden_size: int) -> AnyCell:
         )
     if name in catalogue(Wrapper):
         raise ConfigError(f"'{name}' is a wrapper, not a cell: {{name = 'lstm', wrap = [{{name = '{name}', …}}]}}.")
-    kind = find(Cell, name)  # type: ignore[type-abstract]  # a concrete subclass comes back
+    kind = find(Cell, name)
     check_options(kind, name, options)
     cell: AnyCell = kind(input_size, hidden_size, **options)
     for wrap in wraps:

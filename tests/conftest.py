@@ -1,0 +1,26 @@
+"""Settings for all tests."""
+
+from __future__ import annotations
+
+import os
+
+import hypothesis
+import pytest
+import torch
+
+# 200 examples, the same each time, in `make test`; 2,000 new ones in `make slow-test`.
+hypothesis.settings.register_profile("default", max_examples=200, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("slow", max_examples=2000, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _names_for_doctests(doctest_namespace: dict[str, object]) -> None:
+    doctest_namespace["torch"] = torch

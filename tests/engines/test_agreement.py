@@ -1,0 +1,148 @@
+"""Every engine gives the numbers of the loop: outputs, final states, and the gradient of everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from recurra import Padded, Recurrent
+from recurra.engines import ENGINES
+from recurra.recurrent import States
+from tests.variants import EVERY, batch, flat, model, random_states
+
+FAST = [engine.name for engine in ENGINES if engine.name != "loop"]
+ON_VENDOR = {
+    "elman",
+    "elman relu",
+    "elman without bias",
+    "elman weight drop",
+    "lstm",
+    "lstm without bias",
+    "lstm weight drop",
+    "gru after",
+    "gru of torch",
+    "gru after without bias",
+    "gru weight drop",
+}
+
+
+def runs(engine: str, variant: str, training: bool) -> bool:
+    """Whether an engine takes a variant by itself."""
+    rnn = model(EVERY[variant]).train(training)
+    return all(dict(layer.refusals)[engine] is None for layer in rnn.engine_report().layers)
+
+
+RUNS = [(e, v, t) for e in FAST for v in EVERY for t in (True, False) if runs(e, v, t)]
+
+
+def everything(rnn: Recurrent, engine: str, x: Padded, start: States, every: bool = False) -> dict[str, Tensor]:
+    """All that an engine answers, and the gradients of a sum in which every answer weighs differently."""
+    rnn.engine = engine
+    rnn.zero_grad()
+    values = x.values.detach().requires_grad_()
+    before = [field.detach().requires_grad_() for field in flat(start)]
+    fields = iter(before)
+    states = tuple(tuple(type(state)(*(next(fields) for _ in state)) for state in layer) for layer in start)
+    torch.manual_seed(7)  # the same masks for every engine
+    outputs, final = rnn(Padded(values, x.lengths), states, every=every)
+    answers = [outputs.values, *flat(final)]
+    weights = torch.Generator().manual_seed(11)
+    total = sum((answer * torch.randn(answer.shape, generator=weights).double()).sum() for answer in answers)
+    assert isinstance(total, Tensor)
+    total.backward()
+    found = {f"answer {number}": answer.detach() for number, answer in enumerate(answers)}
+    gradients = {"x": values, **{f"start {number}": field for number, field in enumerate(before)}}
+    gradients.update(rnn.named_parameters())
+    for name, tensor in gradients.items():
+        found[f"gradient of {name}"] = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad.clone()
+    return found
+
+
+def assert_agree(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        difference = (found[name] - value).abs().max().item() if value.numel() else 0.0
+        assert difference < 1e-10, f"{name} differs by {difference}"
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("variant", EVERY)
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize("every", [False, True], ids=["last state", "every state"])
+def test_an_engine_that_does_not_refuse_agrees_with_the_loop(
+    engine: str, variant: str, training: bool, every: bool
+) -> None:
+    rnn = model(EVERY[variant], 5, 6, layers=2, bidirectional=True).train(training)
+    x, start = batch([7, 0, 1, 4, 7], 5), random_states(rnn, 5)
+    reasons = {dict(layer.refusals)[engine] for layer in rnn.engine_report(x, every=every).layers}
+    if reasons == {None}:
+        assert_agree(everything(rnn, engine, x, start, every), everything(rnn, "loop", x, start, every))
+    else:
+        assert all(reason and len(reason) > 15 for reason in reasons)
+
+
+@given(
+    run=st.sampled_from(RUNS),
+    lengths=st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    extra=st.integers(0, 2),
+    input_size=st.integers(1, 9),
+    hidden_size=st.integers(1, 9),
+    layers=st.integers(1, 3),
+    ways=st.sampled_from(["forward", "backward", "both"]),
+    seed=st.integers(0, 10_000),
+)
+def test_engines_agree_at_any_shape(
+    run: tuple[str, str, bool],
+    lengths: list[int],
+    extra: int,
+    input_size: int,
+    hidden_size: int,
+    layers: int,
+    ways: str,
+    seed: int,
+) -> None:
+    torch.manual_seed(seed)
+    engine, variant, training = run
+    if "two heads" in variant or "unitary" in variant:
+        hidden_size *= 2
+    direction: dict[str, Any] = {"bidirectional": True} if ways == "both" else {"direction": ways}
+    rnn = model(EVERY[variant], input_size, hidden_size, layers=layers, **direction).train(training)
+    x, start = batch(lengths, input_size, extra), random_states(rnn, len(lengths))
+    if not x.values.numel():
+        engine = "auto"  # a batch without steps is the loop's
+    assert_agree(everything(rnn, engine, x, start), everything(rnn, "loop", x, start))
+
+
+@pytest.mark.parametrize("variant", EVERY)
+def test_the_vendor_runs_what_torch_has_and_nothing_else(variant: str) -> None:
+    rnn = model(EVERY[variant], bidirectional=True)
+    [layer] = rnn.engine_report(batch([4, 2])).layers
+    assert (layer.engine.name == "vendor") == (variant in ON_VENDOR)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("spec", ["lstm", {"name": "gru", "reset": "after"}, "elman"])
+def test_the_vendor_agrees_with_the_loop_in_lower_precision(dtype: torch.dtype, spec: Any) -> None:
+    rnn = Recurrent(spec, 16, 24, bidirectional=True).to(dtype)
+    x = Padded(torch.randn(4, 9, 16).to(dtype), torch.tensor([9, 0, 5, 1]))
+    answers = []
+    for engine in ("vendor", "loop"):
+        rnn.engine = engine
+        outputs, states = rnn(x)
+        answers.append([outputs.values, *flat(states)])
+    for found, expected in zip(*answers, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=2e-6 if dtype is torch.float32 else 3e-2)
+
+
+def test_a_held_cell_is_held_to_the_last_bit() -> None:
+    rnn = Recurrent("lstm", 3, 4).double()
+    x, start = batch([2, 0], extra=40), random_states(Recurrent("lstm", 3, 4).double(), 2)
+    short = Padded(x.values[:, :2], x.lengths)
+    (_, long_states), (_, short_states) = rnn(x, start), rnn(short, start)
+    assert torch.equal(long_states[0][0].c[1], start[0][0].c[1])  # type: ignore[attr-defined]
+    assert torch.equal(long_states[0][0].c, short_states[0][0].c)

@@ -1,0 +1,164 @@
+"""The command line as a user meets it: a process, its output and its exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import recurra
+from recurra.cells import Cell
+from recurra.cli import main
+from recurra.named import catalogue
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "recurra", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_answer_without_torch(option: str) -> None:
+    code = (
+        "import sys, recurra.cli\n"
+        f"try: recurra.cli.main(['{option}'])\n"
+        "except SystemExit as end: assert end.code == 0, end\n"
+        "assert 'torch' not in sys.modules, 'torch was imported'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "recurra" in done.stdout
+
+
+def test_version_is_that_of_the_package() -> None:
+    assert run("--version").stdout == f"recurra {recurra.__version__}\n"
+
+
+def test_cells_shows_every_cell_with_equations_counts_and_engines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cells"]) == 0
+    shown = capsys.readouterr().out
+    for name in catalogue(Cell):
+        assert f"\n{name}\n" in f"\n{shown}"
+    assert "c' = f ∘ c + i ∘ ĉ" in shown
+    assert "394,240 parameters (4.00 × elman); engines: vendor, loop" in shown
+    assert "wrapper zoneout" in shown
+
+
+def test_one_cell_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cells", "gru", "--input", "3", "--hidden", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "Parameters at input 3, hidden 4: 96" in shown
+    assert 'reset = "before"' in shown
+    assert "vendor: torch's GRU resets after the product, this one before it" in shown
+    assert "loop: runs it" in shown
+    assert main(["cells", '{name = "gru", reset = "after"}', "--input", "3", "--hidden", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "hidden 4: 100" in shown
+    assert "vendor: runs it" in shown
+
+
+def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cells", "lstm", "--json"]) == 0
+    entry = json.loads(capsys.readouterr().out)
+    assert entry["parameters"] == 394_240
+    assert entry["engines"] == {"vendor": None, "loop": None}
+    assert main(["cells", "--json"]) == 0
+    everything = json.loads(capsys.readouterr().out)
+    assert [cell["name"] for cell in everything["cells"]] == catalogue(Cell)
+    assert everything["wrappers"][2]["options"] == {"rate": None}
+
+
+def test_a_users_own_cell_in_the_current_folder_is_found(tmp_path: Path) -> None:
+    (tmp_path / "lab.py").write_text(
+        "from typing import NamedTuple\n"
+        "import recurra\n"
+        "from torch import Tensor\n"
+        "class State(NamedTuple):\n"
+        "    h: Tensor\n"
+        "class Mine(recurra.Cell):\n"
+        '    """My cell.\n\n        h\' = h + x\n    """\n'
+        "    State = State\n"
+        "    def parts(self, inputs, state, fixed):\n"
+        "        return State(state.h + inputs)\n"
+    )
+    done = run("cells", "lab:Mine", "--input", "4", "--hidden", "4", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "lab:Mine: My cell." in done.stdout
+    assert "h' = h + x" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cells", "lsmt"], "there is no cell 'lsmt'. Did you mean 'lstm'?"),
+        (["cells", "no.such:Cell"], "importing 'no.such' failed"),
+        (["cells", "lstm", "--hidden", "0"], "hidden_size must be a whole number of at least 1, but is 0"),
+        (["cells", '{name = "gru"'], "is not a table as TOML writes it"),
+        (["bench", "--shapes", "3x4"], "a shape is rows x steps x input x hidden, such as 32x30x256x256, not '3x4'"),
+        (["bench", "--shapes", "0x1x1x1"], "every size of a shape must be at least 1"),
+        (["bench", "--engines", "vendr"], "Did you mean 'vendor'?"),
+        (["bench", "--threads", "0"], "--threads must be at least 1"),
+        (["bench", "--cells", "lstm", "lsmt"], "Did you mean 'lstm'?"),
+        (["bench", "--device", "gpu"], "--device 'gpu' cannot be used"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.startswith("recurra: ")
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+def test_a_mistake_shows_no_traceback() -> None:
+    done = run("cells", "lsmt")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_that_does_not_exist_is_refused() -> None:
+    done = run("sing")
+    assert done.returncode == 2
+    assert "invalid choice: 'sing'" in done.stderr
+
+
+def test_bench_prints_a_ratio_for_each_engine_and_a_reason_for_each_refusal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["bench", "--cells", "lstm", "min_gru", "--shapes", "3x4x5x6", "--seconds", "0.01"]
+    assert main([*arguments, "--explain"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if "3x4x5x6" in line]
+    assert [row[:2] for row in rows] == [
+        ["lstm", "vendor"],
+        ["lstm", "loop"],
+        ["min_gru", "vendor"],
+        ["min_gru", "loop"],
+    ]
+    assert all(float(number) > 0 for row in (rows[0], rows[1], rows[3]) for number in row[3:6])
+    assert " ".join(rows[2][3:]) == "refused: torch has no kernel for 'min_gru'"
+    assert main([*arguments, "--json", "--forward", "--engines", "loop"]) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (first["cell"], second["cell"], first["shape"]) == ("lstm", "min_gru", "3x4x5x6")
+    assert first["to_lstm"] > 0
+
+
+def test_ctrl_c_stops_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("recurra.demo.tour", interrupt)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "\nrecurra: stopped.\n"
+
+
+def test_a_pipe_that_closes_early_is_no_error() -> None:
+    command = f"{sys.executable} -m recurra cells | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout == "coupled_lstm\n"
+    assert "Error" not in done.stderr

@@ -1,0 +1,71 @@
+"""The one batch type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recurra import DataError, Padded, pad
+
+lengths_of_rows = st.lists(st.integers(0, 6), min_size=1, max_size=5)
+
+
+@given(lengths_of_rows)
+def test_pad_keeps_every_row_and_fills_with_zeros(lengths: list[int]) -> None:
+    rows = [torch.randn(length, 2) for length in lengths]
+    batch = pad(rows)
+    assert batch.lengths.tolist() == lengths
+    for row, values in zip(rows, batch.values, strict=True):
+        assert torch.equal(values[: len(row)], row)
+        assert (values[len(row) :] == 0).all()
+
+
+@given(lengths_of_rows, st.integers(0, 2))
+def test_reversed_turns_the_real_part_and_twice_is_the_same(lengths: list[int], extra: int) -> None:
+    batch = Padded(torch.randn(len(lengths), max(lengths) + extra, 2), torch.tensor(lengths))
+    turned = batch.reversed()
+    for row, length in enumerate(lengths):
+        assert torch.equal(turned.values[row, :length], batch.values[row, :length].flip(0))
+    assert torch.equal(turned.reversed().values, batch.values)
+
+
+@given(lengths_of_rows, st.integers(0, 2))
+def test_the_mask_is_true_on_real_steps_alone(lengths: list[int], extra: int) -> None:
+    batch = Padded(torch.full((len(lengths), max(lengths) + extra, 2), torch.nan), torch.tensor(lengths))
+    assert batch.mask.sum(1).tolist() == lengths
+    assert batch.is_full == bool(batch.mask.all())
+    assert torch.equal(batch.zeroed().values.isnan().any(-1), batch.mask)
+
+
+def test_zeroed_takes_values_of_any_rank() -> None:
+    assert Padded(torch.ones(1, 2), torch.tensor([1])).zeroed().values.tolist() == [[1, 0]]
+    assert Padded(torch.ones(1, 2, 1, 1), torch.tensor([0])).zeroed().values.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "lengths", "message"),
+    [
+        (torch.zeros(2, 3, 1), torch.tensor([3, 4]), "row 1 has length 4, but the batch has only 3 steps"),
+        (torch.zeros(2, 3, 1), torch.tensor([-1, 3]), "row 0 has length -1; lengths must lie between 0 and 3"),
+        (torch.zeros(2, 3, 1), torch.tensor([3]), r"one number per row, 2 here, but its shape is (1,)"),
+        (torch.zeros(2, 3, 1), torch.tensor([3.0, 1.0]), "whole numbers, but found torch.float32"),
+        (torch.zeros(2, 3, 1), [3, 1], "whole numbers, but found list"),
+        (torch.zeros(3), torch.tensor([1, 1, 1]), "these have shape (3,)"),
+        (torch.zeros(2, 3, 1), torch.zeros(2, dtype=torch.long, device="meta"), "lengths must live on the CPU"),
+    ],
+)
+def test_lengths_that_cannot_be_are_refused_in_words(values: Any, lengths: Any, message: str) -> None:
+    with pytest.raises(DataError) as refusal:
+        Padded(values, lengths).checked()
+    assert message in str(refusal.value)
+
+
+def test_sequences_that_do_not_fit_together_are_refused() -> None:
+    with pytest.raises(DataError, match=r"sequence 1 has shape \(2, 3\), but sequence 0 has \(2, 4\)"):
+        pad([torch.zeros(2, 4), torch.zeros(2, 3)])
+    with pytest.raises(DataError, match="the list is empty"):
+        pad([])

@@ -1,0 +1,306 @@
+"""Stacks: depth, widths, directions, merges, mixes, skips, dropout, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from recurra import ConfigError, DataError, EngineError, Padded, Recurrent, detached
+from recurra.cells import build
+from tests.variants import batch, flat, model, random_states
+
+
+def one_layer(rnn: Recurrent, number: int, way: int) -> Recurrent:
+    """A single cell of a stack as a stack of its own."""
+    cell = rnn._layers()[number][way]
+    alone = Recurrent("lstm", cell.input_size, cell.hidden_size, direction="backward" if way else "forward").double()
+    alone.cells[0][0].load_state_dict(cell.state_dict())  # type: ignore[index]
+    return alone
+
+
+def directions(rnn: Recurrent, number: int, x: Padded) -> list[Tensor]:
+    return [one_layer(rnn, number, way)(x)[0].values for way in range(1 + rnn.bidirectional)]
+
+
+def test_a_deep_stack_feeds_each_layer_to_the_next() -> None:
+    rnn = model("lstm", 3, [4, 2, 5])
+    x = batch([6, 3, 0])
+    expected = x
+    for number in range(3):
+        expected = Padded(directions(rnn, number, expected)[0], x.lengths)
+    outputs, states = rnn(x)
+    torch.testing.assert_close(outputs.values, expected.values, rtol=0, atol=1e-12)
+    assert rnn.output_size == 5
+    assert [state.h.shape[1] for [state] in states] == [4, 2, 5]
+
+
+MERGES: dict[str, Any] = {
+    "concat": lambda rnn, f, b: torch.cat([f, b], -1),
+    "mean": lambda rnn, f, b: (f + b) / 2,
+    "sum": lambda rnn, f, b: f + b,
+    "max": lambda rnn, f, b: torch.where(f > b, f, b),
+    "projection": lambda rnn, f, b: torch.cat([f, b], -1) @ rnn.merges[0].linear.weight.T + rnn.merges[0].linear.bias,
+    "mean_projection": lambda rnn, f, b: (f + b) / 2 @ rnn.merges[0].linear.weight.T + rnn.merges[0].linear.bias,
+    "tests.own_cells:Difference": lambda rnn, f, b: torch.cat([f - b, torch.ones_like(f[..., :1])], -1),
+}
+
+
+@pytest.mark.parametrize("merge", MERGES)
+def test_two_directions_are_merged_as_said(merge: str) -> None:
+    rnn = model("lstm", 3, 4, bidirectional=True, merge=merge)
+    x = batch([5, 2, 0, 1])
+    outputs, _ = rnn(x)
+    forward, backward = directions(rnn, 0, x)
+    expected = Padded(MERGES[merge](rnn, forward, backward), x.lengths).zeroed()
+    torch.testing.assert_close(outputs.values, expected.values, rtol=0, atol=1e-12)
+    assert outputs.values.shape[-1] == rnn.output_size
+    assert Recurrent("lstm", 3, 4, layers=2, bidirectional=True, merge=merge).output_size == rnn.output_size
+
+
+def test_the_backward_direction_starts_after_the_last_real_element() -> None:
+    rnn = model("lstm", 3, 4, bidirectional=True)
+    x = batch([2], extra=5)
+    outputs, [[_, backward]] = rnn(x)
+    torch.testing.assert_close(outputs.values[0, 0, 4:], backward.h[0], rtol=0, atol=1e-12)
+    by_hand = directions(rnn, 0, Padded(x.values[:, :2], x.lengths))[1]
+    torch.testing.assert_close(outputs.values[:, :2, 4:], by_hand, rtol=0, atol=1e-12)
+
+
+def layer_outputs(rnn: Recurrent, x: Padded) -> list[Tensor]:
+    outputs = [directions(rnn, 0, x)[0]]
+    for number in range(1, len(rnn.cells)):
+        outputs.append(directions(rnn, number, Padded(outputs[-1], x.lengths))[0])
+    return outputs
+
+
+def test_the_layers_may_be_mixed() -> None:
+    x = batch([4, 2])
+    for mix in ("concat", "mean", "learned"):
+        rnn = model("lstm", 3, 4, layers=3, mix=mix)
+        each = layer_outputs(rnn, x)
+        if mix == "concat":
+            expected, size = torch.cat(each, -1), 12
+        elif mix == "mean":
+            expected, size = (each[0] + each[1] + each[2]) / 3, 4
+        else:
+            assert rnn.mix_weights is not None
+            assert rnn.mix_scale is not None
+            weights = rnn.mix_weights.exp() / rnn.mix_weights.exp().sum()
+            expected, size = rnn.mix_scale * sum(w * e for w, e in zip(weights, each, strict=True)), 4
+        torch.testing.assert_close(rnn(x)[0].values, expected, rtol=0, atol=1e-12)
+        assert rnn.output_size == size
+
+
+def test_a_fresh_learned_mix_is_the_mean() -> None:
+    rnn = Recurrent("lstm", 3, 4, layers=2, mix="learned").double()
+    x = batch([4, 2])
+    first, second = layer_outputs(rnn, x)
+    torch.testing.assert_close(rnn(x)[0].values, (first + second) / 2, rtol=0, atol=1e-12)
+
+
+def test_residual_and_highway_go_past_a_layer() -> None:
+    x = batch([4, 2, 0])
+    residual = model("lstm", 3, 4, layers=2, skip="residual")
+    [first] = directions(residual, 0, x)
+    [second] = directions(residual, 1, Padded(first, x.lengths))
+    torch.testing.assert_close(residual(x)[0].values, first + second, rtol=0, atol=1e-12)
+
+    highway = model("lstm", 3, 4, layers=2, skip="highway")
+    [first] = directions(highway, 0, x)
+    [second] = directions(highway, 1, Padded(first, x.lengths))
+    weight, bias = highway.transforms[0].parameters()
+    t = torch.sigmoid(first @ weight.T + bias)
+    torch.testing.assert_close(highway(x)[0].values, t * second + (1 - t) * first, rtol=0, atol=1e-12)
+
+
+def test_dropout_falls_between_layers_in_training_alone() -> None:
+    x = Padded.full(torch.randn(64, 30, 3).double())
+    rnn = model("lstm", 3, 8, layers=2, dropout=0.3)
+    dropped = rnn._dropped(1, torch.ones(64, 30, 8).double())
+    assert dropped.unique().tolist() == pytest.approx([0, 1 / 0.7])
+    assert (dropped == 0).double().mean().item() == pytest.approx(0.3, abs=0.02)
+    assert not torch.equal(rnn(x)[0].values, rnn(x)[0].values)
+    rnn.eval()
+    assert torch.equal(rnn(x)[0].values, rnn(x)[0].values)
+    assert torch.equal(model("lstm", 3, 8, dropout=0.3)._dropped(0, x.values), x.values)
+
+
+def test_locked_dropout_has_one_mask_for_all_steps() -> None:
+    rnn = model("lstm", 3, 8, layers=2, dropout=0.5, locked=True)
+    dropped = rnn._dropped(1, torch.ones(4, 9, 8).double())
+    assert (dropped == dropped[:, :1]).all()
+    assert not (dropped == dropped[:1]).all()
+    assert rnn._dropped(1, torch.ones(4, 8).double()).unique().tolist() == [0, 2]
+
+
+def test_states_go_in_and_come_out_per_layer_and_direction() -> None:
+    rnn = model("lstm", 3, 4, layers=2, bidirectional=True)
+    x, start = batch([3, 0]), random_states(rnn, 2)
+    _, states = rnn(x, start)
+    assert [[type(s).__name__ for s in layer] for layer in states] == [["LSTMState"] * 2] * 2
+    for found, before in zip(flat(states), flat(start), strict=True):
+        assert torch.equal(found[1], before[1])  # an empty row ends as it started
+        assert not torch.equal(found[0], before[0])
+
+
+def test_truncated_back_propagation_stops_at_the_cut() -> None:
+    rnn = model("gru", 3, 4)
+    first = batch([3]).values.requires_grad_()
+    _, states = rnn(Padded.full(first))
+    outputs, _ = rnn(batch([3]), detached(states))
+    outputs.values.sum().backward()
+    assert first.grad is None
+    outputs, _ = rnn(batch([3]), states)
+    outputs.values.sum().backward()
+    assert first.grad is not None
+
+
+def test_masks_that_last_a_sequence_can_be_kept_over_steps() -> None:
+    rnn = model({"name": "lstm", "wrap": [{"name": "recurrent_dropout", "rate": 0.5}]}, 3, 4, engine="loop")
+    x = batch([5, 5])
+    fixed = rnn.fixed(2)
+    whole, _ = rnn(x, fixed=fixed)
+    states = None
+    for t in range(5):
+        y, states = rnn.step(x.values[:, t], states, fixed=fixed)
+        torch.testing.assert_close(y, whole.values[:, t], rtol=0, atol=1e-12)
+
+
+def test_a_users_own_cell_works_without_a_word_to_anyone() -> None:
+    rnn = Recurrent("tests.own_cells:Leaky", 3, 3, layers=2)
+    outputs, [_, [state]] = rnn(Padded(torch.ones(1, 3, 3), torch.tensor([2])))
+    torch.testing.assert_close(outputs.values[0, :, 0], torch.tensor([0.25, 0.5, 0.0]))
+    assert state.h[0, 0] == 0.5
+
+
+def test_the_engine_report_says_which_and_why() -> None:
+    report = str(Recurrent("lstm", 3, 4, layers=2, bidirectional=True).engine_report())
+    assert report == "layer 1, lstm, both directions: vendor\nlayer 2, lstm, both directions: vendor"
+    report = str(Recurrent({"name": "gru"}, 3, 4, engine="loop").engine_report())
+    assert report.startswith("layer 1, gru: loop (asked for)")
+    assert "not vendor: torch's GRU resets after the product, this one before it" in report
+    dropped = {"name": "lstm", "wrap": [{"name": "recurrent_dropout", "rate": 0.5}]}
+    rnn = Recurrent(dropped, 3, 4)
+    assert "torch has no kernel for 'recurrent_dropout' around 'lstm' in this mode" in str(rnn.engine_report())
+    assert str(rnn.eval().engine_report()) == "layer 1, recurrent_dropout: vendor"
+
+
+def test_an_engine_that_is_asked_for_and_refuses_is_reported_not_raised() -> None:
+    report = str(Recurrent("min_gru", 3, 4, engine="vendor").engine_report())
+    assert report == "layer 1, min_gru: vendor (asked for), but it refuses: torch has no kernel for 'min_gru'"
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("peephole_lstm", "torch has no kernel for 'peephole_lstm'"),
+        ({"name": "lstm", "candidate": "sigmoid"}, "torch's LSTM has a tanh candidate, this one 'sigmoid'"),
+        ("gru", "torch's GRU resets after the product, this one before it"),
+        ({"name": "gru", "reset": "after", "candidate": "sigmoid"}, "torch's GRU has a tanh candidate"),
+        ({"name": "elman", "activation": "identity"}, "torch's RNN has tanh or relu, this one 'identity'"),
+        ("tests.own_cells:Matchbox", "torch has no kernel for 'tests.own_cells:Matchbox'"),
+    ],
+)
+def test_an_engine_that_cannot_run_the_cell_says_why(spec: Any, reason: str) -> None:
+    rnn = Recurrent(spec, 3, 4, engine="vendor")
+    with pytest.raises(EngineError) as refusal:
+        rnn(Padded.full(torch.zeros(1, 2, 3)))
+    assert "the engine 'vendor' cannot run the cell" in str(refusal.value)
+    assert reason in str(refusal.value)
+    assert "engine = 'auto'" in str(refusal.value)
+
+
+def test_the_vendor_does_not_tell_every_c() -> None:
+    rnn = Recurrent("lstm", 3, 4, engine="vendor")
+    with pytest.raises(EngineError, match="torch's LSTM does not tell the c of every step"):
+        rnn(Padded.full(torch.zeros(1, 2, 3)), every=True)
+    with pytest.raises(EngineError, match="there is no step to run"):
+        rnn(Padded.full(torch.zeros(1, 0, 3)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layers": 0}, "layers must be a whole number of at least 1, but is 0"),
+        ({"layers": 1.5}, "layers must be a whole number of at least 1, but is 1.5"),
+        ({"hidden_size": 0}, "hidden_size must be a whole number of at least 1, but is 0"),
+        ({"hidden_size": []}, "gives 0 widths, but there are no layers"),
+        ({"hidden_size": [3, 4], "layers": 3}, "gives 2 widths, but there are 3 layers"),
+        ({"input_size": -2}, "input_size must be a whole number of at least 1, but is -2"),
+        ({"direction": "back"}, "direction = 'back' is not known. Did you mean 'backward'?"),
+        ({"direction": "backward", "bidirectional": True}, "a bidirectional stack reads both ways"),
+        ({"merge": "concatt", "bidirectional": True}, "merge = 'concatt' is not known. Did you mean 'concat'?"),
+        ({"merge": "tests.own_cells:Leaky", "bidirectional": True}, "is not a merge"),
+        ({"mix": "lst"}, "mix = 'lst' is not known. Did you mean 'last'?"),
+        ({"skip": "residul"}, "Did you mean 'residual'?"),
+        ({"skip": "residual", "hidden_size": [4, 5]}, "so all layers must be equally wide, but they are 4, 5"),
+        ({"mix": "mean", "hidden_size": [4, 5]}, "mix = 'mean' averages the layers, so all layers must be equally"),
+        ({"dropout": 1.0}, "dropout must be a probability from 0 to below 1, but is 1.0"),
+        ({"engine": "vendr"}, "engine = 'vendr' is not known. Did you mean 'vendor'?"),
+        ({"cell": "lsmt"}, "Did you mean 'lstm'?"),
+    ],
+)
+def test_a_stack_that_cannot_be_is_refused_in_words(options: dict[str, Any], message: str) -> None:
+    arguments = {"cell": "lstm", "input_size": 3, "hidden_size": 4, **options}
+    with pytest.raises(ConfigError) as refusal:
+        Recurrent(**arguments)
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.zeros(2, 3, 3), "a Recurrent reads a Padded batch, but got a Tensor. Give Padded(x, lengths)"),
+        (
+            Padded.full(torch.zeros(2, 3, 4)),
+            "reads inputs of size 3, as (rows, steps, 3), but the batch has shape (2, 3, 4)",
+        ),
+        (Padded.full(torch.zeros(2, 3)), "but the batch has shape (2, 3)"),
+        (
+            Padded.full(torch.zeros(2, 3, 3).double()),
+            "the batch holds torch.float64, but the weights are torch.float32",
+        ),
+        (Padded(torch.zeros(2, 3, 3), torch.tensor([3, 4])), "row 1 has length 4, but the batch has only 3 steps"),
+        (Padded(torch.zeros(2, 3, 3), torch.tensor([3, -1])), "row 1 has length -1"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_refused_in_words(x: Any, message: str) -> None:
+    rnn = Recurrent("lstm", 3, 4)
+    for read in (rnn, rnn.parts):
+        with pytest.raises(DataError) as refusal:
+            read(x)
+        assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("options", [{"bidirectional": True}, {"direction": "backward"}])
+def test_a_stack_that_reads_backward_is_refused_a_step(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="cannot take one step at a time: its first output needs the last input"):
+        Recurrent("lstm", 3, 4, **options).step(torch.zeros(1, 3))
+
+
+def test_a_step_of_the_wrong_size_is_refused() -> None:
+    with pytest.raises(DataError, match="reads inputs of size 3"):
+        Recurrent("lstm", 3, 4).step(torch.zeros(1, 2))
+
+
+def test_states_that_do_not_fit_are_refused_in_words() -> None:
+    rnn, x = Recurrent("lstm", 3, 4, layers=2), Padded.full(torch.zeros(2, 3, 3))
+    with pytest.raises(DataError, match="must hold 2 layers with 1 direction"):
+        rnn(x, Recurrent("lstm", 3, 4).start(2))
+    with pytest.raises(
+        DataError, match=r"layer 1 starts from \(h, c\) of shapes \[\(2, 4\), \(2, 4\)\], but was given"
+    ):
+        rnn(x, rnn.start(3))
+    with pytest.raises(DataError, match="layer 1 starts from"):
+        rnn.step(torch.zeros(2, 3), rnn.start(3))
+
+
+def test_a_cell_builds_the_same_alone_and_in_a_stack() -> None:
+    torch.manual_seed(1)
+    alone = build("gru", 3, 4)
+    torch.manual_seed(1)
+    stacked = Recurrent("gru", 3, 4)._layers()[0][0]
+    assert all(torch.equal(a, b) for a, b in zip(alone.parameters(), stacked.parameters(), strict=True))
