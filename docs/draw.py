@@ -686,8 +686,8 @@ def min_lstm() -> str:
 def slstm() -> str:
     picture = Picture(
         "One step of the sLSTM",
-        "log f_t = log σ(W_f x_t + R_f h_{t−1} + b_f); ĩ_t = W_i x_t + R_i h_{t−1} + b_i; z_t is tanh and o_t is σ of "
-        "such a sum; m_t = max(log f_t + m_{t−1}, ĩ_t); f_t = exp(log f_t + m_{t−1} − m_t); i_t = exp(ĩ_t − m_t); "
+        "ℓ_t = log σ(W_f x_t + R_f h_{t−1} + b_f); ĩ_t = W_i x_t + R_i h_{t−1} + b_i; z_t is tanh and o_t is σ of "
+        "such a sum; m_t = max(ℓ_t + m_{t−1}, ĩ_t); f_t = exp(ℓ_t + m_{t−1} − m_t); i_t = exp(ĩ_t − m_t); "
         "c_t = f_t ⊙ c_{t−1} + i_t ⊙ z_t; n_t = f_t ⊙ n_{t−1} + i_t; h_t = o_t ⊙ c_t / n_t.",
         1080,
         672,
@@ -698,11 +698,11 @@ def slstm() -> str:
     candidate = picture.box(672, low, "tanh", affine("z", "R"), colour=SKY, width=156)
     output = picture.box(850, low, "σ", affine("o", "R"), width=156)
     join(picture, 582, [forget, enter, candidate, output])
-    for box, content in ((forget, "log f_t"), (enter, "ĩ_t"), (candidate, "z_t"), (output, "o_t")):
+    for box, content in ((forget, "ℓ_t"), (enter, "ĩ_t"), (candidate, "z_t"), (output, "o_t")):
         name_output(picture, box, content)
 
     shifted, largest = picture.circle(226, m, "+"), picture.pill(420, m, "max", width=56)
-    forget_gate = picture.pill(310, exp, "exp(log f_t + m_{t−1} − m_t)", width=204)
+    forget_gate = picture.pill(310, exp, "exp(ℓ_t + m_{t−1} − m_t)", width=204)
     input_gate = picture.pill(570, exp, "exp(ĩ_t − m_t)", width=112)
     picture.enter("m", m, shifted.left())
     picture.wire(forget.top(), shifted.bottom())

@@ -48,7 +48,7 @@ def test_a_users_own_cell_knows_its_name() -> None:
         (["lstm"], "a cell is a name or a table with a name"),
         ({"name": "lstm", "candidat": "tanh"}, "'lstm' has no option 'candidat'. Did you mean 'candidate'?"),
         ({"name": "lstm", "candidate": "tan"}, "candidate must be 'tanh' or 'sigmoid', but is 'tan'. Did you mean"),
-        ({"name": "lstm", "bias": "yes"}, "bias must be true or false, but is 'yes'"),
+        ({"name": "lstm", "bias": "yes"}, "bias must be true or false, but is 'yes'."),
         ({"name": "lstm", "forget_bias": True}, "forget_bias must be a number, but is True"),
         ({"name": "slstm", "heads": 1.5}, "heads must be a whole number, but is 1.5"),
         ({"name": "slstm", "heads": 3}, "heads must divide hidden_size = 4, but is 3"),

@@ -118,7 +118,7 @@ def check_options(kind: type, name: str, options: Mapping[str, object]) -> None:
         if option in hints and not _fits(value, hints[option]):
             raise ConfigError(
                 f"'{name}': {option} must be {_in_words(hints[option])}, but is {value!r}."
-                + (f" {did_you_mean(value, _choices(hints[option]))}" if isinstance(value, str) else "")
+                + (f" {did_you_mean(str(value), choices)}" if (choices := _choices(hints[option])) else "")
             )
     for option, parameter in known.items():
         if parameter.default is parameter.empty and option not in options:

@@ -90,6 +90,20 @@ def test_the_slstm_stays_finite_where_its_gates_overflow() -> None:
     assert all(torch.isfinite(value).all() for value in [outputs.values, *flat(states), far.grad])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_min_lstm_stays_finite_where_both_gates_underflow(dtype: torch.dtype) -> None:
+    rnn = Recurrent("min_lstm", 1, 1).to(dtype)
+    with torch.no_grad():
+        rnn.get_parameter("cells.0.0.from_input.weight").copy_(torch.tensor([[1.0], [1.0], [0.0]]))
+        rnn.get_parameter("cells.0.0.from_input.bias").copy_(torch.tensor([0.0, 0.0, 1.0]))
+    far = torch.tensor([[[-200.0], [-200.0]]], dtype=dtype, requires_grad=True)
+    outputs, _ = rnn(Padded.full(far))
+    outputs.values.sum().backward()
+    assert outputs.values.flatten().tolist() == [0.5, 0.75]  # both gates alike: the mean of old and new
+    assert far.grad is not None
+    assert torch.isfinite(far.grad).all()
+
+
 def count(spec: Any, input_size: int, hidden_size: int) -> int:
     return sum(parameter.numel() for parameter in build(spec, input_size, hidden_size).parameters())
 

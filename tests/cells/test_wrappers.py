@@ -147,6 +147,20 @@ def test_in_evaluation_nothing_is_dropped(wrap: dict[str, Any]) -> None:
     torch.testing.assert_close(rnn(x)[0].values, plain(x)[0].values, rtol=0, atol=1e-12)
 
 
+def test_two_dropouts_of_a_kind_drop_what_either_drops() -> None:
+    half = {"name": "recurrent_dropout", "rate": 0.5}
+    x = torch.randn(500, 1, I)
+    twice = build({"name": "lstm", "wrap": [half, half]}, I, 64)
+    [U] = leaves(twice.fixed(500, x), Product)
+    assert U.mask is not None
+    assert (U.mask == 0).double().mean().item() == pytest.approx(0.75, abs=0.02)
+    on_candidate = {**half, "mode": "candidate"}
+    twice = build({"name": "lstm", "wrap": [on_candidate, on_candidate]}, I, 64)
+    fixed = twice.fixed(500, x)
+    [parts] = course(twice, x, fixed)[1]
+    assert (parts.candidate == 0).double().mean().item() == pytest.approx(0.75, abs=0.02)
+
+
 def test_wrappers_compose_in_any_order() -> None:
     inside = model({"name": "lstm", "wrap": [WEIGHT_DROP, VARIATIONAL]}, engine="loop")
     outside = model({"name": "lstm", "wrap": [VARIATIONAL, WEIGHT_DROP]}, engine="loop")

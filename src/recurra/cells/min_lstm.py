@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from torch import Tensor
+from torch.nn import functional
 
 from recurra.cells.cell import Cell
 from recurra.cells.gru import GRUState
@@ -29,6 +30,7 @@ class MinLSTM(Cell[GRUState, MinFixed]):
              g(W_h x + b_h)                 candidate = "positive": g(a) = a + ½ where a ≥ 0, σ(a) below
         h' = (f ∘ h + i ∘ h̃) / (f + i)
 
+    The share f / (f + i) is computed as σ(log f − log i), which holds where both gates underflow.
     Gates lie in the order f, i, h̃. b_f starts at `forget_bias`.
     """
 
@@ -60,5 +62,6 @@ class MinLSTM(Cell[GRUState, MinFixed]):
         f = a_f.sigmoid()
         i = a_i.sigmoid()
         candidate = fixed.drop(a_h if self.candidate == "linear" else positive(a_h))
-        h = (f * state.h + i * candidate) / (f + i)
+        share = (functional.logsigmoid(a_f) - functional.logsigmoid(a_i)).sigmoid()
+        h = share * state.h + (1 - share) * candidate
         return MinLSTMParts(h=h, f=f, i=i, candidate=candidate)

@@ -43,11 +43,11 @@ class SLSTM(Cell[SLSTMState, SLSTMFixed]):
         [ĩ f̃ z̃ õ] = W x + R h + b              R block-diagonal, one block a head
         z  = tanh(z̃)                           candidate
         o  = σ(õ)
-        log f = f̃                              forget = "exponential"
-                log σ(f̃)                       forget = "sigmoid"
-        m' = max(log f + m, ĩ)
-        i  = exp(ĩ − m')
-        f  = exp(log f + m − m')
+        ℓ  = f̃                                 forget = "exponential"
+             log σ(f̃)                          forget = "sigmoid"
+        m' = max(ℓ + m, ĩ)
+        i  = exp(ĩ − m')                       both gates in units of exp(m')
+        f  = exp(ℓ + m − m')
         c' = f ∘ c + i ∘ z
         n' = f ∘ n + i
         h' = o ∘ c' / n'
@@ -94,10 +94,10 @@ class SLSTM(Cell[SLSTMState, SLSTMFixed]):
         a_i, a_f, a_z, a_o = (inputs + fixed.R(state.h)).chunk(4, dim=-1)
         candidate = fixed.drop(a_z.tanh())
         o = a_o.sigmoid()
-        log_f = a_f if self.forget == "exponential" else functional.logsigmoid(a_f)
-        m = torch.maximum(log_f + state.m, a_i)
+        log_forget = a_f if self.forget == "exponential" else functional.logsigmoid(a_f)
+        m = torch.maximum(log_forget + state.m, a_i)
         i = (a_i - m).exp()
-        f = (log_f + state.m - m).exp()
+        f = (log_forget + state.m - m).exp()
         c = f * state.c + i * candidate
         n = f * state.n + i
         # n is 0 only where i underflows before anything was stored; c is 0 there too, and so is h.

@@ -67,7 +67,7 @@ class RecurrentDropout(Wrapper):
             return RecurrentDropoutFixed(fixed, None)
         m = functional.dropout(like.new_ones(rows, self.hidden_size), self.rate)
         n = functional.dropout(like.new_ones(rows, self.input_size), self.input_rate)
-        return RecurrentDropoutFixed(replaced(fixed, Product, lambda U: U._replace(mask=m)), n)
+        return RecurrentDropoutFixed(replaced(fixed, Product, lambda U: U._replace(mask=both(U.mask, m))), n)
 
     def project(self, x: Tensor, fixed: RecurrentDropoutFixed) -> Tensor:
         if fixed.input_mask is not None:
@@ -83,10 +83,15 @@ class RecurrentDropout(Wrapper):
         if not self.on_candidate:
             return self.cell.parts(inputs, state, fixed.cell)
         inputs, m = inputs.split([inputs.shape[-1] - self.hidden_size, self.hidden_size], dim=-1)
-        return self.cell.parts(inputs, state, replaced(fixed.cell, Drop, lambda _: Drop(m)))
+        return self.cell.parts(inputs, state, replaced(fixed.cell, Drop, lambda d: Drop(both(d.mask, m))))
 
     def bare(self, fixed: RecurrentDropoutFixed) -> tuple[AnyCell, Any] | None:
         return None if self.training else (self.cell, fixed.cell)
 
     def extra_repr(self) -> str:
         return f"{self.mode}, rate={self.rate}"
+
+
+def both(first: Tensor | None, second: Tensor) -> Tensor:
+    """A mask on top of another one, or alone."""
+    return second if first is None else first * second
