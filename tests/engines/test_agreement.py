@@ -8,11 +8,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 
 from recurra import Padded, Recurrent
 from recurra.engines import ENGINES
-from recurra.recurrent import States
+from tests.engines.comparison import assert_agree, everything
 from tests.variants import EVERY, batch, flat, model, random_states
 
 FAST = [engine.name for engine in ENGINES if engine.name != "loop"]
@@ -38,36 +37,6 @@ def runs(engine: str, variant: str, training: bool) -> bool:
 
 
 RUNS = [(e, v, t) for e in FAST for v in EVERY for t in (True, False) if runs(e, v, t)]
-
-
-def everything(rnn: Recurrent, engine: str, x: Padded, start: States, every: bool = False) -> dict[str, Tensor]:
-    """All that an engine answers, and the gradients of a sum in which every answer weighs differently."""
-    rnn.engine = engine
-    rnn.zero_grad()
-    values = x.values.detach().requires_grad_()
-    before = [field.detach().requires_grad_() for field in flat(start)]
-    fields = iter(before)
-    states = tuple(tuple(type(state)(*(next(fields) for _ in state)) for state in layer) for layer in start)
-    torch.manual_seed(7)  # the same masks for every engine
-    outputs, final = rnn(Padded(values, x.lengths), states, every=every)
-    answers = [outputs.values, *flat(final)]
-    weights = torch.Generator().manual_seed(11)
-    total = sum((answer * torch.randn(answer.shape, generator=weights).double()).sum() for answer in answers)
-    assert isinstance(total, Tensor)
-    total.backward()
-    found = {f"answer {number}": answer.detach() for number, answer in enumerate(answers)}
-    gradients = {"x": values, **{f"start {number}": field for number, field in enumerate(before)}}
-    gradients.update(rnn.named_parameters())
-    for name, tensor in gradients.items():
-        found[f"gradient of {name}"] = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad.clone()
-    return found
-
-
-def assert_agree(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        difference = (found[name] - value).abs().max().item() if value.numel() else 0.0
-        assert difference < 1e-10, f"{name} differs by {difference}"
 
 
 @pytest.mark.parametrize("engine", FAST)
