@@ -118,13 +118,15 @@ def read(reader: Reader, x: Padded, every: bool) -> Reading:
 def call(found: Kernel, values: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor]]:
     """Outputs (B, T, H) and the state after step T."""
     weights = [weight for weight in (found.W, found.U, found.b, found.b_state) if weight is not None]
+    if values.is_cuda:
+        weights = in_one_chunk([*weights, *[found.W.new_zeros(len(found.W))] * (4 - len(weights))])
     start = [field.unsqueeze(0).contiguous() for field in state]
     function: Callable[..., tuple[Tensor, ...]] = getattr(torch, found.function)
     outputs, *last = function(
         values,
         start if found.function == "lstm" else start[0],
         weights,
-        has_biases=found.b is not None,
+        has_biases=len(weights) == 4,
         num_layers=1,
         dropout=0.0,
         train=torch.is_grad_enabled(),
@@ -132,6 +134,13 @@ def call(found: Kernel, values: Tensor, state: tuple[Tensor, ...]) -> tuple[Tens
         batch_first=True,
     )
     return outputs, [field.squeeze(0) for field in last]
+
+
+def in_one_chunk(weights: list[Tensor]) -> list[Tensor]:
+    """The same weights as views of one piece of memory, biases among them: else cuDNN copies them itself and warns."""
+    chunk = torch.cat([weight.flatten() for weight in weights])
+    parts = chunk.split([weight.numel() for weight in weights])
+    return [part.view_as(weight) for part, weight in zip(parts, weights, strict=True)]
 
 
 def held(found: Kernel, values: Tensor, beyond: Tensor) -> tuple[Kernel, Tensor]:
