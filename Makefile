@@ -35,7 +35,7 @@ docs: $(INSTALLED)
 clean:
 	rm -rf .venv
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "recurra needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=..."; exit 1; }
 	rm -rf .venv

@@ -65,6 +65,24 @@ class Matchbox(Cell[MatchboxState, MatchboxFixed]):
         return MatchboxState(h=(inputs + fixed.U(state.h)).sin() / steps, steps=steps)
 
 
+class BackwardsParts(NamedTuple):
+    twice: Tensor
+    h: Tensor  # not the first of the parts
+
+
+class Backwards(Cell[LeakyState, tuple[()]]):
+    """A leaky average whose parts begin with another value than its state.
+
+    h' = (h + x) / 2
+    """
+
+    State = LeakyState
+
+    def parts(self, inputs: Tensor, state: LeakyState, fixed: tuple[()]) -> BackwardsParts:
+        twice = state.h + inputs
+        return BackwardsParts(twice=twice, h=twice / 2)
+
+
 class Difference(Merge):
     """h→ − h←, and one more feature."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_cells_shows_every_cell_with_equations_counts_and_engines(capsys: pytest
     for name in catalogue(Cell):
         assert f"\n{name}\n" in f"\n{shown}"
     assert "c' = f ∘ c + i ∘ ĉ" in shown
-    assert "394,240 parameters (4.00 × elman); engines: vendor, loop" in shown
+    assert "394,240 parameters (4.00 × elman); engines: vendor, planned, loop" in shown
     assert "wrapper zoneout" in shown
 
 
@@ -60,11 +61,29 @@ def test_one_cell_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert "vendor: runs it" in shown
 
 
+def test_a_cells_plan_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cells", "gru", "--plan", "--input", "3", "--hidden", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "product: forward product 0 = previous 0 · 4 x 8 weights" in shown
+    assert shown.count("row pass") == 4
+    assert main(["cells", "tests.engines.test_planned:Sorts", "--plan", "--input", "4", "--hidden", "4"]) == 0
+    assert "has no plan: its step uses aten.sort.default" in capsys.readouterr().out
+
+
+def test_a_wrapper_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cells", "recurrent_dropout"]) == 0
+    shown = capsys.readouterr().out
+    assert 'mode = "variational"' in shown
+    assert "rate = (required)" in shown
+    assert main(["cells", "zoneout", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["options"] == {"rate": None}
+
+
 def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cells", "lstm", "--json"]) == 0
     entry = json.loads(capsys.readouterr().out)
     assert entry["parameters"] == 394_240
-    assert entry["engines"] == {"vendor": None, "loop": None}
+    assert [name for name, reason in entry["engines"].items() if reason is None] == ["vendor", "planned", "loop"]
     assert main(["cells", "--json"]) == 0
     everything = json.loads(capsys.readouterr().out)
     assert [cell["name"] for cell in everything["cells"]] == catalogue(Cell)
@@ -101,6 +120,12 @@ def test_a_users_own_cell_in_the_current_folder_is_found(tmp_path: Path) -> None
         (["bench", "--shapes", "0x1x1x1"], "every size of a shape must be at least 1"),
         (["bench", "--engines", "vendr"], "Did you mean 'vendor'?"),
         (["bench", "--threads", "0"], "--threads must be at least 1"),
+        (["bench", "--threads", "100000"], "--threads must be at least 1 and at most"),
+        (["bench", "--seconds", "-1"], "--seconds must be a number above 0, but is -1.0"),
+        (["bench", "--seconds", "nan"], "--seconds must be a number above 0, but is nan"),
+        (["bench", "--shapes", "1000000x1000000x8x8"], "is more than this command will hold in memory"),
+        (["cells", "lstm", "--hidden", "99999999999"], "can be 20,000 at most, but one is 99,999,999,999"),
+        (["bench", "--device", "meta"], "--device 'meta' cannot be used"),
         (["bench", "--cells", "lstm", "lsmt"], "Did you mean 'lstm'?"),
         (["bench", "--device", "gpu"], "--device 'gpu' cannot be used"),
     ],
@@ -114,6 +139,49 @@ def test_a_mistake_is_one_sentence_and_exit_2(
     assert said.err.startswith("recurra: ")
     assert said.err.count("\n") == 1
     assert said.out == ""
+
+
+MODULES = {
+    "a syntax error": ("class Cell(:\n", "failed with a syntax error at"),
+    "a name error": ("x = nothing\n", "NameError at"),
+    "an abstract class": ("from recurra import Cell\n", "lab:Cell is abstract"),
+    "a constructor that raises": (
+        "import recurra\nclass Cell(recurra.Cell):\n"
+        "    def __init__(self, i, h): raise ValueError('no luck')\n    def parts(self, *a): pass\n",
+        "its constructor failed with ValueError at",
+    ),
+    "no state": (
+        "import recurra\nclass Cell(recurra.Cell):\n    def parts(self, *a): pass\n",
+        "'lab:Cell' has no State",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MODULES)
+def test_a_mistake_in_the_users_own_file_is_one_sentence(mistake: str, tmp_path: Path) -> None:
+    text, message = MODULES[mistake]
+    (tmp_path / "lab.py").write_text(text)
+    done = run("cells", "lab:Cell", cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
+    command = f"{sys.executable} -m recurra cells lstm > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("recurra: the output cannot be written")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_without_greek_letters_shows_question_marks() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "recurra", "cells", "lstm"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "?(W_i x + U_i h + b_i)" in done.stdout
 
 
 def test_a_mistake_shows_no_traceback() -> None:
@@ -134,14 +202,18 @@ def test_bench_prints_a_ratio_for_each_engine_and_a_reason_for_each_refusal(
     arguments = ["bench", "--cells", "lstm", "min_gru", "--shapes", "3x4x5x6", "--seconds", "0.01"]
     assert main([*arguments, "--explain"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "3x4x5x6" in line]
-    assert [row[:2] for row in rows] == [
-        ["lstm", "vendor"],
-        ["lstm", "loop"],
-        ["min_gru", "vendor"],
-        ["min_gru", "loop"],
-    ]
-    assert all(float(number) > 0 for row in (rows[0], rows[1], rows[3]) for number in row[3:6])
-    assert " ".join(rows[2][3:]) == "refused: torch has no kernel for 'min_gru'"
+    engines = ["vendor", "planned", "scan", "loop"]
+    assert [row[:2] for row in rows] == [[cell, engine] for cell in ("lstm", "min_gru") for engine in engines]
+    refused = {
+        ("lstm", "scan"): "refused: the step of 'lstm' is not known to be linear in its state",
+        ("min_gru", "vendor"): "refused: torch has no kernel for 'min_gru'",
+    }
+    for cell, engine, _, *rest in rows:
+        if (cell, engine) in refused:
+            assert " ".join(rest) == refused[cell, engine]
+        else:
+            assert all(float(number) > 0 for number in rest)
+            assert len(rest) == 4
     assert main([*arguments, "--json", "--forward", "--engines", "loop"]) == 0
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (first["cell"], second["cell"], first["shape"]) == ("lstm", "min_gru", "3x4x5x6")

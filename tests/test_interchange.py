@@ -81,6 +81,14 @@ def test_the_second_bias_is_saved_as_zero() -> None:
     assert theirs.get_parameter("bias_ih_l0").tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 8
 
 
+def test_frozen_weights_stay_frozen_and_a_single_layer_has_no_dropout() -> None:
+    theirs = nn.GRU(3, 4).requires_grad_(False)
+    assert not any(parameter.requires_grad for parameter in from_torch(theirs).parameters())
+    assert to_torch(Recurrent("lstm", 3, 4, dropout=0.3)).dropout == 0
+    with pytest.raises(ConfigError, match="to_torch takes a Recurrent, but got a GRU"):
+        to_torch(theirs)  # type: ignore[arg-type]
+
+
 def test_dropout_type_and_mode_are_kept() -> None:
     theirs = nn.LSTM(3, 4, 2, dropout=0.3).to(torch.bfloat16).eval()
     ours = from_torch(theirs)
@@ -98,6 +106,7 @@ def test_dropout_type_and_mode_are_kept() -> None:
     [
         (nn.Linear(3, 4), "from_torch takes a torch.nn.LSTM, GRU or RNN, but got a Linear"),
         (nn.LSTM(3, 4, proj_size=2), "an LSTM with proj_size = 2 has no counterpart"),
+        (type("Mine", (nn.LSTM,), {})(3, 4), "but got a Mine"),
     ],
 )
 def test_what_cannot_come_from_torch_is_refused(module: Any, message: str) -> None:

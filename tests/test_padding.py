@@ -54,6 +54,7 @@ def test_zeroed_takes_values_of_any_rank() -> None:
         (torch.zeros(2, 3, 1), torch.tensor([3]), r"one number per row, 2 here, but its shape is (1,)"),
         (torch.zeros(2, 3, 1), torch.tensor([3.0, 1.0]), "whole numbers, but found torch.float32"),
         (torch.zeros(2, 3, 1), [3, 1], "whole numbers, but found list"),
+        (torch.zeros(2, 3, 1), torch.tensor([3j, 1]), "whole numbers, but found torch.complex64"),
         (torch.zeros(3), torch.tensor([1, 1, 1]), "these have shape (3,)"),
         (torch.zeros(2, 3, 1), torch.zeros(2, dtype=torch.long, device="meta"), "lengths must live on the CPU"),
     ],
@@ -65,7 +66,30 @@ def test_lengths_that_cannot_be_are_refused_in_words(values: Any, lengths: Any, 
 
 
 def test_sequences_that_do_not_fit_together_are_refused() -> None:
-    with pytest.raises(DataError, match=r"sequence 1 has shape \(2, 3\), but sequence 0 has \(2, 4\)"):
+    with pytest.raises(DataError, match=r"sequence 1 has shape \(2, 3\) of torch.float32, but sequence 0 has \(2, 4\)"):
         pad([torch.zeros(2, 4), torch.zeros(2, 3)])
+    with pytest.raises(DataError, match=r"of torch.float64, but sequence 0 has \(2,\) of torch.float32"):
+        pad([torch.zeros(2), torch.zeros(3).double()])
     with pytest.raises(DataError, match="the list is empty"):
         pad([])
+    with pytest.raises(DataError, match="pad takes a list of sequences, but got a Tensor"):
+        pad(torch.zeros(2, 3))  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="sequence 1 must be a tensor of shape"):
+        pad([torch.zeros(2), 3])  # type: ignore[list-item]
+    with pytest.raises(DataError, match="sequence 0 must be a tensor of shape"):
+        pad([torch.tensor(3.0)])
+
+
+def test_values_that_are_no_batch_are_refused() -> None:
+    with pytest.raises(DataError, match=r"Padded.full takes a tensor of shape \(rows, steps, ...\), but got a list"):
+        Padded.full([[1.0]])  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"but got \(3,\)"):
+        Padded.full(torch.zeros(3))
+    with pytest.raises(DataError, match="the values of a Padded batch are a tensor, but found a list"):
+        Padded([[1.0]], torch.tensor([1])).checked()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_lengths_may_be_any_whole_numbers(dtype: torch.dtype) -> None:
+    batch = Padded(torch.zeros(2, 3, 1), torch.tensor([0, 3], dtype=dtype)).checked()
+    assert batch.lengths.dtype == torch.long

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -133,7 +137,9 @@ def test_locked_dropout_has_one_mask_for_all_steps() -> None:
     dropped = rnn._dropped(1, torch.ones(4, 9, 8).double())
     assert (dropped == dropped[:, :1]).all()
     assert not (dropped == dropped[:1]).all()
-    assert rnn._dropped(1, torch.ones(4, 8).double()).unique().tolist() == [0, 2]
+    with pytest.raises(ConfigError, match="locked dropout has one mask for all steps of a row"):
+        rnn.step(torch.zeros(1, 3).double())
+    assert rnn.eval().step(torch.zeros(1, 3).double())[0].shape == (1, 8)
 
 
 def test_states_go_in_and_come_out_per_layer_and_direction() -> None:
@@ -224,6 +230,11 @@ def test_the_vendor_does_not_tell_every_c() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"bidirectional": 2}, "bidirectional must be true or false, but is 2"),
+        ({"locked": "yes"}, "locked must be true or false, but is 'yes'"),
+        ({"hidden_size": None}, "hidden_size must be a whole number of at least 1, but is None"),
+        ({"hidden_size": 4.0}, "hidden_size must be a whole number of at least 1, but is 4.0"),
+        ({"merge": "sumt"}, "merge = 'sumt' is not known. Did you mean 'sum'?"),
         ({"layers": 0}, "layers must be a whole number of at least 1, but is 0"),
         ({"layers": 1.5}, "layers must be a whole number of at least 1, but is 1.5"),
         ({"hidden_size": 0}, "hidden_size must be a whole number of at least 1, but is 0"),
@@ -284,6 +295,104 @@ def test_a_stack_that_reads_backward_is_refused_a_step(options: dict[str, Any]) 
 def test_a_step_of_the_wrong_size_is_refused() -> None:
     with pytest.raises(DataError, match="reads inputs of size 3"):
         Recurrent("lstm", 3, 4).step(torch.zeros(1, 2))
+    for x, found in ((torch.zeros(3), r"\(3,\)"), ([1.0], "list"), (Padded.full(torch.zeros(1, 1, 3)), "Padded")):
+        with pytest.raises(DataError, match=rf"a step takes one element of each row, \(rows, 3\), but got {found}"):
+            Recurrent("lstm", 3, 4).step(x)  # type: ignore[arg-type]
+
+
+def test_sizes_may_be_numpys() -> None:
+    rnn = Recurrent("lstm", np.int64(3), np.int32(4), layers=np.int64(2))  # type: ignore[arg-type]
+    assert rnn.output_size == 4
+
+
+@pytest.mark.parametrize("engine", ["vendor", "planned", "loop"])
+def test_relu_does_not_run_away_on_padding(engine: str) -> None:
+    rnn = Recurrent({"name": "elman", "activation": "relu"}, 3, 4, engine=engine)
+    with torch.no_grad():
+        rnn.get_parameter("cells.0.0.from_state").copy_(1.2 * torch.eye(4))
+        rnn.get_parameter("cells.0.0.from_input.bias").fill_(0.1)
+    outputs, _ = rnn(Padded(torch.randn(1, 600, 3), torch.tensor([3])))
+    outputs.values.sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in rnn.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("engine", ["vendor", "planned", "loop"])
+def test_an_empty_row_keeps_any_state(engine: str) -> None:
+    rnn = Recurrent("lstm", 3, 4, engine=engine)
+    start = (((torch.full((2, 4), 1e5), torch.ones(2, 4)),),)
+    _, [[state]] = rnn(Padded(torch.randn(2, 3, 3), torch.tensor([0, 3])), start)  # a plain tuple will do
+    assert state.h[0].tolist() == [1e5] * 4
+    assert state.c[0].tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("skip", ["none", "residual", "highway"])
+@pytest.mark.parametrize(("bidirectional", "merge"), [(False, "concat"), (True, "sum"), (True, "projection")])
+def test_the_parts_of_the_last_layer_are_what_comes_out(skip: Any, bidirectional: bool, merge: str) -> None:
+    rnn = model("tests.own_cells:Backwards", 4, 4, layers=2, bidirectional=bidirectional, merge=merge, skip=skip)
+    x = batch([5, 0, 3], 4)
+    _, every = rnn(x, every=True)
+    for parts, states in zip(rnn.parts(x), every, strict=True):
+        for part, state in zip(parts, states, strict=True):
+            assert part._fields == ("twice", "h")  # in the order the cell gives them
+            torch.testing.assert_close(part.h, state.h, rtol=0, atol=1e-12)
+
+
+def test_the_parts_of_no_steps_have_their_names() -> None:
+    [[parts]] = Recurrent("lstm", 3, 4).parts(Padded.full(torch.zeros(2, 0, 3)))
+    assert parts._fields == ("h", "c", "i", "f", "candidate", "o")
+    assert parts.f.shape == (2, 0, 4)
+
+
+def test_a_highway_carries_at_first() -> None:
+    rnn = Recurrent("lstm", 3, 4, layers=2, skip="highway")
+    assert rnn.get_parameter("transforms.0.bias").tolist() == [-1.0] * 4
+
+
+def test_a_report_leaves_the_random_numbers_alone() -> None:
+    rnn = Recurrent({"name": "lstm", "wrap": [{"name": "weight_drop", "rate": 0.5}]}, 3, 4)
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    rnn.engine_report()
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("spec", ["lstm", "peephole_lstm", {"name": "elman", "activation": "identity"}, "ind_rnn"])
+def test_a_stack_can_be_copied_pickled_and_differentiated_as_a_function(spec: Any) -> None:
+    rnn = model(spec)
+    x = batch([4, 2])
+    for other in (copy.deepcopy(rnn), pickle.loads(pickle.dumps(rnn))):
+        assert torch.equal(other(x)[0].values, rnn(x)[0].values)
+    rnn.engine = "loop"
+
+    def loss(parameters: dict[str, Tensor]) -> Tensor:
+        outputs, _ = torch.func.functional_call(rnn, parameters, (x,))
+        return outputs.values.sum()
+
+    found = torch.func.grad(loss)({name: p.detach() for name, p in rnn.named_parameters()})
+    rnn(x)[0].values.sum().backward()
+    for name, parameter in rnn.named_parameters():
+        torch.testing.assert_close(found[name], parameter.grad, rtol=0, atol=1e-12)
+
+
+def test_many_threads_may_read_at_once() -> None:
+    rnn = model("peephole_lstm", layers=2, bidirectional=True).eval()
+    x = batch([6, 3, 0])
+    expected = rnn(x)[0].values
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: rnn(x)[0].values, range(32)))
+    assert all(torch.equal(answer, expected) for answer in answers)
+
+
+@pytest.mark.parametrize("spec", ["lstm", "peephole_lstm"])
+def test_autocast_is_allowed_and_its_states_can_be_used_outside(spec: str) -> None:
+    rnn = Recurrent(spec, 3, 4)
+    x = Padded.full(torch.randn(2, 5, 3))
+    expected, _ = rnn(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outputs, states = rnn(x)
+    torch.testing.assert_close(outputs.values.float(), expected.values, rtol=0, atol=0.05)
+    assert rnn(x, states)[0].values.dtype == torch.float32
 
 
 def test_states_that_do_not_fit_are_refused_in_words() -> None:
@@ -296,6 +405,11 @@ def test_states_that_do_not_fit_are_refused_in_words() -> None:
         rnn(x, rnn.start(3))
     with pytest.raises(DataError, match="layer 1 starts from"):
         rnn.step(torch.zeros(2, 3), rnn.start(3))
+    with pytest.raises(DataError, match=r"layer 1 starts from torch\.float64, but the batch holds torch\.float32"):
+        rnn(x, Recurrent("lstm", 3, 4, layers=2).double().start(2))
+    for nonsense in (3, [[None], [None]], [3, 4]):
+        with pytest.raises(DataError, match=r"states must hold 2 layers|layer 1 starts from"):
+            rnn(x, nonsense)
 
 
 def test_a_cell_builds_the_same_alone_and_in_a_stack() -> None:

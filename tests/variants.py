@@ -48,6 +48,7 @@ CELLS: dict[str, dict[str, Any]] = {
     "min lstm": {"name": "min_lstm"},
     "min lstm positive": {"name": "min_lstm", "candidate": "positive", "bias": False},
     "ind rnn": {"name": "ind_rnn"},
+    "ind rnn identity": {"name": "ind_rnn", "activation": "identity"},
     "ind rnn tanh": {"name": "ind_rnn", "activation": "tanh", "horizon": 2, "bias": False},
     "slstm": {"name": "slstm"},
     "slstm exponential": {"name": "slstm", "forget": "exponential", "bias": False},
@@ -66,6 +67,9 @@ ZONEOUT_EACH = {"name": "zoneout", "rate": {"h": 0.05, "c": 0.5}}
 VARIATIONAL = {"name": "recurrent_dropout", "rate": 0.4, "input_rate": 0.2}
 CANDIDATE = {"name": "recurrent_dropout", "rate": 0.4, "mode": "candidate"}
 WEIGHT_DROP = {"name": "weight_drop", "rate": 0.5}
+# u / (1 − rate) stays within 1, so that a linear unit does not grow.
+LITTLE_VARIATIONAL = {"name": "recurrent_dropout", "rate": 0.1}
+LITTLE_WEIGHT_DROP = {"name": "weight_drop", "rate": 0.1}
 
 WRAPPED: dict[str, dict[str, Any]] = {
     "lstm zoneout": {"name": "lstm", "wrap": [ZONEOUT]},
@@ -75,9 +79,13 @@ WRAPPED: dict[str, dict[str, Any]] = {
     "gru variational": {"name": "gru", "wrap": [VARIATIONAL]},
     "gru of torch variational": {"name": "gru", "reset": "after", "update": "keep", "wrap": [VARIATIONAL]},
     "ind rnn variational": {"name": "ind_rnn", "wrap": [VARIATIONAL]},
+    "ind rnn identity variational": {"name": "ind_rnn", "activation": "identity", "wrap": [LITTLE_VARIATIONAL]},
+    "ind rnn identity weight drop": {"name": "ind_rnn", "activation": "identity", "wrap": [LITTLE_WEIGHT_DROP]},
     "lstm candidate": {"name": "lstm", "wrap": [CANDIDATE]},
     "gru candidate": {"name": "gru", "wrap": [CANDIDATE]},
     "min gru candidate": {"name": "min_gru", "wrap": [CANDIDATE]},
+    "min gru zoneout": {"name": "min_gru", "wrap": [ZONEOUT]},
+    "min lstm all at once": {"name": "min_lstm", "wrap": [CANDIDATE, ZONEOUT, CANDIDATE]},
     "lstm weight drop": {"name": "lstm", "wrap": [WEIGHT_DROP]},
     "gru weight drop": {"name": "gru", "reset": "after", "wrap": [WEIGHT_DROP]},
     "elman weight drop": {"name": "elman", "activation": "relu", "wrap": [WEIGHT_DROP]},

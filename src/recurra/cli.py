@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
@@ -16,7 +18,13 @@ import recurra
 from recurra.errors import ConfigError, RecurraError
 
 if TYPE_CHECKING:
+    from recurra.analysis.catalogue import WrapperEntry
     from recurra.cells import Spec
+
+
+LARGEST = 20_000
+MOST_NUMBERS = 10**9
+"""Limits on what the catalogue and the benchmark will allocate."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,10 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A user's own cell is found in the current folder, but never in place of an installed module.
     if "" not in sys.path:
         sys.path.append("")
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without σ shows a ? in its place
     options = parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], None] = options.command
     try:
         command(options)
+        sys.stdout.flush()
     except RecurraError as error:
         print(f"recurra: {error}", file=sys.stderr)
         return 2
@@ -35,9 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\nrecurra: stopped.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of a pipe, such as head, has seen enough; nothing more can be said there.
-        sys.stderr.close()
+        # The reader of a pipe, such as head, has seen enough; what Python flushes at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"recurra: the output cannot be written ({error}).", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
     return 0
 
 
@@ -45,15 +60,25 @@ def cells(options: argparse.Namespace) -> None:
     """The catalogue, or one cell in full."""
     from recurra.analysis import catalogue
 
+    for size in (options.input, options.hidden):
+        if size > LARGEST:
+            raise ConfigError(f"--input and --hidden can be {LARGEST:,} at most, but one is {size:,}.")
+    wrappers = catalogue.wrapper_entries()
+    for wrapper in wrappers:
+        if wrapper.name == options.name:
+            print(json.dumps(wrapper._asdict(), default=plain) if options.json else wrapper_in_full(wrapper))
+            return
+    if options.name is not None and options.plan:
+        print(catalogue.plan_of(spec(options.name), options.input, options.hidden))
+        return
     if options.name is not None:
         entry = catalogue.entry(spec(options.name), options.input, options.hidden)
-        print(json.dumps(entry._asdict(), default=list) if options.json else in_full(entry, options))
+        print(json.dumps(entry._asdict(), default=plain) if options.json else in_full(entry, options))
         return
     entries = catalogue.entries(options.input, options.hidden)
-    wrappers = catalogue.wrapper_entries()
     if options.json:
         everything = {"cells": [e._asdict() for e in entries], "wrappers": [w._asdict() for w in wrappers]}
-        print(json.dumps(everything, default=lambda _: None))
+        print(json.dumps(everything, default=plain))
         return
     elman = next(entry.parameters for entry in entries if entry.name == "elman")
     for entry in entries:
@@ -91,6 +116,14 @@ def in_full(entry: object, options: argparse.Namespace) -> str:
     )
 
 
+def wrapper_in_full(wrapper: WrapperEntry) -> str:
+    """A wrapper with its options and how it is put on."""
+    shown = [f"{name} = {toml(value)}" for name, value in wrapper.options.items()]
+    usage = f'cell = {{name = "lstm", wrap = [{{name = "{wrapper.name}", rate = 0.1}}]}}'
+    parts = [f"wrapper {wrapper.name}: {wrapper.summary}", indented(wrapper.equations, 4), wrapper.notes]
+    return "\n\n".join([*parts, "Options, with their defaults:\n" + indented("\n".join(shown), 4), usage])
+
+
 def bench(options: argparse.Namespace) -> None:
     """Speed of cells and engines on this machine."""
     import torch
@@ -101,17 +134,26 @@ def bench(options: argparse.Namespace) -> None:
     from recurra.named import catalogue, choose
 
     if options.threads is not None:
-        if options.threads < 1:
-            raise ConfigError(f"--threads must be at least 1, but is {options.threads}.")
+        most = os.cpu_count() or 1
+        if not 1 <= options.threads <= most:
+            raise ConfigError(f"--threads must be at least 1 and at most {most} here, but is {options.threads}.")
         torch.set_num_threads(options.threads)
+    if not 0 < options.seconds < math.inf:
+        raise ConfigError(f"--seconds must be a number above 0, but is {options.seconds}.")
+    shapes = [speed.Shape.parse(text) for text in options.shapes] or speed.DEFAULT_SHAPES
+    for shape in shapes:
+        if max(shape) > LARGEST or shape.B * shape.T * max(shape.I, shape.H) > MOST_NUMBERS:
+            raise ConfigError(f"the shape {shape} is more than this command will hold in memory.")
     try:
+        if options.device not in ("cpu", "cuda"):
+            raise RuntimeError("it must be cpu or cuda")
         torch.zeros(1, device=options.device)
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"--device '{options.device}' cannot be used: {str(error).splitlines()[0]}") from error
     known = [engine.name for engine in ENGINES]
     timings = speed.measure(
         [spec(text) for text in options.cells] or catalogue(Cell),
-        [speed.Shape.parse(text) for text in options.shapes] or speed.DEFAULT_SHAPES,
+        shapes,
         engines=[choose(known, name, "--engines") for name in options.engines] or known,
         backward=not options.forward,
         device=options.device,
@@ -123,12 +165,16 @@ def bench(options: argparse.Namespace) -> None:
         return
     what = "forward" if options.forward else "forward + backward"
     print(f"{what}, float32, {options.device}, {torch.get_num_threads()} thread(s), torch {torch.__version__}")
-    print("ratio: to torch.nn.LSTM of the same rows x steps x input x hidden; ragged: to the same with full rows\n")
-    print(f"{'cell':18}{'engine':9}{'shape':18}{'ms':>9}{'ratio':>8}{'ragged':>8}")
+    print(
+        "/ LSTM: time over torch.nn.LSTM's of the same rows x steps x input x hidden; / loop: over the loop engine's;"
+    )
+    print("ragged: with rows of half to full length, over the same with full rows\n")
+    print(f"{'cell':18}{'engine':9}{'shape':18}{'ms':>9}{'/ LSTM':>8}{'/ loop':>8}{'ragged':>8}")
     for timing in timings:
         start = f"{timing.cell:18}{timing.engine:9}{timing.shape!s:18}"
         if timing.milliseconds is not None:
-            print(f"{start}{timing.milliseconds:9.2f}{timing.to_lstm:8.2f}{timing.ragged:8.2f}", flush=True)
+            ratios = f"{timing.to_lstm:8.2f}{timing.to_loop:8.2f}{timing.ragged:8.2f}"
+            print(f"{start}{timing.milliseconds:9.2f}{ratios}", flush=True)
         elif options.explain:
             print(f"{start}  refused: {timing.refusal}", flush=True)
     if not options.explain:
@@ -155,11 +201,12 @@ def spec(text: str) -> Spec:
 
 def toml(value: object) -> str:
     """A default as a config file would write it."""
-    if value is ...:
-        return "(required)"
-    if isinstance(value, tuple):
-        return json.dumps(list(value))
-    return json.dumps(value)
+    return "(required)" if value is ... else json.dumps(value, default=plain)
+
+
+def plain(value: object) -> object:
+    """What JSON has no word for: a required option is null, anything else its text."""
+    return None if value is ... else str(value)
 
 
 def indented(text: str, width: int) -> str:
@@ -183,6 +230,9 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("name", nargs="?", help='lstm; \'{name = "gru", reset = "after"}\'; my.module:MyCell')
     sub.add_argument("--input", type=int, default=128, metavar="N", help="input size for the counts (128)")
     sub.add_argument("--hidden", type=int, default=256, metavar="N", help="hidden size for the counts (256)")
+    sub.add_argument(
+        "--plan", action="store_true", help="how the planned engine cuts its step: products and row passes"
+    )
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
     sub = add(bench, "speed of cells and engines on this machine, beside torch.nn.LSTM")

@@ -15,7 +15,8 @@ from recurra.recurrent import Recurrent
 def from_torch(module: nn.RNNBase) -> Recurrent:
     """A Recurrent that computes what a torch.nn.LSTM, GRU or RNN computes.
 
-    torch keeps two biases, b_ih and b_hh, where the equations have one: they are added, but for b_hn of the GRU,
+    Like every Recurrent it reads rows first, whatever the module's batch_first. torch keeps two biases, b_ih and
+    b_hh, where the equations have one: they are added, but for b_hn of the GRU,
     which stands inside the reset and stays.
 
     >>> theirs = nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True)
@@ -25,8 +26,9 @@ def from_torch(module: nn.RNNBase) -> Recurrent:
     >>> torch.allclose(ours(Padded.full(x))[0].values, theirs(x)[0], atol=1e-6)
     True
     """
-    if not isinstance(module, nn.LSTM | nn.GRU | nn.RNN):
+    if type(module) not in (nn.LSTM, nn.GRU, nn.RNN):
         raise ConfigError(f"from_torch takes a torch.nn.LSTM, GRU or RNN, but got a {type(module).__name__}.")
+    assert isinstance(module, nn.LSTM | nn.GRU | nn.RNN)
     if module.proj_size:
         raise ConfigError(f"an LSTM with proj_size = {module.proj_size} has no counterpart among recurra's cells.")
     rnn = Recurrent(
@@ -41,6 +43,8 @@ def from_torch(module: nn.RNNBase) -> Recurrent:
     for number, layer in enumerate(rnn._layers()):
         for cell, suffix in zip(layer, ("", "_reverse"), strict=False):
             _fill(cell, *_torch_weights(module, number, suffix))
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        rnn.requires_grad_(False)
     return rnn.train(module.training)
 
 
@@ -53,6 +57,8 @@ def to_torch(rnn: Recurrent) -> nn.LSTM | nn.GRU | nn.RNN:
     >>> to_torch(Recurrent("lstm", 3, 4, layers=2))
     LSTM(3, 4, num_layers=2, batch_first=True)
     """
+    if not isinstance(rnn, Recurrent):
+        raise ConfigError(f"to_torch takes a Recurrent, but got a {type(rnn).__name__}.")
     layers = rnn._layers()
     first = layers[0][0]
     reason = mismatch(first, first.fixed(1, next(first.parameters()))) or _unlike_torch(rnn)
@@ -68,7 +74,7 @@ def to_torch(rnn: Recurrent) -> nn.LSTM | nn.GRU | nn.RNN:
         len(layers),
         bias=kernels[0][0].b is not None,
         batch_first=True,
-        dropout=rnn.dropout,
+        dropout=rnn.dropout if len(layers) > 1 else 0.0,
         bidirectional=rnn.bidirectional,
         **options,
     )

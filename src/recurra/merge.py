@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from recurra.errors import ConfigError
-from recurra.named import choose, imported
+from recurra.named import choose, imported, made
 
 
 class Merge(nn.Module, ABC):
@@ -107,10 +107,10 @@ def build(name: str, hidden_size: int) -> Merge:
     6
     """
     if ":" not in str(name):
-        return MERGES[choose(MERGES, name, "merge")](hidden_size)
+        return MERGES[choose((*MERGES, "package.module:Class"), name, "merge")](hidden_size)
     kind = imported(name, "merge")
     if not (isinstance(kind, type) and issubclass(kind, Merge)):
         raise ConfigError(
             f"merge = '{name}' is not a merge: it must be a class that inherits from recurra.merge.Merge."
         )
-    return kind(hidden_size)
+    return made(kind, name, hidden_size)

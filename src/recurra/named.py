@@ -78,7 +78,19 @@ def find(kind: type[T], name: str) -> type[T]:
         )
     if not (isinstance(found, type) and issubclass(found, kind)):
         raise ConfigError(f"{name} is not a {what}: a {what} is a class that inherits from recurra's {kind.__name__}.")
+    if inspect.isabstract(found) or found is kind:
+        raise ConfigError(f"{name} is abstract: a {what} must say how it is computed.")
     return found
+
+
+def made(kind: type[T], name: str, *arguments: Any, **options: Any) -> T:
+    """An instance; whatever the user's own constructor raises is said in one sentence."""
+    try:
+        return kind(*arguments, **options)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"'{name}' cannot be made: its constructor failed with {_with_place(error)}.") from error
 
 
 def imported(name: str, what: str) -> object:
@@ -86,10 +98,14 @@ def imported(name: str, what: str) -> object:
     module_name, _, attribute = name.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except (ImportError, ValueError) as error:
+    except ImportError as error:
         raise ConfigError(
             f"the {what} '{name}' cannot be loaded: importing '{module_name}' failed ({error}). "
             f"It is looked for where Python looks for modules and, on the command line, in the current folder."
+        ) from error
+    except Exception as error:  # the user's own module may fail in any way
+        raise ConfigError(
+            f"the {what} '{name}' cannot be loaded: importing '{module_name}' failed with {_with_place(error)}."
         ) from error
     if not hasattr(module, attribute):
         known = [key for key in vars(module) if not key.startswith("_")]
@@ -111,7 +127,10 @@ def options_of(kind: type) -> dict[str, inspect.Parameter]:
 def check_options(kind: type, name: str, options: Mapping[str, object]) -> None:
     """Refuse an option that the class does not have, or a value of another type than its annotation says."""
     known = options_of(kind)
-    hints = get_type_hints(kind.__init__)  # type: ignore[misc]  # of this very class, whose signature was read
+    try:
+        hints = get_type_hints(kind.__init__)  # type: ignore[misc]  # of this very class, whose signature was read
+    except NameError:  # a user's annotations may name what only a type checker imports
+        hints = {}
     for option, value in options.items():
         if option not in known:
             raise ConfigError(f"'{name}' has no option '{option}'. {did_you_mean(option, ['name', *known])}")
@@ -132,6 +151,17 @@ def _class_of(module_name: str) -> type | None:
         if isinstance(value, type) and value.__module__ == module_name and name.lower() == wanted:
             return value
     return None
+
+
+def _with_place(error: Exception) -> str:
+    """An error with the file and line where it arose."""
+    if isinstance(error, SyntaxError):
+        return f"a syntax error at {error.filename}:{error.lineno} ({error.msg})"
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" at {place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else ""
+    return f"{type(error).__name__}{where} ({error})"
 
 
 def _choices(hint: Any) -> list[str]:
@@ -167,7 +197,7 @@ def _in_words(hint: Any) -> str:
     if origin is not None and isinstance(origin, type):
         several = {float: "numbers", int: "whole numbers", str: "strings"}
         if issubclass(origin, Mapping):
-            return f"a table of {several[arguments[1]]}"
-        return f"a list of {several[arguments[0]]}"
+            return f"a table of {several.get(arguments[1], 'values')}"
+        return f"a list of {several.get(arguments[0], 'values')}"
     words = {float: "a number", int: "a whole number", bool: "true or false", str: "a string", type(None): "nothing"}
     return words.get(hint, getattr(hint, "__name__", str(hint)))

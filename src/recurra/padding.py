@@ -10,6 +10,8 @@ from torch import Tensor
 
 from recurra.errors import DataError
 
+WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
 
 class Padded(NamedTuple):
     """Rows of different lengths in one tensor, padded on the right.
@@ -34,6 +36,9 @@ class Padded(NamedTuple):
         >>> Padded.full(torch.zeros(2, 5, 3)).lengths.tolist()
         [5, 5]
         """
+        if not isinstance(values, Tensor) or values.dim() < 2:
+            found = tuple(values.shape) if isinstance(values, Tensor) else f"a {type(values).__name__}"
+            raise DataError(f"Padded.full takes a tensor of shape (rows, steps, ...), but got {found}.")
         return cls(values, torch.full((values.shape[0],), values.shape[1], dtype=torch.long))
 
     @property
@@ -73,14 +78,16 @@ class Padded(NamedTuple):
         return Padded(self.values[rows, order], self.lengths)
 
     def checked(self) -> Padded:
-        """Itself, or a DataError that says what is wrong with the lengths."""
+        """Itself, or a DataError that says what is wrong with the values or the lengths."""
+        if not isinstance(self.values, Tensor):
+            raise DataError(f"the values of a Padded batch are a tensor, but found a {type(self.values).__name__}.")
         if self.values.dim() < 2:
             raise DataError(
                 f"a Padded batch needs values of shape (rows, steps, ...), but these have shape "
                 f"{tuple(self.values.shape)}. Add the missing dimension, or use pad([...]) on a list of sequences."
             )
         rows, steps = self.values.shape[:2]
-        if not isinstance(self.lengths, Tensor) or self.lengths.is_floating_point() or self.lengths.dtype == torch.bool:
+        if not isinstance(self.lengths, Tensor) or self.lengths.dtype not in WHOLE:
             found = self.lengths.dtype if isinstance(self.lengths, Tensor) else type(self.lengths).__name__
             raise DataError(
                 f"lengths must be a tensor of whole numbers, but found {found}. Use torch.tensor([...]), or "
@@ -101,7 +108,7 @@ class Padded(NamedTuple):
         if rows and (shortest := int(self.lengths.min())) < 0:
             row = int(self.lengths.argmin())
             raise DataError(f"row {row} has length {shortest}; lengths must lie between 0 and {steps}.")
-        return self
+        return Padded(self.values, self.lengths.long())
 
 
 def pad(sequences: Sequence[Tensor]) -> Padded:
@@ -110,13 +117,17 @@ def pad(sequences: Sequence[Tensor]) -> Padded:
     >>> pad([torch.tensor([1, 2]), torch.tensor([3])]).values.tolist()
     [[1, 2], [3, 0]]
     """
+    if not isinstance(sequences, list | tuple):
+        raise DataError(f"pad takes a list of sequences, but got a {type(sequences).__name__}.")
     if not sequences:
         raise DataError("pad needs at least one sequence, but the list is empty.")
     for number, sequence in enumerate(sequences):
-        if sequence.shape[1:] != sequences[0].shape[1:] or sequence.dim() == 0:
+        if not isinstance(sequence, Tensor) or sequence.dim() == 0:
+            raise DataError(f"sequence {number} must be a tensor of shape (length, ...), but is {sequence!r}.")
+        if sequence.shape[1:] != sequences[0].shape[1:] or sequence.dtype != sequences[0].dtype:
             raise DataError(
-                f"sequence {number} has shape {tuple(sequence.shape)}, but sequence 0 has {tuple(sequences[0].shape)}: "
-                f"all but the first size, the length, must agree."
+                f"sequence {number} has shape {tuple(sequence.shape)} of {sequence.dtype}, but sequence 0 has "
+                f"{tuple(sequences[0].shape)} of {sequences[0].dtype}: all but the length must agree."
             )
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     return Padded(torch.nn.utils.rnn.pad_sequence(list(sequences), batch_first=True), lengths)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
@@ -12,9 +12,10 @@ from torch.nn import functional
 from recurra import merge as merges
 from recurra.cells import AnyCell, AnyState, Spec, build
 from recurra.cells.cell import fields
-from recurra.cells.weights import check_rate
+from recurra.cells.weights import check_flag, check_rate, check_size
 from recurra.engines import ENGINES, Engine, Reader, choose, engine_named
 from recurra.engines.loop import read_parts
+from recurra.engines.recompute import Recomputed
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose as choose_name
 from recurra.padding import Padded
@@ -24,6 +25,10 @@ States: TypeAlias = tuple[tuple[AnyState, ...], ...]
 
 Fixed: TypeAlias = tuple[tuple[Any, ...], ...]
 """What stays the same over a sequence, per layer and direction."""
+
+
+TYPICAL_STEPS = 100
+"""As many as a batch has for which an engine is reported, where none is given."""
 
 
 class Recurrent(nn.Module):
@@ -45,6 +50,8 @@ class Recurrent(nn.Module):
                     "highway": y = t ∘ f(x) + (1 − t) ∘ x, t = σ(W x + b)
     dropout         between layers; locked: one mask for all steps of a row
     engine          "auto": the fastest that can; or one by name
+    recompute       in training, keep only every so-many-th state and compute the rest again on the way back:
+                    less memory for long sequences, about a third more time; 0 keeps all
     """
 
     def __init__(
@@ -62,28 +69,31 @@ class Recurrent(nn.Module):
         dropout: float = 0.0,
         locked: bool = False,
         engine: str = "auto",
+        recompute: int = 0,
     ) -> None:
         super().__init__()
         widths = _widths(hidden_size, layers)
-        self.input_size = input_size
-        self.bidirectional = bidirectional
+        self.input_size = input_size = check_size(input_size, "input_size")
+        self.bidirectional = check_flag(bidirectional, "bidirectional")
         self.direction = choose_name(("forward", "backward"), direction, "direction")
         if bidirectional and self.direction == "backward":
             raise ConfigError("a bidirectional stack reads both ways: leave direction = 'backward' out.")
         self.mix = choose_name(("last", "concat", "mean", "learned"), mix, "mix")
         self.skip = choose_name(("none", "residual", "highway"), skip, "skip")
         self.dropout = check_rate(dropout, "dropout")
-        self.locked = locked
+        self.locked = check_flag(locked, "locked")
         self.engine = engine
         engine_named(engine)
+        self.recompute = check_size(recompute, "recompute") if recompute != 0 else 0
 
         self.cells = nn.ModuleList()  # per layer, per direction
         self.merges = nn.ModuleList()
         sizes = [input_size]
         for width in widths:
             self.cells.append(nn.ModuleList(build(cell, sizes[-1], width) for _ in range(1 + bidirectional)))
+            merged = merges.build(merge, width)
             if bidirectional:
-                self.merges.append(merges.build(merge, width))
+                self.merges.append(merged)
             sizes.append(int(self.merges[-1].output_size) if bidirectional else width)  # type: ignore[arg-type]
         sizes = sizes[1:]
         if self.skip != "none":
@@ -106,22 +116,20 @@ class Recurrent(nn.Module):
         `states` are those to start from, as another call returned them; None starts anew. every=True returns the
         state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
         """
-        x = self._checked(x).zeroed()
-        states = self.start(len(x.lengths), x.values) if states is None else self._checked_states(states, x)
-        fixed = self.fixed(len(x.lengths), x.values) if fixed is None else fixed
+        x, states, fixed = self._prepared(x, states, fixed)
         wanted = engine_named(self.engine)
-        y = x.values
         found: list[tuple[AnyState, ...]] = []
-        outputs: list[Tensor] = []
-        for number in range(len(self.cells)):
-            inputs = Padded(self._dropped(number, y), x.lengths)
-            layer = self._readers(number, states, fixed)
-            readings = choose(wanted, layer, inputs, every).run(layer, inputs, every)
-            y = self._joined(number, y, [reading.outputs for reading in readings])
-            if self.bidirectional and not self.merges[number].keeps_zeros:
-                y = Padded(y, x.lengths).zeroed().values
-            outputs.append(y)
+
+        def read(number: int, y: Tensor) -> list[Tensor]:
+            inputs, layer = Padded(y, x.lengths), self._readers(number, states, fixed)
+            engine = choose(wanted, layer, inputs, every)
+            if self.recompute and torch.is_grad_enabled() and inputs.values.numel():
+                engine = Recomputed(engine, self.recompute)
+            readings = engine.run(layer, inputs, every)
             found.append(tuple(reading.states for reading in readings))
+            return [reading.outputs for reading in readings]
+
+        outputs = self._through(x.values, x.lengths, read)
         return Padded(self._mixed(outputs), x.lengths), tuple(found)
 
     def step(self, x: Tensor, states: States | None = None, *, fixed: Fixed | None = None) -> tuple[Tensor, States]:
@@ -135,30 +143,38 @@ class Recurrent(nn.Module):
                 "a stack that reads backward cannot take one step at a time: its first output needs the last input. "
                 "Use bidirectional = false and direction = 'forward', or give it the whole sequence."
             )
-        x = self._checked(Padded.full(x.unsqueeze(1))).values.squeeze(1)
-        states = self.start(len(x), x) if states is None else self._checked_states(states, Padded.full(x.unsqueeze(1)))
-        fixed = self.fixed(len(x), x) if fixed is None else fixed
-        y, outputs, found = x, [], []
-        for number in range(len(self.cells)):
+        if self.training and self.dropout and self.locked:
+            raise ConfigError(
+                "locked dropout has one mask for all steps of a row, so a single step cannot be trained with it. "
+                "Give the whole sequence, or call eval() first."
+            )
+        if not isinstance(x, Tensor) or x.dim() != 2:
+            found_shape = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise DataError(f"a step takes one element of each row, (rows, {self.input_size}), but got {found_shape}.")
+        batch, states, fixed = self._prepared(Padded.full(x.unsqueeze(1)), states, fixed)
+        found: list[tuple[AnyState, ...]] = []
+
+        def read(number: int, y: Tensor) -> list[Tensor]:
             [reader] = self._readers(number, states, fixed)
-            inputs = reader.cell.project(self._dropped(number, y), reader.fixed)
-            state = reader.cell.step(inputs, reader.state, reader.fixed)
-            y = self._joined(number, y, [state[0]])
-            outputs.append(y)
+            state = reader.cell.step(reader.cell.project(y, reader.fixed), reader.state, reader.fixed)
             found.append((state,))
-        return self._mixed(outputs), tuple(found)
+            return [state[0]]
+
+        return self._mixed(self._through(batch.values.squeeze(1), None, read)), tuple(found)
 
     def start(self, rows: int, like: Tensor | None = None) -> States:
         """The states before the first step, for so many rows."""
-        like = next(self.parameters()) if like is None else like
+        like = self._like() if like is None else like
         return tuple(tuple(cell.start(rows, like) for cell in layer) for layer in self._layers())
 
     def fixed(self, rows: int, like: Tensor | None = None) -> Fixed:
         """What every cell keeps over a sequence: recurrent weights and masks, drawn anew at each call."""
-        like = next(self.parameters()) if like is None else like
+        like = self._like() if like is None else like
         return tuple(tuple(cell.fixed(rows, like) for cell in layer) for layer in self._layers())
 
-    def parts(self, x: Padded, states: States | None = None) -> tuple[tuple[Any, ...], ...]:
+    def parts(
+        self, x: Padded, states: States | None = None, *, fixed: Fixed | None = None
+    ) -> tuple[tuple[Any, ...], ...]:
         """Every named value of every step, per layer and direction: gates, candidates, states, each (B, T, n).
 
         >>> rnn = Recurrent("lstm", 2, 3)
@@ -166,34 +182,39 @@ class Recurrent(nn.Module):
         >>> parts._fields, parts.f.shape
         (('h', 'c', 'i', 'f', 'candidate', 'o'), torch.Size([1, 4, 3]))
         """
-        x = self._checked(x).zeroed()
-        states = self.start(len(x.lengths), x.values) if states is None else self._checked_states(states, x)
-        fixed = self.fixed(len(x.lengths), x.values)
-        y, found = x.values, []
-        for number in range(len(self.cells)):
-            inputs = Padded(self._dropped(number, y), x.lengths)
-            parts = tuple(read_parts(reader, inputs) for reader in self._readers(number, states, fixed))
-            y = Padded(self._joined(number, y, [part[0] for part in parts]), x.lengths).zeroed().values
-            found.append(parts)
+        x, states, fixed = self._prepared(x, states, fixed)
+        found: list[tuple[Any, ...]] = []
+
+        def read(number: int, y: Tensor) -> list[Tensor]:
+            readers = self._readers(number, states, fixed)
+            found.append(tuple(read_parts(reader, Padded(y, x.lengths)) for reader in readers))
+            first = fields(readers[0].cell.State)[0]
+            return [getattr(parts, first) for parts in found[-1]]
+
+        self._through(x.values, x.lengths, read)
         return tuple(found)
 
     def engine_report(self, x: Padded | None = None, *, every: bool = False) -> EngineReport:
         """Which engine runs each layer, and why not a faster one; for a batch like x, if given.
 
         >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
-        layer 1, peephole_lstm: loop
+        layer 1, peephole_lstm: planned
             not vendor: torch has no kernel for 'peephole_lstm'
         """
-        like = next(self.parameters(), torch.zeros(())) if x is None else x.values
-        x = Padded.full(like.new_zeros(1, 1, self.input_size)) if x is None else x
-        states, fixed = self.start(len(x.lengths), like), self.fixed(len(x.lengths), like)
+        like = self._like() if x is None else self._checked(x).values
+        x = Padded.full(like.new_zeros(1, TYPICAL_STEPS, self.input_size)) if x is None else x
+        with torch.random.fork_rng(devices=[]):  # a report draws masks, but the next batch must not notice
+            states, fixed = self.start(len(x.lengths), like), self.fixed(len(x.lengths), like)
         rows = []
         for number in range(len(self.cells)):
             layer = self._readers(number, states, fixed)
             wanted = engine_named(self.engine)
-            refusals = tuple((engine.name, engine.refusal(layer, x, every)) for engine in ENGINES)
-            engine = choose(None, layer, x, every) if wanted is None else wanted
-            rows.append(LayerReport(layer[0].cell, len(layer), engine, wanted is not None, refusals))
+            size = layer[0].cell.input_size
+            inputs = x if number == 0 else Padded(like.new_zeros(*x.values.shape[:2], size), x.lengths)
+            refusals = tuple((engine.name, engine.refusal(layer, inputs, every)) for engine in ENGINES)
+            slower = tuple((engine.name, engine.slower(layer, inputs)) for engine in ENGINES)
+            engine = choose(None, layer, inputs, every) if wanted is None else wanted
+            rows.append(LayerReport(layer[0].cell, len(layer), engine, wanted is not None, refusals, slower))
         return EngineReport(tuple(rows))
 
     def _layers(self) -> list[list[AnyCell]]:
@@ -204,11 +225,32 @@ class Recurrent(nn.Module):
         ways = (False, True) if self.bidirectional else (self.direction == "backward",)
         return [Reader(*each) for each in zip(cells, states[number], fixed[number], ways, strict=True)]
 
+    def _prepared(self, x: Padded, states: States | None, fixed: Fixed | None) -> tuple[Padded, States, Fixed]:
+        """A batch that fits, with zeros for padding, and the states and `fixed` to read it with."""
+        x = self._checked(x).zeroed()
+        rows = len(x.lengths)
+        states = self.start(rows, x.values) if states is None else self._checked_states(states, x)
+        return x, states, self.fixed(rows, x.values) if fixed is None else fixed
+
+    def _through(self, y: Tensor, lengths: Tensor | None, read: Callable[[int, Tensor], list[Tensor]]) -> list[Tensor]:
+        """Every layer's output; `read` gives what the directions of a layer make of its input."""
+        outputs = []
+        for number in range(len(self.cells)):
+            y = self._joined(number, y, read(number, self._dropped(number, y)))
+            if lengths is not None and self.bidirectional and not self.merges[number].keeps_zeros:
+                y = Padded(y, lengths).zeroed().values
+            outputs.append(y)
+        return outputs
+
+    def _like(self) -> Tensor:
+        """Something of the type and on the device of the weights."""
+        return next(self.parameters(), torch.zeros(()))
+
     def _dropped(self, number: int, y: Tensor) -> Tensor:
         """Dropout on what goes from one layer to the next."""
         if number == 0 or not self.training or not self.dropout:
             return y
-        if self.locked and y.dim() == 3:
+        if self.locked:
             return y * functional.dropout(torch.ones_like(y[:, :1]), self.dropout)
         return functional.dropout(y, self.dropout)
 
@@ -251,19 +293,16 @@ class Recurrent(nn.Module):
 
     def _checked_states(self, states: States, x: Padded) -> States:
         start = self.start(0, x.values)
-        if [len(layer) for layer in states] != [len(layer) for layer in start]:
+        shape = [len(layer) for layer in start]
+        if not _is_nested(states) or [len(layer) for layer in states] != shape:
             raise DataError(
                 f"states must hold {len(start)} layers with {len(start[0])} direction(s) each, as this Recurrent "
-                f"returns them, but hold {[len(layer) for layer in states]} directions."
+                f"returns them, but hold {[len(layer) for layer in states] if _is_nested(states) else states!r}."
             )
-        for number, (given, expected) in enumerate(zip(states, start, strict=True), 1):
-            for state, known in zip(given, expected, strict=True):
-                sizes = [(len(x.lengths), field.shape[-1]) for field in known]
-                found = [tuple(field.shape) for field in state]
-                if found != sizes:
-                    names = ", ".join(fields(known))
-                    raise DataError(f"layer {number} starts from ({names}) of shapes {sizes}, but was given {found}.")
-        return states
+        return tuple(
+            tuple(_fitted(state, known, x, number) for state, known in zip(given, expected, strict=True))
+            for number, (given, expected) in enumerate(zip(states, start, strict=True), 1)
+        )
 
 
 class LayerReport(NamedTuple):
@@ -273,15 +312,17 @@ class LayerReport(NamedTuple):
     directions: int
     engine: Engine
     asked_for: bool
-    refusals: tuple[tuple[str, str | None], ...]  # every engine, fastest first, and its reason
+    refusals: tuple[tuple[str, str | None], ...]  # every engine, fastest first, and why it cannot run the layer
+    slower: tuple[tuple[str, str | None], ...]  # every engine, and why 'auto' leaves it to another although it can
 
     def lines(self, number: int) -> list[str]:
         ways = ", both directions" if self.directions == 2 else ""
         chosen = self.engine.name + (" (asked for)" if self.asked_for else "")
         if (reason := dict(self.refusals)[self.engine.name]) is not None:
             chosen += f", but it refuses: {reason}"
-        names = [name for name, _ in self.refusals]
-        faster = self.refusals[: names.index(self.engine.name)]
+        reasons = [(name, reason or dict(self.slower)[name]) for name, reason in self.refusals]
+        names = [name for name, _ in reasons]
+        faster = reasons[: names.index(self.engine.name)]
         return [
             f"layer {number}, {self.cell.name}{ways}: {chosen}",
             *(f"    not {name}: {reason}" for name, reason in faster if reason is not None),
@@ -297,6 +338,25 @@ class EngineReport(NamedTuple):
         return "\n".join(line for number, layer in enumerate(self.layers, 1) for line in layer.lines(number))
 
 
+def _is_nested(states: object) -> bool:
+    return isinstance(states, tuple | list) and all(isinstance(layer, tuple | list) for layer in states)
+
+
+def _fitted(state: AnyState, known: AnyState, x: Padded, number: int) -> AnyState:
+    """A start state of the right kind, shape and type."""
+    sizes = [(len(x.lengths), field.shape[-1]) for field in known]
+    are_tensors = isinstance(state, tuple | list) and all(isinstance(field, Tensor) for field in state)
+    found = [tuple(field.shape) for field in state] if are_tensors else type(state).__name__
+    if found != sizes:
+        names = ", ".join(fields(known))
+        raise DataError(f"layer {number} starts from ({names}) of shapes {sizes}, but was given {found}.")
+    for field in state:
+        # What autocast has lowered may be raised again; any other difference is a mistake.
+        if field.dtype != x.values.dtype and field.dtype not in (torch.float16, torch.bfloat16):
+            raise DataError(f"layer {number} starts from {field.dtype}, but the batch holds {x.values.dtype}.")
+    return type(known)(*(field.to(x.values.dtype) for field in state))
+
+
 def detached(states: States) -> States:
     """The same states without their history: what truncated back-propagation carries to the next chunk.
 
@@ -309,13 +369,12 @@ def detached(states: States) -> States:
 
 
 def _widths(hidden_size: int | Sequence[int], layers: int | None) -> list[int]:
-    if layers is not None and (not isinstance(layers, int) or isinstance(layers, bool) or layers < 1):
-        raise ConfigError(f"layers must be a whole number of at least 1, but is {layers!r}.")
-    if isinstance(hidden_size, int):
-        return [hidden_size] * (layers or 1)
-    widths = list(hidden_size)
-    if not widths or (layers is not None and layers != len(widths)):
-        raise ConfigError(f"hidden_size = {widths} gives {len(widths)} widths, but there are {layers or 'no'} layers.")
+    count = None if layers is None else check_size(layers, "layers")
+    if not isinstance(hidden_size, Sequence):
+        return [check_size(hidden_size, "hidden_size")] * (count or 1)
+    widths = [check_size(width, "hidden_size") for width in hidden_size]
+    if not widths or (count is not None and count != len(widths)):
+        raise ConfigError(f"hidden_size = {widths} gives {len(widths)} widths, but there are {count or 'no'} layers.")
     return widths
 
 

@@ -64,7 +64,7 @@ def test_gradients_of_padded_positions_are_exactly_zero_whatever_stands_there(va
 
 @every_variant
 def test_step_by_step_is_the_whole_sequence(variant: str) -> None:
-    rnn = model(ALL[variant], layers=2, skip="highway", mix="concat").eval()
+    rnn = model(ALL[variant], layers=2, skip="highway", mix="concat", engine="loop").eval()
     x, start = batch([6, 6]), random_states(rnn, 2)
     outputs, states = rnn(x, start)
     now = start
@@ -77,7 +77,7 @@ def test_step_by_step_is_the_whole_sequence(variant: str) -> None:
 
 @every_variant
 def test_states_carried_over_chunks_give_the_whole(variant: str) -> None:
-    rnn = model(ALL[variant], layers=2).eval()
+    rnn = model(ALL[variant], layers=2, engine="loop").eval()
     x = batch([7, 7, 7])
     whole, final = rnn(x)
     states, pieces = None, []
@@ -119,7 +119,7 @@ def test_the_states_of_every_step_end_in_the_last(variant: str) -> None:
 
 @every_variant
 def test_weights_saved_and_loaded_compute_the_same(variant: str) -> None:
-    rnn, other = model(ALL[variant], layers=2).eval(), model(ALL[variant], layers=2).eval()
+    rnn, other = (model(ALL[variant], layers=2, engine="loop").eval() for _ in range(2))
     other.load_state_dict(rnn.state_dict())
     x = batch([4, 2])
     assert torch.equal(rnn(x)[0].values, other(x)[0].values)
@@ -128,7 +128,7 @@ def test_weights_saved_and_loaded_compute_the_same(variant: str) -> None:
 @every_variant
 @pytest.mark.parametrize(("rows", "steps"), [(2, 0), (0, 3), (0, 0)])
 def test_a_batch_without_steps_or_rows_is_answered(variant: str, rows: int, steps: int) -> None:
-    rnn = model(ALL[variant], bidirectional=True)
+    rnn = model(ALL[variant], bidirectional=True, engine="loop")
     x = Padded(torch.zeros(rows, steps, 3).double(), torch.full((rows,), steps))
     start = random_states(rnn, rows)
     outputs, states = rnn(x, start)
@@ -150,7 +150,7 @@ def test_rows_in_any_order_with_any_padding_give_the_same(
     lengths: list[int], extra: int, order: Any, variant: str, layers: int, bidirectional: bool
 ) -> None:
     torch.manual_seed(len(lengths))
-    rnn = model(ALL[variant], layers=layers, bidirectional=bidirectional).eval()
+    rnn = model(ALL[variant], layers=layers, bidirectional=bidirectional, engine="loop").eval()
     x, start = batch(lengths, extra=extra), random_states(rnn, len(lengths))
     outputs, states = rnn(x, start)
     rows = list(range(len(lengths)))

@@ -90,6 +90,31 @@ def test_the_slstm_stays_finite_where_its_gates_overflow() -> None:
     assert all(torch.isfinite(value).all() for value in [outputs.values, *flat(states), far.grad])
 
 
+@pytest.mark.parametrize(
+    ("dtype", "input_gate"), [(torch.float16, -12.0), (torch.float32, -100.0), (torch.float64, -740.0)]
+)
+def test_the_slstm_is_right_where_its_normaliser_is_small(dtype: torch.dtype, input_gate: float) -> None:
+    rnn = Recurrent("slstm", 1, 1).to(dtype)
+    with torch.no_grad():
+        rnn.get_parameter("cells.0.0.from_input.weight").zero_()
+        rnn.get_parameter("cells.0.0.from_input.bias").copy_(torch.tensor([input_gate, 1.0, 2.0, 10.0]))
+    y, _ = rnn.step(torch.zeros(1, 1, dtype=dtype))
+    # The first step stores the candidate alone: h = σ(õ) tanh(z̃), whatever the input gate.
+    assert y.item() == pytest.approx(np.tanh(2.0) / (1 + np.exp(-10.0)), rel=0.05)
+
+
+def test_a_unitary_cell_is_silent_on_silence() -> None:
+    rnn = Recurrent({"name": "orthogonal_elman", "unitary": True}, 3, 4)
+    with torch.no_grad():
+        rnn.get_parameter("cells.0.0.threshold").fill_(0.01)
+    x = torch.randn(1, 8, 3)
+    x[:, :3] = 0
+    outputs, _ = rnn(Padded.full(x))
+    outputs.values.sum().backward()
+    assert (outputs.values[:, :3] == 0).all()
+    assert all(torch.isfinite(p.grad).all() for p in rnn.parameters() if p.grad is not None)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_min_lstm_stays_finite_where_both_gates_underflow(dtype: torch.dtype) -> None:
     rnn = Recurrent("min_lstm", 1, 1).to(dtype)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recurra import Padded, Recurrent
@@ -14,6 +15,7 @@ from recurra.engines import ENGINES
 from tests.engines.comparison import assert_agree, everything
 from tests.variants import EVERY, batch, flat, model, random_states
 
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 FAST = [engine.name for engine in ENGINES if engine.name != "loop"]
 ON_VENDOR = {
     "elman",
@@ -33,7 +35,9 @@ ON_VENDOR = {
 def runs(engine: str, variant: str, training: bool) -> bool:
     """Whether an engine takes a variant by itself."""
     rnn = model(EVERY[variant]).train(training)
-    return all(dict(layer.refusals)[engine] is None for layer in rnn.engine_report().layers)
+    [reader] = rnn._readers(0, rnn.start(1), rnn.fixed(1))
+    found = next(each for each in ENGINES if each.name == engine)
+    return engine == "planned" or found.refusal([reader], batch([4])) is None
 
 
 RUNS = [(e, v, t) for e in FAST for v in EVERY for t in (True, False) if runs(e, v, t)]
@@ -55,17 +59,18 @@ def test_an_engine_that_does_not_refuse_agrees_with_the_loop(
         assert all(reason and len(reason) > 15 for reason in reasons)
 
 
-@given(
-    run=st.sampled_from(RUNS),
-    lengths=st.lists(st.integers(0, 9), min_size=1, max_size=6),
-    extra=st.integers(0, 2),
-    input_size=st.integers(1, 9),
-    hidden_size=st.integers(1, 9),
-    layers=st.integers(1, 3),
-    ways=st.sampled_from(["forward", "backward", "both"]),
-    seed=st.integers(0, 10_000),
-)
-def test_engines_agree_at_any_shape(
+SHAPES = {
+    "lengths": st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    "extra": st.integers(0, 2),
+    "input_size": st.integers(1, 9),
+    "hidden_size": st.sampled_from([1, 3, 8]),  # a compiled engine compiles once for each
+    "layers": st.integers(1, 3),
+    "ways": st.sampled_from(["forward", "backward", "both"]),
+    "seed": st.integers(0, 10_000),
+}
+
+
+def check_agreement(
     run: tuple[str, str, bool],
     lengths: list[int],
     extra: int,
@@ -87,11 +92,29 @@ def test_engines_agree_at_any_shape(
     assert_agree(everything(rnn, engine, x, start), everything(rnn, "loop", x, start))
 
 
+@given(run=st.sampled_from([run for run in RUNS if run[0] == "vendor"]), **SHAPES)
+def test_the_vendor_agrees_at_any_shape(run: tuple[str, str, bool], **shape: Any) -> None:
+    check_agreement(run, **shape)
+
+
+@given(run=st.sampled_from([run for run in RUNS if run[0] == "scan"]), **SHAPES)
+def test_the_scan_agrees_at_any_shape(run: tuple[str, str, bool], **shape: Any) -> None:
+    check_agreement(run, **shape)
+
+
+@settings(max_examples=settings.get_profile(PROFILE).max_examples // 5)
+@pytest.mark.parametrize("part", range(5))
+@given(data=st.data(), **SHAPES)
+def test_planned_steps_agree_at_any_shape(part: int, data: st.DataObject, **shape: Any) -> None:
+    runs = [run for run in RUNS if run[0] == "planned"][part::5]
+    check_agreement(data.draw(st.sampled_from(runs)), **shape)
+
+
 @pytest.mark.parametrize("variant", EVERY)
 def test_the_vendor_runs_what_torch_has_and_nothing_else(variant: str) -> None:
     rnn = model(EVERY[variant], bidirectional=True)
-    [layer] = rnn.engine_report(batch([4, 2])).layers
-    assert (layer.engine.name == "vendor") == (variant in ON_VENDOR)
+    layer = rnn._readers(0, rnn.start(2), rnn.fixed(2))
+    assert (ENGINES[0].refusal(layer, batch([4, 2])) is None) == (variant in ON_VENDOR)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -9,7 +9,7 @@ import torch
 
 from recurra.cells import Cell, Spec, Wrapper, build
 from recurra.cells.cell import fields
-from recurra.engines import ENGINES, Reader
+from recurra.engines import ENGINES, Planned, Reader
 from recurra.named import catalogue, find, options_of
 from recurra.padding import Padded
 
@@ -57,6 +57,28 @@ def entry(spec: Spec, input_size: int, hidden_size: int) -> Entry:
         parameters=sum(parameter.numel() for parameter in cell.parameters()),
         engines={engine.name: engine.refusal(layer, x) for engine in ENGINES},
     )
+
+
+def plan_of(spec: Spec, input_size: int, hidden_size: int) -> str:
+    """The plan of a cell in words, or why it has none.
+
+    >>> print(plan_of("elman", 3, 4))
+    forward, each step:
+        product: forward product 0 = previous 0 · 4 x 4 weights
+        row pass: forward product 0, inputs -> state 0
+            1 add, 1 tanh
+    backward, each step:
+        row pass: state 0, d_state 0, carried 0, backward product 0 -> d_inputs, carried 0
+            2 mul, 1 sub
+        product: backward product 0 = d_inputs · 4 x 4 weights
+    saved for the way back, per row and step: 0 numbers beside the states
+    after the loop:
+        matrix gradient 4 x 4 = Σ_t (d_inputs)ᵀ (previous 0), one product
+    """
+    cell = build(spec, input_size, hidden_size)
+    x = torch.zeros(1, 1, input_size)
+    plan = Planned().plan(Reader(cell, cell.start(1, x), cell.fixed(1, x)), x)
+    return f"'{cell.name}' has no plan: {plan}" if isinstance(plan, str) else str(plan)
 
 
 def entries(input_size: int, hidden_size: int) -> list[Entry]:

@@ -134,9 +134,11 @@ def learn(
     held_out = problem.draw(1000, Generator().manual_seed(seed + 1))
     updates, started = 0, time.perf_counter()
     while True:
+        rnn.eval()
         with torch.no_grad():
             loss = problem.loss(head(rnn(held_out[0])[0].values), held_out[1])
         yield Progress(updates, loss.item(), time.perf_counter() - started)
+        rnn.train()
         for _ in range(look_every):
             x, target = problem.draw(rows, generator)
             optimizer.zero_grad()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -52,6 +52,7 @@ class Timing(NamedTuple):
     shape: Shape
     milliseconds: float | None = None  # rows of full length
     to_lstm: float | None = None  # that time over torch.nn.LSTM's
+    to_loop: float | None = None  # that time over the loop's
     ragged: float | None = None  # the time with ragged rows over that with full ones
     refusal: str | None = None
 
@@ -81,14 +82,14 @@ def measure(
         timing
         for shape, of_shape in zip(shapes, models, strict=True)
         for timing in _measure(
-            shape, dict(zip(names, of_shape, strict=True)), engines, backward, device, repeats, seconds
+            shape, list(zip(names, of_shape, strict=True)), engines, backward, device, repeats, seconds
         )
     )
 
 
 def _measure(
     shape: Shape,
-    models: Mapping[str, Recurrent],
+    models: Sequence[tuple[str, Recurrent]],
     engines: Sequence[str] | None,
     backward: bool,
     device: str,
@@ -97,20 +98,21 @@ def _measure(
 ) -> Iterator[Timing]:
     full, ragged = _batch(shape, device), _ragged(_batch(shape, device))
     reference = _work(_TorchLSTM(shape).to(device), full, backward)
-    for name, rnn in models.items():
+    for name, rnn in models:
         rnn.to(device)
         [layer] = rnn.engine_report(full).layers
+        in_loop = _work(rnn, full, backward, "loop")
         for engine, refusal in layer.refusals:
             if engines is not None and engine not in engines:
                 continue
             if refusal is not None:
                 yield Timing(name, engine, shape, refusal=refusal)
                 continue
-            rnn.engine = engine
-            on_full, on_ragged = _work(rnn, full, backward), _work(rnn, ragged, backward)
+            on_full, on_ragged = _work(rnn, full, backward, engine), _work(rnn, ragged, backward, engine)
             seconds_taken, to_lstm = _turns(on_full, reference, repeats, seconds)
             _, to_full = _turns(on_ragged, on_full, repeats, seconds)
-            yield Timing(name, engine, shape, seconds_taken * 1000, to_lstm, to_full)
+            to_loop = 1.0 if engine == "loop" else _turns(on_full, in_loop, repeats, seconds)[1]
+            yield Timing(name, engine, shape, seconds_taken * 1000, to_lstm, to_loop, to_full)
 
 
 class _TorchLSTM(nn.Module):
@@ -137,16 +139,22 @@ def _ragged(x: Padded) -> Padded:
     return Padded(x.values, lengths)
 
 
-def _work(module: nn.Module, x: Padded, backward: bool) -> Callable[[], None]:
+def _work(module: nn.Module, x: Padded, backward: bool, engine: str | None = None) -> Callable[[], None]:
     weight = torch.randn(*x.values.shape[:2], 1).to(x.values)
 
+    def choose() -> None:
+        if isinstance(module, Recurrent) and engine is not None:
+            module.engine = engine
+
     def train() -> None:
+        choose()
         module.zero_grad()
         outputs, _ = module(Padded(x.values.detach().requires_grad_(), x.lengths))
         (outputs.values * weight).sum().backward()
 
     @torch.no_grad()
     def infer() -> None:
+        choose()
         module(x)
 
     return train if backward else infer

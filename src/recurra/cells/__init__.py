@@ -23,7 +23,7 @@ from recurra.cells.wrappers.weight_drop import WeightDrop
 from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.cells.wrappers.zoneout import Zoneout
 from recurra.errors import ConfigError
-from recurra.named import catalogue, check_options, find
+from recurra.named import catalogue, check_options, find, made
 
 __all__ = [
     "GRU",
@@ -74,12 +74,16 @@ def build(spec: Spec, input_size: int, hidden_size: int) -> AnyCell:
         raise ConfigError(f"'{name}' is a wrapper, not a cell: {{name = 'lstm', wrap = [{{name = '{name}', …}}]}}.")
     kind = find(Cell, name)
     check_options(kind, name, options)
-    cell: AnyCell = kind(input_size, hidden_size, **options)
+    cell: AnyCell = made(kind, name, input_size, hidden_size, **options)
+    if not hasattr(cell, "State"):
+        raise ConfigError(
+            f"'{name}' has no State: a cell needs a NamedTuple of the values it carries from step to step."
+        )
     for wrap in wraps:
         name, options = _name_and_options(wrap, "wrapper")
         wrapper = find(Wrapper, name)
         check_options(wrapper, name, options)
-        cell = wrapper(cell, **options)
+        cell = made(wrapper, name, cell, **options)
     return cell
 
 

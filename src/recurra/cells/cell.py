@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, final
 
 from torch import Tensor, nn
 
-from recurra.errors import ConfigError
+from recurra.cells.weights import check_size
 
 AnyState: TypeAlias = tuple[Tensor, ...]  # a NamedTuple of (B, n) tensors; the first field is what the next layer sees
 S = TypeVar("S", bound=AnyState)
@@ -42,11 +42,8 @@ class Cell(nn.Module, ABC, Generic[S, F]):
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
-        for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise ConfigError(f"{name} must be a whole number of at least 1, but is {size!r}.")
-        self.input_size = input_size
-        self.hidden_size = hidden_size
+        self.input_size = check_size(input_size, "input_size")
+        self.hidden_size = check_size(hidden_size, "hidden_size")
 
     def start(self, rows: int, like: Tensor) -> S:
         """The state before the first step: zeros with the type and device of `like`."""
@@ -66,6 +63,14 @@ class Cell(nn.Module, ABC, Generic[S, F]):
 
         `inputs` is one step of what `project` returned, (B, P).
         """
+
+    def coefficients(self, inputs: Tensor, fixed: F) -> tuple[Tensor, Tensor] | None:
+        """Where a step is linear in its one state, h' = decay ∘ h + inflow: decay and inflow; None where it is not.
+
+        `inputs` is what `project` returned for some steps, (B, T, P); both must broadcast to (B, T, H).
+        A cell that tells them can be run by a parallel scan, with `parts` for a single step.
+        """
+        return None
 
     @final
     def step(self, inputs: Tensor, state: S, fixed: F | tuple[()] = ()) -> S:

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from recurra.cells.cell import Cell
 from recurra.cells.elman import ElmanFixed, ElmanState
-from recurra.cells.weights import Init, Product, activation_named, input_weights
-from recurra.errors import ConfigError
+from recurra.cells.weights import Init, Product, activation_named, check_size, input_weights
 
 
 class IndRNN(Cell[ElmanState, ElmanFixed]):
@@ -34,10 +33,7 @@ class IndRNN(Cell[ElmanState, ElmanFixed]):
         input_init: Init = "glorot",
     ) -> None:
         super().__init__(input_size, hidden_size)
-        if not isinstance(horizon, int) or horizon < 1:
-            raise ConfigError(
-                f"horizon, the longest sequence to remember over, must be at least 1, but is {horizon!r}."
-            )
+        check_size(horizon, "horizon")
         self.activation = activation
         self.phi = activation_named(activation)
         self.bound = 2.0 ** (1 / horizon)
@@ -54,15 +50,27 @@ class IndRNN(Cell[ElmanState, ElmanFixed]):
     def parts(self, inputs: Tensor, state: ElmanState, fixed: ElmanFixed) -> ElmanState:
         return ElmanState(h=self.phi(inputs + fixed.U(state.h)))
 
+    def coefficients(self, inputs: Tensor, fixed: ElmanFixed) -> tuple[Tensor, Tensor] | None:
+        if self.activation != "identity":
+            return None
+        # h' = W x + b + U(h), and U is diagonal: what it makes of 1 is what it multiplies h by.
+        ones = inputs.new_ones(len(inputs), self.hidden_size)
+        return fixed.U(ones).unsqueeze(1), inputs
+
 
 class Clamp(torch.autograd.Function):
     """u clamped to ±bound, with a gradient that lets a u beyond the bound come back but go no further out."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, u: Tensor, bound: float) -> Tensor:
-        ctx.save_for_backward(u)
-        ctx.bound = bound
+    def forward(u: Tensor, bound: float) -> Tensor:
         return u.clamp(-bound, bound)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        u, ctx.bound = inputs
+        ctx.save_for_backward(u)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:

@@ -62,9 +62,18 @@ class MinGRU(Cell[GRUState, MinFixed]):
     def project(self, x: Tensor, fixed: MinFixed) -> Tensor:
         return self.from_input(x)
 
-    def parts(self, inputs: Tensor, state: GRUState, fixed: MinFixed) -> MinGRUParts:
+    def gates(self, inputs: Tensor, fixed: MinFixed) -> tuple[Tensor, Tensor]:
+        """z and h̃, for one step or for all."""
         a_z, a_h = inputs.chunk(2, dim=-1)
         z = a_z.sigmoid()
         candidate = fixed.drop(a_h if self.candidate == "linear" else positive(a_h))
+        return z, candidate
+
+    def parts(self, inputs: Tensor, state: GRUState, fixed: MinFixed) -> MinGRUParts:
+        z, candidate = self.gates(inputs, fixed)
         h = (1 - z) * state.h + z * candidate
         return MinGRUParts(h=h, z=z, candidate=candidate)
+
+    def coefficients(self, inputs: Tensor, fixed: MinFixed) -> tuple[Tensor, Tensor]:
+        z, candidate = self.gates(inputs, fixed)
+        return 1 - z, z * candidate

@@ -57,11 +57,21 @@ class MinLSTM(Cell[GRUState, MinFixed]):
     def project(self, x: Tensor, fixed: MinFixed) -> Tensor:
         return self.from_input(x)
 
-    def parts(self, inputs: Tensor, state: GRUState, fixed: MinFixed) -> MinLSTMParts:
+    def share(self, inputs: Tensor, fixed: MinFixed) -> tuple[Tensor, Tensor]:
+        """f / (f + i) and h̃, for one step or for all."""
         a_f, a_i, a_h = inputs.chunk(3, dim=-1)
+        share = (functional.logsigmoid(a_f) - functional.logsigmoid(a_i)).sigmoid()
+        candidate = fixed.drop(a_h if self.candidate == "linear" else positive(a_h))
+        return share, candidate
+
+    def parts(self, inputs: Tensor, state: GRUState, fixed: MinFixed) -> MinLSTMParts:
+        a_f, a_i, _ = inputs.chunk(3, dim=-1)
         f = a_f.sigmoid()
         i = a_i.sigmoid()
-        candidate = fixed.drop(a_h if self.candidate == "linear" else positive(a_h))
-        share = (functional.logsigmoid(a_f) - functional.logsigmoid(a_i)).sigmoid()
+        share, candidate = self.share(inputs, fixed)
         h = share * state.h + (1 - share) * candidate
         return MinLSTMParts(h=h, f=f, i=i, candidate=candidate)
+
+    def coefficients(self, inputs: Tensor, fixed: MinFixed) -> tuple[Tensor, Tensor]:
+        share, candidate = self.share(inputs, fixed)
+        return share, (1 - share) * candidate

@@ -83,9 +83,10 @@ class OrthogonalElman(Cell[ElmanState, ElmanFixed]):
         if not self.unitary:
             return a.sign() * (a.abs() + b).relu()
         real, imaginary = a.chunk(2, dim=-1)
-        # The smallest number keeps the root differentiable where a pair is 0.
-        modulus = self.paired((real**2 + imaginary**2 + torch.finfo(a.dtype).tiny).sqrt())
-        return a / modulus * (modulus + b).relu()
+        square = real**2 + imaginary**2
+        # Where a pair is 0 it stays 0 and has no gradient, as sign(0) has none; the root is taken of 1 there.
+        modulus = self.paired(torch.where(square > 0, square, 1).sqrt())
+        return torch.where(self.paired(square) > 0, a / modulus * (modulus + b).relu(), 0)
 
     def paired(self, v: Tensor) -> Tensor:
         """A value per unit from a value per complex unit."""

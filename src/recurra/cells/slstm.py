@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recurra.cells.cell import Cell
-from recurra.cells.weights import Drop, Init, Product, initialise, input_weights, set_bias
+from recurra.cells.weights import Drop, Init, Product, check_size, initialise, input_weights, set_bias
 from recurra.errors import ConfigError
 from recurra.named import choose
 
@@ -72,7 +72,7 @@ class SLSTM(Cell[SLSTMState, SLSTMFixed]):
         state_init: Init = "orthogonal",
     ) -> None:
         super().__init__(input_size, hidden_size)
-        if not isinstance(heads, int) or heads < 1 or hidden_size % heads:
+        if hidden_size % check_size(heads, "heads"):
             raise ConfigError(f"heads must divide hidden_size = {hidden_size}, but is {heads!r}.")
         self.heads = heads
         self.forget = choose(("exponential", "sigmoid"), forget, "forget")
@@ -101,5 +101,5 @@ class SLSTM(Cell[SLSTMState, SLSTMFixed]):
         c = f * state.c + i * candidate
         n = f * state.n + i
         # n is 0 only where i underflows before anything was stored; c is 0 there too, and so is h.
-        h = o * c / n.clamp_min(torch.finfo(n.dtype).tiny)
+        h = o * c / torch.where(n > 0, n, 1)
         return SLSTMParts(h=h, c=c, n=n, m=m, i=i, f=f, candidate=candidate, o=o)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -16,11 +17,16 @@ Init = Literal["glorot", "orthogonal", "uniform", "identity"]
 Activation: TypeAlias = Callable[[Tensor], Tensor]
 Leaf = TypeVar("Leaf", bound=tuple[Any, ...])
 
+
+def _same(a: Tensor) -> Tensor:
+    return a
+
+
 ACTIVATIONS: dict[str, Activation] = {
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
     "relu": torch.relu,
-    "identity": lambda a: a,
+    "identity": _same,
 }
 
 
@@ -114,6 +120,24 @@ def set_bias(linear: nn.Linear, gate: int, gates: int, value: float) -> None:
     """Start one gate's bias at a value; nothing where there are no biases."""
     if linear.bias is not None:
         nn.init.constant_(linear.bias.chunk(gates)[gate].detach(), value)
+
+
+def check_size(size: object, what: str) -> int:
+    """A whole number of at least 1, numpy's among them, or a ConfigError."""
+    try:
+        number = 0 if isinstance(size, bool) else operator.index(size)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ConfigError(f"{what} must be a whole number of at least 1, but is {size!r}.")
+    return number
+
+
+def check_flag(value: object, what: str) -> bool:
+    """True or false, or a ConfigError."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{what} must be true or false, but is {value!r}.")
+    return value
 
 
 def check_rate(rate: float, what: str, *, below_one: bool = True) -> float:

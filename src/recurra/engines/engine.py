@@ -39,5 +39,8 @@ class Engine(Protocol):
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         """None: can do. Otherwise the reason in words, shown to the user."""
 
+    def slower(self, layer: Layer, x: Padded) -> str | None:
+        """None: fast here. Otherwise, in words, why 'auto' had better take a later one, although this one can."""
+
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         """Read the batch, one Reading per reader. Called only where `refusal` found no reason."""

@@ -21,6 +21,9 @@ class Loop:
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         return None
 
+    def slower(self, layer: Layer, x: Padded) -> str | None:
+        return None
+
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [read(reader, x, every) for reader in layer]
 
@@ -45,7 +48,9 @@ def read_parts(reader: Reader, x: Padded) -> AnyState:
     if reader.backward:
         parts.reverse()
     if not parts:
-        return reader.cell.State(*(field.new_zeros(len(field), 0, field.shape[-1]) for field in reader.state))
+        # Without a step there is nothing to show; one on zeros tells the names and sizes.
+        shown = read_parts(reader, Padded.full(x.values.new_zeros(len(x.lengths), 1, x.values.shape[-1])))
+        return type(shown)(*(part[:, :0] for part in shown))
     return type(parts[0])(*(over_time(column, x) for column in zip(*parts, strict=True)))
 
 

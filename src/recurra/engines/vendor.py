@@ -43,6 +43,9 @@ class Vendor:
                 return "torch's LSTM does not tell the c of every step"
         return None
 
+    def slower(self, layer: Layer, x: Padded) -> str | None:
+        return None
+
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [read(reader, x, every) for reader in layer]
 
@@ -107,10 +110,12 @@ def read(reader: Reader, x: Padded, every: bool) -> Reading:
         return Reading(outputs, cell.State(outputs) if every else cell.State(*last))
     beyond = (~x.mask).unsqueeze(-1)
     values = x.reversed().values if backward else x.values
-    outputs, last = call(*(held(found, values, beyond) if found.function == "lstm" else (found, values)), state)
+    # A row without a single real step keeps its state whatever that is; what it computes on the way is not used.
+    state = (state[0].masked_fill((x.lengths == 0).to(values.device).unsqueeze(1), 0), *state[1:])
+    outputs, last = call(*held(found, values, beyond), state)
     outputs = outputs.masked_fill(beyond, 0)
     # Only c is held over padded steps; the last real h stands among the outputs.
-    states = cell.State(last_real(outputs, x.lengths, state[0]), *last[1:])
+    states = cell.State(last_real(outputs, x.lengths, reader.state[0]), *last[1:])
     outputs = Padded(outputs, x.lengths).reversed().values if backward else outputs
     return Reading(outputs, cell.State(outputs) if every else states)
 
@@ -144,13 +149,19 @@ def in_one_chunk(weights: list[Tensor]) -> list[Tensor]:
 
 
 def held(found: Kernel, values: Tensor, beyond: Tensor) -> tuple[Kernel, Tensor]:
-    """One more input column, 1 on padded steps, whose weights drive f to 1 and i to 0: c stays exactly as it is.
+    """One more input column, 1 on padded steps, that keeps the state from running on there.
 
-    Measured on two cores this costs about 5 % of a training step, packing the rows 10 to 80 % (docs/engines.md).
+    In an LSTM its weights drive f to 1 and i to 0, so that c stays exactly as it is; in a relu network, whose h could
+    grow without bound, they drive h to 0. Others need none. What this costs beside packing the rows: docs/engines.md.
     """
     H = found.U.shape[1]
-    column = found.W.new_zeros(4 * H, 1)
-    column[:H], column[H : 2 * H] = -HOLD, HOLD
+    column = found.W.new_zeros(len(found.W), 1)
+    if found.function == "lstm":
+        column[:H], column[H : 2 * H] = -HOLD, HOLD
+    elif found.function == "rnn_relu":
+        column.fill_(-torch.finfo(column.dtype).max / 4)
+    else:
+        return found, values
     return found._replace(W=torch.cat([found.W, column], dim=1)), torch.cat([values, beyond.to(values.dtype)], dim=-1)
 
 

@@ -80,10 +80,19 @@ class RecurrentDropout(Wrapper):
         return torch.cat([inputs, m], dim=-1)
 
     def parts(self, inputs: Tensor, state: Any, fixed: RecurrentDropoutFixed) -> AnyState:
+        inputs, inner = self.masked(inputs, fixed)
+        return self.cell.parts(inputs, state, inner)
+
+    def coefficients(self, inputs: Tensor, fixed: RecurrentDropoutFixed) -> tuple[Tensor, Tensor] | None:
+        inputs, inner = self.masked(inputs, fixed)
+        return self.cell.coefficients(inputs, inner)
+
+    def masked(self, inputs: Tensor, fixed: RecurrentDropoutFixed) -> tuple[Tensor, Any]:
+        """What the wrapped cell gets: its inputs, and its `fixed` with the candidate masks of these steps."""
         if not self.on_candidate:
-            return self.cell.parts(inputs, state, fixed.cell)
+            return inputs, fixed.cell
         inputs, m = inputs.split([inputs.shape[-1] - self.hidden_size, self.hidden_size], dim=-1)
-        return self.cell.parts(inputs, state, replaced(fixed.cell, Drop, lambda d: Drop(both(d.mask, m))))
+        return inputs, replaced(fixed.cell, Drop, lambda d: Drop(both(d.mask, m)))
 
     def bare(self, fixed: RecurrentDropoutFixed) -> tuple[AnyCell, Any] | None:
         return None if self.training else (self.cell, fixed.cell)

@@ -37,6 +37,9 @@ class WeightDrop(Wrapper):
             return fixed
         return replaced(fixed, Product, lambda U: U._replace(weight=functional.dropout(U.weight, self.rate)))
 
+    def coefficients(self, inputs: Tensor, fixed: Any) -> tuple[Tensor, Tensor] | None:
+        return self.cell.coefficients(inputs, fixed)
+
     def bare(self, fixed: Any) -> tuple[AnyCell, Any]:
         return self.cell, fixed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -47,24 +47,41 @@ class Zoneout(Wrapper):
             return inputs
         # Masks change with every step, so they travel as further columns of the inputs, one block per state.
         like = inputs[..., :1]
-        sizes = [getattr(self.start(0, inputs), name).shape[-1] for name in self.zoned]
         masks = [
             torch.rand_like(like.expand(*like.shape[:-1], size)).lt(self.rates[name]).to(inputs.dtype)
-            for name, size in zip(self.zoned, sizes, strict=True)
+            for name, size in zip(self.zoned, self.sizes(self.start(0, inputs)), strict=True)
         ]
         return torch.cat([inputs, *masks], dim=-1)
 
     def parts(self, inputs: Tensor, state: Any, fixed: Any) -> AnyState:
-        if self.training:
-            sizes = [getattr(state, name).shape[-1] for name in self.zoned]
-            inputs, *masks = inputs.split([inputs.shape[-1] - sum(sizes), *sizes], dim=-1)
-        else:
-            masks = [self.rates[name] for name in self.zoned]
+        inputs, masks = self.masks(inputs, state)
         parts: Any = self.cell.parts(inputs, state, fixed)
         zoned = {}
         for name, m in zip(self.zoned, masks, strict=True):
             zoned[name] = m * getattr(state, name) + (1 - m) * getattr(parts, name)
         return parts._replace(**zoned)
+
+    def coefficients(self, inputs: Tensor, fixed: Any) -> tuple[Tensor, Tensor] | None:
+        """m ∘ h + (1 − m) ∘ (decay ∘ h + inflow), in the same form."""
+        inputs, masks = self.masks(inputs, self.start(0, inputs))
+        found = self.cell.coefficients(inputs, fixed)
+        if found is None:
+            return None
+        decay, inflow = found
+        for m in masks:  # of its one state, if that is zoned
+            decay, inflow = m + (1 - m) * decay, (1 - m) * inflow
+        return decay, inflow
+
+    def masks(self, inputs: Tensor, state: AnyState) -> tuple[Tensor, Sequence[Tensor | float]]:
+        """The inputs of the wrapped cell, and m for each zoned state."""
+        if not self.training:
+            return inputs, [self.rates[name] for name in self.zoned]
+        sizes = self.sizes(state)
+        inputs, *masks = inputs.split([inputs.shape[-1] - sum(sizes), *sizes], dim=-1)
+        return inputs, masks
+
+    def sizes(self, state: AnyState) -> list[int]:
+        return [getattr(state, name).shape[-1] for name in self.zoned]
 
     def bare(self, fixed: Any) -> tuple[AnyCell, Any] | None:
         return None if self.zoned else (self.cell, fixed)

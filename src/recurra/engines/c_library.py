@@ -1,0 +1,97 @@
+"""C text to a loaded library: compiled once, kept in a cache folder under the hash of all that went into it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+
+FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+"""No -ffast-math: NaN and infinity must stay what they are."""
+
+
+class NoCompiler(Exception):
+    """There is no library to be had; the message is the reason, in words."""
+
+
+@functools.cache
+def compiler() -> str | None:
+    """The C compiler: $CC, or cc, gcc or clang on the path."""
+    wanted = os.environ.get("CC")
+    candidates = [wanted] if wanted is not None else ["cc", "gcc", "clang"]
+    return next((path for name in candidates if name and (path := shutil.which(name))), None)
+
+
+def cache_folder() -> Path:
+    """$RECURRA_CACHE, or recurra in the user's cache folder."""
+    given = os.environ.get("RECURRA_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recurra"
+
+
+@functools.lru_cache(maxsize=256)
+def library(text: str) -> ctypes.CDLL:
+    """The compiled text. A broken file in the cache is compiled anew; one can do without a cache to write to."""
+    command = compiler()
+    if command is None:
+        raise NoCompiler("no C compiler was found")
+    folder = cache_folder()
+    path = folder / f"{key(command, text)}.so"
+    if path.exists():
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError:
+            notice(f"recurra: {path} is broken and is compiled again.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return compiled(command, text, folder, path)
+    except OSError as error:
+        notice(f"recurra: the cache folder {folder} cannot be used ({error}); compiling for this process alone.")
+    with tempfile.TemporaryDirectory(prefix="recurra-") as private:
+        return compiled(command, text, Path(private), Path(private) / "rows.so")
+
+
+def compiled(command: str, text: str, folder: Path, path: Path) -> ctypes.CDLL:
+    """Compile beside the goal and rename: another process never sees half a file."""
+    number, name = tempfile.mkstemp(suffix=".c", dir=folder)
+    built = Path(name).with_suffix(".so")
+    try:
+        with os.fdopen(number, "w") as file:
+            file.write(text)
+        done = subprocess.run(
+            [command, *FLAGS, "-o", str(built), name, "-lm"], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise NoCompiler(f"{command} failed: {(done.stderr.strip().splitlines() or ['no word'])[0]}")
+        os.replace(built, path)
+    finally:
+        for leftover in (Path(name), built):
+            leftover.unlink(missing_ok=True)
+    return ctypes.CDLL(str(path))
+
+
+@functools.cache
+def machine() -> str:
+    """What -march=native depends on: a cache on a shared disk may serve unlike machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine() + platform.processor()
+    return platform.machine() + next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def key(command: str, text: str) -> str:
+    return hashlib.sha256("\0".join([command, *FLAGS, machine(), text]).encode()).hexdigest()[:32]
+
+
+def notice(message: str) -> None:
+    """One line, once."""
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,232 @@
+"""The buffers of a plan as tensors, and the row passes run on them by torch."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from recurra.engines.plan import Buffer, Place, Product, RowPass
+from recurra.engines.trace import Value, Weight
+
+LARGE_PAGE = 1 << 21
+
+
+def in_large_pages(tensor: Tensor) -> Tensor:
+    """The same tensor; where the system has large pages to give, first touching it costs little."""
+    start = -(-tensor.data_ptr() // LARGE_PAGE) * LARGE_PAGE
+    end = (tensor.data_ptr() + tensor.numel() * tensor.element_size()) // LARGE_PAGE * LARGE_PAGE
+    if end > start and sys.platform == "linux":
+        libc().madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), 14)  # MADV_HUGEPAGE; a hint, not a must
+    return tensor
+
+
+@functools.cache
+def libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+class Memory:
+    """Tensors for the buffers of a plan, made when first asked for."""
+
+    def __init__(self, rows: int, steps: int, like: Tensor) -> None:
+        self.rows = rows
+        self.steps = steps
+        self.like = like
+        self.tensors: dict[str, Tensor] = {}
+        self.first: dict[str, Tensor] = {}  # PREVIOUS: what the first step reads
+        self.products: dict[Product, Tensor] = {}  # the stacked weights
+
+    def tensor(self, buffer: Buffer) -> Tensor:
+        if buffer.name not in self.tensors:
+            rows, steps, width = self.rows, self.steps, buffer.width
+            shape = {
+                Place.SEQUENCE: (rows, steps, width),
+                Place.ROWS: (rows, width),
+                Place.TURNS: (2, rows, width),
+                Place.SUMS: (width,),
+            }[buffer.place]
+            make = self.like.new_zeros if buffer.place in (Place.SUMS, Place.TURNS) else self.like.new_empty
+            self.tensors[buffer.name] = in_large_pages(make(shape))
+        return self.tensors[buffer.name]
+
+    def read(self, buffer: Buffer, t: int) -> Tensor:
+        """What a step finds in a buffer: (B, w), or (w,) where all rows share it."""
+        if buffer.place is Place.PREVIOUS:
+            return self.first[buffer.name] if t == 0 else self.tensors[buffer.name][:, t - 1]
+        tensor = self.tensor(buffer)
+        if buffer.place is Place.SEQUENCE:
+            return tensor[:, t]
+        return tensor[(t + 1) % 2] if buffer.place is Place.TURNS else tensor
+
+    def target(self, buffer: Buffer, t: int) -> Tensor:
+        """Where a step writes."""
+        tensor = self.tensor(buffer)
+        if buffer.place is Place.SEQUENCE:
+            return tensor[:, t]
+        return tensor[t % 2] if buffer.place is Place.TURNS else tensor
+
+    def history(self, buffer: Buffer) -> Tensor:
+        """All steps of an operand, (B·T, w)."""
+        if buffer.place is Place.PREVIOUS:
+            earlier = self.tensors[buffer.name][:, : self.steps - 1]
+            return torch.cat([self.first[buffer.name].unsqueeze(1), earlier], dim=1).flatten(0, 1)
+        return self.tensor(buffer).flatten(0, 1)
+
+    def bound(self, product: Product) -> Callable[[int], None]:
+        """A product with its operands and its result in place: only the step is left to say."""
+        weight, out, buffer = self.products[product], self.tensor(product.out), product.operand
+        if buffer.place is Place.ROWS:
+            steps = [self.tensor(buffer)] * self.steps
+        elif buffer.place is Place.PREVIOUS:
+            # The operand of a step is the state before it.
+            steps = [self.first[buffer.name], *self.tensors[buffer.name].unbind(1)]
+        else:
+            steps = list(self.tensor(buffer).unbind(1))
+        parts = torch.get_num_threads()
+        if self.rows == 1 and self.steps >= 16 and parts > 1 and not any(size % parts for size in weight.shape):
+            split = split_columns if weight.shape[0] <= weight.shape[1] else split_rows
+            return split(steps, weight, out, parts)
+
+        def multiply(t: int) -> None:
+            torch.mm(steps[t], weight, out=out)
+
+        return multiply
+
+
+def split_columns(steps: list[Tensor], weight: Tensor, out: Tensor, parts: int) -> Callable[[int], None]:
+    """A single row times a wide matrix, a stretch of columns for each thread; torch would use one thread for it all."""
+    width = weight.shape[1] // parts
+    pieces = weight.unflatten(1, (parts, width)).transpose(0, 1).contiguous()
+    operand = weight.new_empty(parts, 1, weight.shape[0])
+    target = out.view(parts, 1, width)
+
+    def multiply(t: int) -> None:
+        operand.copy_(steps[t])
+        torch.bmm(operand, pieces, out=target)
+
+    return multiply
+
+
+def split_rows(steps: list[Tensor], weight: Tensor, out: Tensor, parts: int) -> Callable[[int], None]:
+    """A single row times a tall matrix: each thread adds up a stretch of it, then the stretches are added."""
+    pieces = weight.unflatten(0, (parts, -1)).contiguous()
+    stretches = weight.new_empty(parts, 1, weight.shape[1])
+    operands = [step.view(parts, 1, -1) for step in steps]
+
+    def multiply(t: int) -> None:
+        torch.bmm(operands[t], pieces, out=stretches)
+        torch.sum(stretches, 0, out=out)
+
+    return multiply
+
+
+class TorchPasses:
+    """Row passes by torch's own operations: slower than compiled ones, and what those are checked against."""
+
+    def __init__(self, memory: Memory, lengths: Tensor | None) -> None:
+        self.memory = memory
+        self.lengths = lengths
+
+    def run(self, row_pass: RowPass, t: int) -> None:
+        memory = self.memory
+        known: dict[Value, Tensor] = {}
+        results = [(write, evaluate(write.value, row_pass, known, memory, t)) for write in row_pass.writes]
+        active = None if self.lengths is None else (t < self.lengths).unsqueeze(1)
+        held = [
+            (sum_of([memory.read(b, t)[..., c : c + target.width] for b, c in parts]), target)
+            for parts, target in row_pass.holds
+        ]
+        for write, value in results:
+            flat = value.expand(memory.rows, *write.value.shape).reshape(memory.rows, -1)
+            if write.buffer.place is Place.SUMS:
+                memory.tensor(write.buffer).add_((flat if active is None else flat * active).sum(0))
+                continue
+            target = memory.target(write.buffer, t)[:, write.column : write.column + write.value.width]
+            target.copy_(flat)
+        if active is None:
+            return
+        for buffer in row_pass.clears:
+            memory.target(buffer, t).masked_fill_(~active, 0)
+        for value, buffer in held:
+            target = memory.target(buffer, t)
+            target.copy_(torch.where(active, target, value))
+
+
+def sum_of(parts: list[Tensor]) -> Tensor:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def evaluate(value: Value, row_pass: RowPass, known: dict[Value, Tensor], memory: Memory, t: int) -> Tensor:
+    """A row value for all rows at once, by torch: (B, *shape), or what broadcasts to it."""
+    if value in known:
+        return known[value]
+    if value in row_pass.reads:
+        parts = [memory.read(b, t)[..., c : c + value.width] for b, c in row_pass.reads[value]]
+        total = sum_of(parts)
+        is_shared = value.op == "leaf" and isinstance(value.detail, Weight)
+        result = total.view(value.shape) if is_shared else total.reshape(memory.rows, *value.shape)
+    elif value.op == "constant":
+        result = memory.like.new_tensor(value.args[0])
+    else:
+        args = [evaluate(arg, row_pass, known, memory, t) for arg in value.values]
+        result = apply(value, args, memory.rows)
+    known[value] = result
+    return result
+
+
+def apply(value: Value, args: list[Tensor], rows: int) -> Tensor:
+    if value.op == "view":
+        return args[0].reshape(rows, *value.shape)
+    if value.op == "slice":
+        return args[0][..., value.detail : value.detail + value.shape[-1]]
+    if value.op == "cat":
+        whole = [arg.expand(rows, *part.shape) for arg, part in zip(args, value.values, strict=True)]
+        return torch.cat(whole, dim=-1)
+    if value.op == "sum":
+        [part] = value.values
+        return args[0].expand(rows, *part.shape).sum(-1, keepdim=True)
+    return TORCH[value.op](*args)
+
+
+TORCH: dict[str, Callable[..., Tensor]] = {
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "neg": torch.neg,
+    "reciprocal": torch.reciprocal,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "exp": torch.exp,
+    "log": torch.log,
+    "log1p": torch.log1p,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "erf": torch.erf,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "abs": torch.abs,
+    "sign": torch.sign,
+    "relu": torch.relu,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "where": lambda condition, a, b: torch.where(condition != 0, a, b),
+    "eq": lambda a, b: (a == b).to(a.dtype),
+    "ne": lambda a, b: (a != b).to(a.dtype),
+    "lt": lambda a, b: (a < b).to(a.dtype),
+    "le": lambda a, b: (a <= b).to(a.dtype),
+    "gt": lambda a, b: (a > b).to(a.dtype),
+    "ge": lambda a, b: (a >= b).to(a.dtype),
+    "and": lambda a, b: ((a != 0) & (b != 0)).to(a.dtype),
+    "or": lambda a, b: ((a != 0) | (b != 0)).to(a.dtype),
+    "not": lambda a: (a == 0).to(a.dtype),
+    "pow": torch.pow,
+}
