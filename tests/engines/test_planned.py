@@ -254,6 +254,20 @@ def test_float32_is_as_exact_as_the_loop(training: bool) -> None:
             assert (planned - truth).norm() <= 4 * (loop - truth).norm() + 1e-6 * truth.norm(), name
 
 
+def test_a_large_weight_laid_out_by_onednn_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rnn = Recurrent("gru", 5, 7, engine="planned")
+    x = Padded(torch.randn(3, 9, 5), torch.tensor([9, 0, 4]))
+    answers = []
+    for numbers in (1, 10**9):
+        monkeypatch.setattr("recurra.engines.memory.WORTH_PACKING", numbers)
+        rnn.zero_grad()
+        outputs, _ = rnn(x)
+        outputs.values.sum().backward()
+        answers.append([outputs.values.detach(), *(p.grad.clone() for p in rnn.parameters() if p.grad is not None)])
+    for packed, plain in zip(*answers, strict=True):
+        torch.testing.assert_close(packed, plain, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("hidden", [5, 6, 8])
 def test_a_single_long_row_is_split_over_threads_and_agrees(threads: int, hidden: int) -> None:

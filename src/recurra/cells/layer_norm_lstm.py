@@ -57,17 +57,18 @@ class LayerNormLSTM(Cell[LSTMState, LSTMFixed]):
         if self.bias is not None:
             nn.init.constant_(self.bias.chunk(4)[1].detach(), forget_bias)
 
-    def normalise(self, a: Tensor, gain: Tensor) -> Tensor:
-        """LN(a; gain) over all gates together, or over each."""
-        groups = a.unflatten(-1, (4 if self.per_gate else 1, -1))
-        return functional.layer_norm(groups, groups.shape[-1:]).flatten(-2) * gain
+    def normalise(self, a: Tensor, gain: Tensor, bias: Tensor | None = None) -> Tensor:
+        """LN(a; gain, bias) over all gates together, or over each."""
+        if not self.per_gate:
+            return functional.layer_norm(a, a.shape[-1:], gain, bias)
+        normal = functional.layer_norm(a.unflatten(-1, (4, -1)), (self.hidden_size,)).flatten(-2) * gain
+        return normal if bias is None else normal + bias
 
     def fixed(self, rows: int, like: Tensor) -> LSTMFixed:
         return LSTMFixed(U=Product(self.from_state))
 
     def project(self, x: Tensor, fixed: LSTMFixed) -> Tensor:
-        normal = self.normalise(self.from_input(x), self.input_gain)
-        return normal if self.bias is None else normal + self.bias
+        return self.normalise(self.from_input(x), self.input_gain, self.bias)
 
     def parts(self, inputs: Tensor, state: LSTMState, fixed: LSTMFixed) -> LSTMParts:
         a_i, a_f, a_c, a_o = (inputs + self.normalise(fixed.U(state.h), self.state_gain)).chunk(4, dim=-1)

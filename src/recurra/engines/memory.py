@@ -91,6 +91,8 @@ class Memory:
         if self.rows == 1 and self.steps >= 16 and parts > 1 and not any(size % parts for size in weight.shape):
             split = split_columns if weight.shape[0] <= weight.shape[1] else split_rows
             return split(steps, weight, out, parts)
+        if self.rows > 1 and self.steps >= 8 and weight.numel() >= WORTH_PACKING and can_pack(weight.dtype):
+            return packed_product(steps, weight, out)
 
         def multiply(t: int) -> None:
             torch.mm(steps[t], weight, out=out)
@@ -121,6 +123,33 @@ def split_rows(steps: list[Tensor], weight: Tensor, out: Tensor, parts: int) -> 
     def multiply(t: int) -> None:
         torch.bmm(operands[t], pieces, out=stretches)
         torch.sum(stretches, 0, out=out)
+
+    return multiply
+
+
+WORTH_PACKING = 500_000
+"""Numbers in a weight. Measured with 2 threads: with 1 M a step's product takes 0.74 of the time, with 0.26 M it takes
+longer, for its result is new memory each time."""
+
+
+@functools.cache
+def can_pack(dtype: torch.dtype) -> bool:
+    """Whether this torch lets oneDNN lay out a weight once for many products; it is no public part of torch."""
+    names = ("_reorder_linear_weight", "_linear_pointwise")
+    return (
+        dtype == torch.float32
+        and torch.backends.mkldnn.is_available()
+        and all(hasattr(torch.ops.mkldnn, name) for name in names)
+    )
+
+
+def packed_product(steps: list[Tensor], weight: Tensor, out: Tensor) -> Callable[[int], None]:
+    """Products with a weight that oneDNN has laid out for its own use: about a quarter faster than with a plain one."""
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), len(out))
+    linear = torch.ops.mkldnn._linear_pointwise
+
+    def multiply(t: int) -> None:
+        out.copy_(linear(steps[t], packed, None, "none", [], ""))
 
     return multiply
 

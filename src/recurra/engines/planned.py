@@ -143,9 +143,11 @@ class Steps(torch.autograd.Function):
         if training:
             ctx.set_materialize_grads(False)
             ctx.plan, ctx.lengths, ctx.every = plan, lengths, every
-            ctx.operands = {n: t for n, t in memory.tensors.items() if n == "saved" or n.startswith("forward operand")}
-            ctx.save_for_backward(inputs if plan.needs_inputs else None, *start, *rows, *weights, *sequences)
-            ctx.counts = (len(rows), len(weights))
+            kept = {n: t for n, t in memory.tensors.items() if n == "saved" or n.startswith("forward operand")}
+            # All by save_for_backward, so that whoever computes again what was saved (recompute.py) can let it go.
+            tensors_kept = (*start, *rows, *weights, *sequences, *kept.values())
+            ctx.save_for_backward(inputs if plan.needs_inputs else None, *tensors_kept)
+            ctx.counts, ctx.kept = (len(rows), len(weights)), list(kept)
         return (*(sequences if every else sequences[:1]), *finals)
 
     @staticmethod
@@ -156,13 +158,14 @@ class Steps(torch.autograd.Function):
         inputs, *tensors = ctx.saved_tensors
         start, rows = tensors[:count], tensors[count : count + row_count]
         weights = tensors[count + row_count : count + row_count + weight_count]
-        sequences = tensors[count + row_count + weight_count :]
+        sequences = tensors[count + row_count + weight_count :][:count]
+        kept = dict(zip(ctx.kept, tensors[len(tensors) - len(ctx.kept) :], strict=True))
         memory = Memory(sequences[0].shape[0], sequences[0].shape[1], sequences[0])
         lay_out(memory, plan, inputs, start, rows, weights)
         for buffer, sequence in zip(plan.states, sequences, strict=True):
             memory.tensors[buffer.name] = sequence
             memory.tensors[buffer.name.replace("state", "previous")] = sequence
-        memory.tensors.update(ctx.operands)
+        memory.tensors.update(kept)
         of_sequences = gradients[:-count] + (None,) * (count - len(gradients[:-count]))
         lay_out_gradients(memory, plan, of_sequences, gradients[-count:])
         calls = COMPILED.passes(plan, memory, ctx.lengths).bind(plan.backward, "backward")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
 from recurra.cells.weights import leaves
+from recurra.engines.c_library import compiler
 from recurra.engines.engine import Layer, Reader, Reading
 from recurra.padding import Padded
 
@@ -44,6 +45,9 @@ class Vendor:
         return None
 
     def slower(self, layer: Layer, x: Padded) -> str | None:
+        kinds = {type(unwrapped(reader.cell, reader.fixed)[0]) for reader in layer}
+        if x.values.device.type == "cpu" and LSTM not in kinds and compiler() is not None:
+            return "on the CPU torch runs GRU and RNN step by step, and the planned engine's steps are faster"
         return None
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
