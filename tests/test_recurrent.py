@@ -194,6 +194,20 @@ def test_the_engine_report_says_which_and_why() -> None:
     assert str(rnn.eval().engine_report()) == "layer 1, recurrent_dropout: vendor"
 
 
+def test_auto_passes_an_engine_by_where_another_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    rnn = Recurrent({"name": "gru", "reset": "after"}, 3, 4)
+    slow = "not vendor: on the CPU torch runs GRU and RNN step by step, and the planned engine's steps are faster"
+    assert slow in str(rnn.engine_report())
+    assert rnn.engine_report().layers[0].engine.name == "planned"
+    for module in ("planned", "vendor"):
+        monkeypatch.setattr(f"recurra.engines.{module}.compiler", lambda: None)
+    assert rnn.engine_report().layers[0].engine.name == "vendor"
+    report = str(Recurrent("peephole_lstm", 3, 4).engine_report())
+    assert (
+        "not planned: no C compiler was found, and with torch's own operations its row passes are no faster" in report
+    )
+
+
 def test_an_engine_that_is_asked_for_and_refuses_is_reported_not_raised() -> None:
     report = str(Recurrent("min_gru", 3, 4, engine="vendor").engine_report())
     assert report == "layer 1, min_gru: vendor (asked for), but it refuses: torch has no kernel for 'min_gru'"
