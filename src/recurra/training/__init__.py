@@ -1,0 +1,1 @@
+"""Training: the loop, what it keeps, and how it shows itself."""
