@@ -1,0 +1,8 @@
+"""Data: from files to rows of named values, without torch."""
+
+from __future__ import annotations
+
+from recurra.data.files import extension, lines
+from recurra.data.formats import Reader, Row, Value, reader, rows
+
+__all__ = ["Reader", "Row", "Value", "extension", "lines", "reader", "rows"]

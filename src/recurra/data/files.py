@@ -1,0 +1,173 @@
+"""Text files as numbered lines, plain or compressed, read as a stream."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import importlib
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from recurra.errors import DataError
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+BOM = b"\xef\xbb\xbf"
+COMPRESSED = (".gz", ".zst")
+CHUNK = 1 << 16
+# A few bytes of zstd can stand for megabytes, and a piece is unpacked at once: small pieces bound the memory.
+ZSTD_CHUNK = 1 << 12
+LONGEST_LINE = 1 << 28
+
+
+def extension(path: PathLike) -> str:
+    """The ending that says the format, without that of the compression.
+
+    >>> extension("a.conllu.gz"), extension("B.TSV"), extension("notes")
+    ('conllu', 'tsv', '')
+    """
+    name = Path(path).name.lower()
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    return Path(name).suffix.removeprefix(".")
+
+
+def lines(path: PathLike) -> Iterator[tuple[int, str]]:
+    r"""Each line of a UTF-8 file with its number, from 1, without its end; .gz and .zst are unpacked on the way.
+
+    Only "\n" and "\r\n" end a line, so a text may hold any other character that Unicode calls a line break.
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "two.txt"
+    >>> _ = file.write_bytes(b"one\r\ntwo\n")
+    >>> list(lines(file))
+    [(1, 'one'), (2, 'two')]
+    """
+    with opened(path) as file:
+        for number, raw in enumerate(_split(path, _unpacked(path, file)), 1):
+            if number == 1:
+                raw = raw.removeprefix(BOM)
+            if b"\0" in raw:
+                raise DataError(
+                    f"{path}:{number}: a NUL character was found, so this looks like a binary or a UTF-16 file. "
+                    f"Give a text file, saved as UTF-8."
+                )
+            try:
+                yield number, raw.removesuffix(b"\r").decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{path}:{number}: byte {error.start + 1} of the line, 0x{raw[error.start]:02x}, is not UTF-8"
+                    f"{_other_encoding(number, raw)}. Open the file in an editor and save it as UTF-8."
+                ) from error
+
+
+def opened(path: PathLike) -> BinaryIO:
+    """The file, open for reading bytes, or a DataError that says why it cannot be."""
+    if not isinstance(path, str | os.PathLike):
+        raise DataError(f"a data file is named by its path, but found {path!r}.")
+    try:
+        return open(path, "rb")
+    except FileNotFoundError as error:
+        raise DataError(f"there is no file '{path}'.{_nearest(Path(path))}") from error
+    except IsADirectoryError as error:
+        raise DataError(f"'{path}' is a folder; name a file in it.") from error
+    except PermissionError as error:
+        raise DataError(f"'{path}' may not be read: its permissions forbid it. Try chmod u+r on it.") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise DataError(f"{str(path)!r} cannot be opened ({error}).") from error
+
+
+def _nearest(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f" The folder '{folder}' does not exist."
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(folder)
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return f" Did you mean '{folder / near[0]}'?" if near else ""
+
+
+def _other_encoding(number: int, raw: bytes) -> str:
+    if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return " (the file begins as UTF-16 does)"
+    return ""
+
+
+class _Broken(Exception):
+    """The compressed stream ends too early or makes no sense."""
+
+
+def _unpacked(path: PathLike, file: BinaryIO) -> Iterator[bytes]:
+    """The bytes of the file in pieces."""
+    ending = Path(path).suffix.lower()
+    if ending == ".zst":
+        return _from_zstd(path, file)
+    return _from_gzip(file) if ending == ".gz" else _plain(file)
+
+
+def _plain(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK):
+        yield chunk
+
+
+def _from_gzip(file: BinaryIO) -> Iterator[bytes]:
+    try:
+        with gzip.GzipFile(fileobj=file) as stream:
+            while chunk := stream.read1(CHUNK):
+                yield chunk
+    except EOFError as error:
+        raise _Broken("the gzip stream ends too early") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise _Broken(f"the gzip stream is corrupt: {str(error).lower()}") from error
+
+
+def _from_zstd(path: PathLike, file: BinaryIO) -> Iterator[bytes]:
+    try:
+        zstandard = importlib.import_module("zstandard")
+    except ImportError as error:
+        raise DataError(f"'{path}' needs the zstandard package: pip install 'recurra[data]'.") from error
+    part = None  # one of the frames that a file is made of
+    try:
+        while chunk := file.read(ZSTD_CHUNK):
+            while chunk:
+                part = zstandard.ZstdDecompressor().decompressobj() if part is None or part.eof else part
+                unpacked = part.decompress(chunk)
+                chunk = part.unused_data if part.eof else b""
+                if unpacked:
+                    yield unpacked
+    except zstandard.ZstdError as error:
+        raise _Broken(f"the zstd stream is corrupt: {error}") from error
+    if part is not None and not part.eof:
+        raise _Broken("the zstd stream ends too early")
+
+
+def _split(path: PathLike, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines in the pieces, and the last one where it has no end."""
+    unfinished: list[bytes] = []
+    size = done = 0
+    try:
+        for chunk in chunks:
+            first, *others = chunk.split(b"\n")
+            unfinished.append(first)
+            size += len(first)
+            if size > LONGEST_LINE:
+                raise DataError(
+                    f"{path}:{done + 1}: the line is longer than {LONGEST_LINE:,} bytes. Is this a text file? "
+                    f"Break it into lines."
+                )
+            for other in others:
+                line, unfinished, size = b"".join(unfinished), [other], len(other)
+                yield line
+                done += 1
+    except _Broken as error:
+        raise DataError(f"{path}: {error}, after {done:,} lines. Copy or download the file again.") from error
+    except OSError as error:
+        raise DataError(f"{path}: reading stopped after {done:,} lines ({error}).") from error
+    last = b"".join(unfinished)
+    if last and (done or last != BOM):
+        yield last

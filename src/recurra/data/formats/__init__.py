@@ -1,0 +1,91 @@
+"""Formats: from a file to rows of named values. The file name is the config name, as in data.format = "conll"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from recurra.data.files import PathLike, extension
+from recurra.data.formats.conll import CoNLL
+from recurra.data.formats.conllu import CoNLLU
+from recurra.data.formats.csv import CSV
+from recurra.data.formats.jsonl import JSONL
+from recurra.data.formats.parquet import Parquet
+from recurra.data.formats.reader import Reader, Row, Value
+from recurra.data.formats.text import Text
+from recurra.data.formats.tsv import TSV
+from recurra.errors import ConfigError, DataError
+from recurra.named import catalogue, check_options, find, made, options_of
+
+__all__ = ["CSV", "JSONL", "TSV", "CoNLL", "CoNLLU", "Parquet", "Reader", "Row", "Text", "Value", "reader", "rows"]
+
+
+def reader(
+    path: PathLike,
+    format: str | Mapping[str, object] | None = None,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+) -> Reader:
+    """The reader that data.format names, or else the ending of the path.
+
+    >>> type(reader("train.tsv.gz")).__name__, type(reader("train.tsv", "text")).__name__
+    ('TSV', 'Text')
+    >>> reader("train.txt", {"name": "conll", "separator": " "}).separator
+    ' '
+    """
+    name, options = _name_and_options(path, format)
+    kind = find(Reader, name)
+    if columns is not None:
+        if "columns" not in options_of(kind):
+            raise ConfigError(f"a {name} file has columns of its own, so leave data.columns out; it is {columns!r}.")
+        if "columns" in options:
+            raise ConfigError("columns is given twice, in data.format and in data.columns. Keep one of them.")
+        options["columns"] = columns
+    check_options(kind, name, options)
+    return made(kind, name, **options)
+
+
+def rows(
+    path: PathLike,
+    *,
+    format: str | Mapping[str, object] | None = None,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+) -> Iterator[Row]:
+    r"""The rows of a file, as a stream.
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "pairs.tsv"
+    >>> _ = file.write_text("cat\tkat\ndog\thond\n")
+    >>> [row.values["target"] for row in rows(file, columns=["source", "target"])]
+    ['kat', 'hond']
+    """
+    return _at_least_one(path, reader(path, format, columns).read(path))
+
+
+def _at_least_one(path: PathLike, stream: Iterator[Row]) -> Iterator[Row]:
+    empty = True
+    for row in stream:
+        empty = False
+        yield row
+    if empty:
+        raise DataError(f"'{path}' is empty: there is no row in it.")
+
+
+def _name_and_options(path: PathLike, format: str | Mapping[str, object] | None) -> tuple[str, dict[str, object]]:
+    if format is None:
+        return _by_extension(path), {}
+    if isinstance(format, str):
+        return format, {}
+    if isinstance(format, Mapping) and isinstance(name := format.get("name"), str):
+        return name, {option: value for option, value in format.items() if option != "name"}
+    raise ConfigError(f"data.format is a name or a table such as {{name = 'conll'}}, but found {format!r}.")
+
+
+def _by_extension(path: PathLike) -> str:
+    ending = extension(path)
+    known = {known: name for name in catalogue(Reader) for known in find(Reader, name).extensions}
+    if ending in known:
+        return known[ending]
+    shown = f"the ending '.{ending}'" if ending else "a name without an ending"
+    raise DataError(
+        f"'{path}': the format cannot be told from {shown}. Known: {', '.join(f'.{name}' for name in sorted(known))}, "
+        f"also with .gz or .zst. Otherwise say which it is: data.format = {' | '.join(catalogue(Reader))}."
+    )

@@ -1,0 +1,108 @@
+"""Which cell of a table's line goes by which name: what TSV and CSV share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from recurra.data.files import PathLike
+from recurra.data.formats.reader import Row, Value
+from recurra.errors import ConfigError, DataError
+from recurra.named import did_you_mean
+
+ROLES = frozenset(
+    {"text", "label", "labels", "category", "tokens", "tags", "lemma", "features", "source", "target", "context"}
+    | {"values", "vector", "frames", "image", "time", "id", "language", "score"}
+)
+"""Names that stand in a first line only if it is a header."""
+
+IGNORED = ("", "_")
+
+
+class Record(NamedTuple):
+    """A line of a table, cut into cells."""
+
+    line: int
+    cells: list[str]
+
+
+class Columns(NamedTuple):
+    """The name of each position; "" or "_" where nobody wants the cell."""
+
+    names: tuple[str, ...]
+    has_header: bool
+    source: str  # what the number of columns is known from, for the error
+
+
+def checked_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
+    if columns is not None and all(name in IGNORED for name in columns):
+        raise ConfigError(f"columns must name at least one column, but is {list(columns)!r}.")
+    return columns
+
+
+def table(
+    path: PathLike,
+    records: Iterable[Record],
+    columns: Sequence[str] | None,
+    header: bool | None,
+    cause: tuple[str, str],
+) -> Iterator[Row]:
+    """The rows of a table. cause: why a line may have too few cells, and why too many."""
+    layout: Columns | None = None
+    blank = 0
+    for record in records:
+        width = len(layout.names if layout is not None else columns or record.cells)
+        if not record.cells or (record.cells == [""] and width > 1):
+            blank = blank or record.line
+            continue
+        if blank:
+            raise DataError(
+                f"{path}:{blank}: this line is blank, and more lines follow. Blank lines may stand only at the end: "
+                f"remove it."
+            )
+        if layout is None:
+            layout = _columns(path, record, columns, header)
+            if layout.has_header:
+                continue
+        if len(record.cells) != len(layout.names):
+            raise DataError(_wrong_width(path, record, layout, cause))
+        yield Row(_values(layout.names, record.cells), record.line)
+
+
+def _columns(path: PathLike, first: Record, columns: Sequence[str] | None, header: bool | None) -> Columns:
+    cells = [cell.strip() for cell in first.cells]
+    source = f"line {first.line} has"
+    if columns is None:
+        if header if header is not None else all(cell in ROLES for cell in cells):
+            if all(cell in IGNORED for cell in cells):
+                raise DataError(f"{path}:{first.line}: the header names no column. Write the names, or set columns.")
+            return Columns(tuple(cells), True, source)
+        return Columns(tuple(f"column{k}" for k in range(1, len(cells) + 1)), False, source)
+    wanted = [name for name in columns if name not in IGNORED]
+    missing = [name for name in wanted if name not in cells]
+    if header or (header is None and len(missing) < len(set(wanted))):
+        if missing:
+            aside = "" if header else " If that line is data and not a header, set header = false."
+            raise DataError(
+                f"{path}:{first.line}: the header has no column '{missing[0]}'. "
+                f"{did_you_mean(missing[0], [cell for cell in cells if cell])}{aside}"
+            )
+        return Columns(tuple(cell if cell in wanted else "" for cell in cells), True, source)
+    return Columns(tuple(columns), False, f"columns ({', '.join(columns)}) names")
+
+
+def _values(names: Sequence[str], cells: Sequence[str]) -> dict[str, Value]:
+    """A name that several columns bear gets the list of their cells."""
+    if len(set(names)) == len(names) and not any(name in IGNORED for name in names):
+        return dict(zip(names, cells, strict=True))
+    found: dict[str, list[str]] = {}
+    for name, cell in zip(names, cells, strict=True):
+        if name not in IGNORED:
+            found.setdefault(name, []).append(cell)
+    return {name: values if names.count(name) > 1 else values[0] for name, values in found.items()}
+
+
+def _wrong_width(path: PathLike, record: Record, layout: Columns, cause: tuple[str, str]) -> str:
+    count, expected = len(record.cells), len(layout.names)
+    found = "one column" if count == 1 else f"{count} columns"
+    return f"{path}:{record.line}: found {found}, but {layout.source} {expected}. {cause[count > expected]}"

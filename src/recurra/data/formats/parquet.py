@@ -1,0 +1,90 @@
+"""Parquet: a table with types, read batch by batch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from recurra.data.files import PathLike, opened
+from recurra.data.formats import values
+from recurra.data.formats.reader import Reader, Row
+from recurra.errors import DataError
+
+ROWS_AT_ONCE = 1024
+
+
+class Parquet(Reader):
+    """One row a row, with the file's columns, or with those that columns names: a list, or a table of name = "column".
+
+    Texts, numbers, true and false, and lists of them up to three deep are read; a null is None.
+    """
+
+    extensions = ("parquet",)
+
+    def __init__(self, *, columns: Mapping[str, str] | Sequence[str] | None = None) -> None:
+        self.columns = values.wanted(columns)
+
+    def read(self, path: PathLike) -> Iterator[Row]:
+        try:
+            arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+        except ImportError as error:
+            raise DataError(f"'{path}' needs the pyarrow package: pip install 'recurra[data]'.") from error
+        if str(path).lower().endswith((".gz", ".zst")):
+            raise DataError(f"'{path}' is compressed, but Parquet is compressed inside. Unpack it first.")
+        number = 0
+        with opened(path) as file:
+            try:
+                table = parquet.ParquetFile(file)
+                roles = self._roles(path, table.schema_arrow, arrow)
+                for batch in table.iter_batches(ROWS_AT_ONCE, columns=sorted(set(roles.values()))):
+                    columns = {name: batch.column(name).to_pylist() for name in set(roles.values())}
+                    for row in range(batch.num_rows):
+                        number += 1
+                        place = f"{path}: row {number}"
+                        found = {role: values.value(columns[key][row], key, place) for role, key in roles.items()}
+                        yield Row(found, number)
+            except (
+                arrow.ArrowException,
+                OSError,
+                ValueError,
+                KeyError,
+                TypeError,
+                OverflowError,
+                MemoryError,
+            ) as error:
+                reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
+                raise DataError(
+                    f"{path}: this is not a Parquet file, or a corrupt one; {number:,} rows were read ({reason})."
+                ) from error
+
+    def _roles(self, path: PathLike, schema: Any, arrow: ModuleType) -> dict[str, str]:
+        """From a row's names to the file's, all of which are there, once, and have a type that can be read."""
+        names = list(schema.names)
+        roles = self.columns or {name: name for name in names}
+        for name in roles.values():
+            if name not in names:
+                raise values.missing(str(path), name, names)
+            if names.count(name) > 1:
+                raise DataError(f"{path}: there are {names.count(name)} columns called '{name}'. Rename them.")
+            if not _readable(schema.field(name).type, arrow.types, values.DEEPEST):
+                raise DataError(
+                    f"{path}: the column '{name}' has the type {schema.field(name).type}, which cannot be read; "
+                    f"texts, numbers, true and false and lists of them can. Convert it, or name the columns that you "
+                    f"need with data.columns, without this one."
+                )
+        return roles
+
+
+def _readable(kind: Any, types: Any, deepest: int) -> bool:
+    if types.is_dictionary(kind):
+        return _readable(kind.value_type, types, deepest)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return deepest > 0 and _readable(kind.value_type, types, deepest - 1)
+    return any(
+        is_such(kind)
+        for is_such in (
+            types.is_string, types.is_large_string, types.is_integer, types.is_floating, types.is_boolean, types.is_null
+        )
+    )  # fmt: skip

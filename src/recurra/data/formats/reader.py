@@ -1,0 +1,33 @@
+"""A reader turns a file into rows of named values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from recurra.data.files import PathLike
+
+Value: TypeAlias = str | float | list[str] | list[float] | list[list[float]] | list[list[list[float]]] | None
+"""What a row can hold: a text or a number, arrays of them, up to a list of strokes; None where a value is missing."""
+
+
+class Row(NamedTuple):
+    """One example of a file.
+
+    >>> Row({"text": "good", "label": "positive"}, line=3).values["label"]
+    'positive'
+    """
+
+    values: Mapping[str, Value]
+    line: int  # of its beginning in the file, from 1; in a format without lines, the number of the row
+
+
+class Reader(ABC):
+    """One format. Its keyword-only constructor arguments are what data.format = {name = "…", …} can set."""
+
+    extensions: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def read(self, path: PathLike) -> Iterator[Row]:
+        """The rows in the order of the file, read as they are asked for; a DataError where it is malformed."""
