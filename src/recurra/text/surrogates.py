@@ -1,0 +1,16 @@
+"""Halves of surrogate pairs, which Python's strings can hold and UTF-8 cannot."""
+
+from __future__ import annotations
+
+import re
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def has_surrogate(text: str) -> bool:
+    """True where a text is not valid Unicode, so that it could never be saved.
+
+    >>> has_surrogate("naïve 😀"), has_surrogate("\\ud83d")
+    (False, True)
+    """
+    return not text.isascii() and _SURROGATE.search(text) is not None
