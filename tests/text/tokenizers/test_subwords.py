@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from recurra.errors import ConfigError, DataError
 from recurra.text import END, UNKNOWN, Subwords, Vocabulary, load_tokenizer, tokenizer
+from recurra.text.tokenizers.subword_training import said_in_words
 from recurra.text.tokenizers.subwords import merged, normalised
 
 KINDS: tuple[Literal["bpe", "unigram"], ...] = ("bpe", "unigram")
@@ -281,6 +282,25 @@ def test_broken_or_foreign_json_is_refused_in_words(value: Any, message: str) ->
     with pytest.raises(DataError) as refusal:
         Subwords.from_json(value)
     assert message in str(refusal.value)
+
+
+def test_a_panic_of_the_library_is_said_in_words() -> None:
+    panic = type("PanicException", (BaseException,), {})
+    with (
+        pytest.raises(DataError, match=r"subwords cannot be trained: likelihood is NAN\."),
+        said_in_words("subwords cannot be trained"),
+    ):
+        raise panic("likelihood is NAN")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_what_goes_wrong_while_reading_the_texts_is_not_hidden(error: type[BaseException]) -> None:
+    def texts() -> Iterator[str]:
+        yield "a"
+        raise error
+
+    with pytest.raises(error):
+        Subwords().trained(texts())
 
 
 def test_without_the_library_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,13 +84,9 @@ def said_in_words(what: str) -> Iterator[None]:
     """Turn what the library raises, a bare Exception or the panic of its Rust code, into a DataError."""
     try:
         yield
-    except (ConfigError, DataError):
-        raise
-    except Exception as error:
-        raise DataError(f"{what}: {error}.") from error
     except BaseException as error:
-        # A panic is not an Exception, and its class cannot be imported.
-        if type(error).__name__ != "PanicException":
+        # A panic is not an Exception, and its class cannot be imported. Whatever else is raised came from the texts.
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
             raise
         raise DataError(f"{what}: {error}.") from error
 
