@@ -1,0 +1,169 @@
+"""The linear-chain conditional random field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from recurra.errors import ConfigError
+from recurra.heads import lattice
+from recurra.heads.head import UNLABELLED, Head, checked_features, readout
+from recurra.metrics.spans import allowed, scheme_of
+from recurra.named import choose
+from recurra.padding import Padded
+
+
+class CRF(Head):
+    """The linear-chain conditional random field (Lafferty et al. 2001): the labels of a row are chosen together.
+
+        e_t        = W h_t + b                                                    emissions
+        score(y)   = start[y_1] + Σ_t e_t[y_t] + Σ_t A[y_{t-1}, y_t] + end[y_T]
+        p(y | h)   = exp(score(y) - log Z)
+        log Z      = log Σ_y exp(score(y)), by the forward algorithm:
+            α_1(b) = start[b] + e_1[b]
+            α_t(b) = e_t[b] + log Σ_a exp(α_{t-1}(a) + A[a, b])
+            log Z  = log Σ_b exp(α_T(b) + end[b])
+
+    A, start and end begin at 0, where it is the softmax of each step. Steps that are UNLABELLED are summed over:
+    the loss is -log of the probability of all labellings that agree with the labels which are known.
+
+    With constraints = "bio" or "bioes", `best` and `probabilities` are those of the distribution over well-formed
+    labellings alone: what the scheme forbids is never said and has the probability 0. "auto" sees the scheme from
+    the labels. The loss sums over all labellings, so that data with a tag out of place has a finite loss too.
+
+    >>> head = CRF(4, ["O", "B-x", "I-x"])
+    >>> head.constraints
+    'bio'
+    >>> head.probabilities(Padded.full(torch.randn(1, 3, 4)))[0, 0, 2].item()
+    0.0
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        labels: Sequence[str],
+        *,
+        constraints: Literal["auto", "none", "bio", "bioes"] = "auto",
+    ) -> None:
+        super().__init__(input_size, labels)
+        size = len(self.labels)
+        self.constraints = _constraints(self.labels, constraints)
+        self.permitted = None if self.constraints == "none" else allowed(self.labels, self.constraints)
+        self.readout = readout(input_size, size)
+        self.transitions = nn.Parameter(torch.zeros(size, size))
+        self.start = nn.Parameter(torch.zeros(size))
+        self.end = nn.Parameter(torch.zeros(size))
+
+    def loss(self, features: Padded, targets: Tensor) -> Tensor:
+        features = checked_features(features, self.input_size)
+        targets = self.checked_targets(features, targets)
+        mask = features.mask
+        # bfloat16 would lose the difference between log Z and the score.
+        with torch.autocast(features.values.device.type, enabled=False):
+            e = self._emissions(features)
+            # The same number for all labels of a step cancels; without it float32 keeps more of the difference.
+            e = e - e.detach().amax(2, keepdim=True)
+            total = self._log_partition(e, mask)
+            is_known = (targets != UNLABELLED) | ~mask
+            if bool(is_known.all()):
+                return total - self._score(e, targets, mask)
+            other = torch.arange(len(self.labels), device=e.device) != targets.unsqueeze(2)
+            is_labelled = (targets != UNLABELLED).unsqueeze(2)
+            return total - self._log_partition(e.masked_fill(is_labelled & other, -torch.inf), mask)
+
+    def best(self, features: Padded) -> tuple[Tensor, Tensor]:
+        emissions, lengths = self._arrays(features)
+        labels, log_p = lattice.best_path(self._chain(), emissions, lengths)
+        like = features.values
+        return torch.from_numpy(labels).to(like.device), torch.from_numpy(log_p).to(like.dtype).to(like.device)
+
+    def probabilities(self, features: Padded) -> Tensor:
+        emissions, lengths = self._arrays(features)
+        like = features.values
+        return torch.from_numpy(lattice.marginals(self._chain(), emissions, lengths)).to(like.dtype).to(like.device)
+
+    def _emissions(self, features: Padded) -> Tensor:
+        e: Tensor = self.readout(features.values.to(self.readout.weight.dtype))
+        return e if e.dtype == torch.float64 else e.float()
+
+    def _log_partition(self, e: Tensor, mask: Tensor) -> Tensor:
+        """log Z of each row, (B,); 0 for an empty one."""
+        if e.shape[1] == 0:
+            return e.new_zeros(len(e))
+        step = _forward_step(self.transitions.to(e.dtype))
+        first, *others = e.unbind(1)
+        alpha = self.start + first
+        for e_t, is_real in zip(others, mask.unsqueeze(2).unbind(1)[1:], strict=True):
+            alpha = torch.where(is_real, step(alpha) + e_t, alpha)
+        return torch.logsumexp(alpha + self.end, 1).masked_fill(~mask[:, 0], 0)
+
+    def _score(self, e: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+        """score(y) of each row, (B,); 0 for an empty one."""
+        if e.shape[1] == 0:
+            return e.new_zeros(len(e))
+        y = targets.masked_fill(~mask, 0)
+        last = y.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0)).squeeze(1)
+        emitted = e.gather(2, y.unsqueeze(2)).squeeze(2).masked_fill(~mask, 0).sum(1)
+        moved = self.transitions[y[:, :-1], y[:, 1:]].to(e.dtype).masked_fill(~mask[:, 1:], 0).sum(1)
+        ends = (self.start[y[:, 0]] + self.end[last]).masked_fill(~mask[:, 0], 0)
+        return emitted + moved + ends
+
+    @torch.no_grad()
+    def _arrays(self, features: Padded) -> tuple[lattice.Array, lattice.Whole]:
+        features = checked_features(features, self.input_size)
+        with torch.autocast(features.values.device.type, enabled=False):
+            return self._emissions(features).cpu().double().numpy(), features.lengths.numpy()
+
+    def _chain(self) -> lattice.Chain:
+        scores = (scores.detach().cpu().double().numpy() for scores in (self.transitions, self.start, self.end))
+        if self.permitted is None:
+            return lattice.Chain(*scores)
+        pairs = zip(self.permitted, scores, strict=True)
+        return lattice.Chain(*(np.where(may, score, -np.inf) for may, score in pairs))
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, constraints={self.constraints!r}"
+
+
+def _constraints(
+    labels: Sequence[str], wanted: Literal["auto", "none", "bio", "bioes"]
+) -> Literal["none", "bio", "bioes"]:
+    """The scheme that is kept to; a ConfigError where no labelling of a single step would be left."""
+    choose(("auto", "none", "bio", "bioes"), wanted, "constraints")
+    scheme = scheme_of(labels) if wanted == "auto" else None if wanted == "none" else wanted
+    if scheme is None:
+        return "none"
+    _, start, end = allowed(labels, scheme)
+    # A label that may be a row of one (O, S-x, or the B-x of bio) may also follow itself: every length has labellings.
+    if (start & end).any():
+        return scheme
+    if wanted == "auto":
+        return "none"
+    raise ConfigError(
+        f"constraints = {wanted!r} leave no label for a row of one step: among the labels {', '.join(labels)} none "
+        f"may both begin and end it. Add O to the labels, or set constraints = 'none'."
+    )
+
+
+def _forward_step(A: Tensor) -> Callable[[Tensor], Tensor]:
+    """The function α -> log Σ_a exp(α(a) + A[a, ·]) on rows (B, L).
+
+    On a CPU it is a product with exp(A), many times faster: with max α and max A taken out, the label of the
+    largest α alone adds at least exp(min A - max A) to each sum. Where that is far above the smallest number of the
+    type, nothing that counts is lost, however far apart the α are.
+    """
+    low, high = A.detach().aminmax()
+    if A.device.type == "cpu" and float(high - low) < (600 if A.dtype == torch.float64 else 50):
+        relative = (A - high).exp()
+
+        def product(alpha: Tensor) -> Tensor:
+            largest = alpha.detach().amax(1, keepdim=True)
+            return ((alpha - largest).exp() @ relative).log() + (largest + high)
+
+        return product
+
+    return lambda alpha: torch.logsumexp(alpha.unsqueeze(2) + A, 1)

@@ -1,0 +1,63 @@
+"""Each step's label on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from recurra.errors import ConfigError
+from recurra.heads.head import UNLABELLED, Head, checked_features, readout
+from recurra.padding import Padded
+
+
+class Softmax(Head):
+    """Each step's label on its own.
+
+        o_t         = W_y h_t + b
+        p(y_t | h)  = softmax(o_t)[y_t]
+        p(y | h)    = Π_t p(y_t | h)
+
+    With label_smoothing ε the loss of a step is (1 - ε) (-log p(y_t)) + ε/L Σ_k (-log p(k)). Steps that are
+    UNLABELLED cost nothing.
+
+    >>> head = Softmax(2, ["DET", "NOUN"])
+    >>> features = Padded.full(torch.randn(1, 3, 2))
+    >>> labels, log_probability = head.best(features)
+    >>> torch.allclose(head.loss(features, labels), -log_probability)
+    True
+    """
+
+    def __init__(self, input_size: int, labels: Sequence[str], *, label_smoothing: float = 0.0) -> None:
+        super().__init__(input_size, labels)
+        if not 0 <= label_smoothing < 1:
+            raise ConfigError(f"label_smoothing must be in [0, 1), but is {label_smoothing!r}.")
+        self.label_smoothing = label_smoothing
+        self.readout = readout(input_size, len(self.labels))
+
+    def loss(self, features: Padded, targets: Tensor) -> Tensor:
+        features = checked_features(features, self.input_size)
+        targets = self.checked_targets(features, targets)
+        o = self.readout(features.values)
+        costs = functional.cross_entropy(
+            o.flatten(0, 1),
+            targets.flatten(),
+            ignore_index=UNLABELLED,
+            reduction="none",
+            label_smoothing=self.label_smoothing,
+        )
+        return costs.view_as(targets).sum(1)
+
+    @torch.no_grad()
+    def best(self, features: Padded) -> tuple[Tensor, Tensor]:
+        log_p, labels = self._log_probabilities(features).max(2)
+        return labels.masked_fill(~features.mask, 0), log_p.masked_fill(~features.mask, 0).sum(1)
+
+    @torch.no_grad()
+    def probabilities(self, features: Padded) -> Tensor:
+        return self._log_probabilities(features).exp() * features.mask.unsqueeze(2)
+
+    def _log_probabilities(self, features: Padded) -> Tensor:
+        return functional.log_softmax(self.readout(checked_features(features, self.input_size).values), dim=2)
