@@ -12,6 +12,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import recurra
@@ -181,6 +182,103 @@ def bench(options: argparse.Namespace) -> None:
         print("\nAn engine that is missing in a row refused the cell; --explain gives the reasons.")
 
 
+def train(options: argparse.Namespace) -> None:
+    """A new run, or one to go on with."""
+    from recurra import runs
+    from recurra.training.progress import progress
+
+    shown = progress(sys.stderr, quiet=options.quiet)
+    if options.resume:
+        given = [
+            name for name in ("train", "valid", "test", "out", "seeds", "dry_run", "start") if getattr(options, name)
+        ]
+        if given:
+            raise ConfigError(f"--resume goes on with a run as it was begun; leave --{given[0].replace('_', '-')} out.")
+        runs.resume(Path(options.what), shown, overrides=options.set)
+        print(runs.told(Path(options.what)))
+        return
+    given_files = {name: getattr(options, name) for name in ("train", "valid", "test")}
+    this = runs.setup(options.what, given=given_files, overrides=options.set)
+    if options.dry_run:
+        print(runs.rehearsed(this, shown))
+        return
+    folder = Path(options.out or runs.free_name(this))
+    start_from = Path(options.start) if options.start else None
+    if options.seeds and options.seeds > 1:
+        print(runs.several(this, folder, options.seeds, shown, start_from=start_from))
+        return
+    runs.begin(this, folder, shown, start_from=start_from)
+    print(runs.told(folder))
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Scores of a run on a file with answers."""
+    from recurra.training.trained import load
+
+    scores = load(options.run, device=options.device).evaluate(options.data)
+    if options.json:
+        print(json.dumps({name: value for name, value in scores.values.items() if math.isfinite(value)}))
+        return
+    for name, value in scores.values.items():
+        print(f"{name:20} {value:.4f}" if name not in ("count", "seconds") else f"{name:20} {value:,.6g}")
+    for title, table in scores.tables.items() if options.tables else ():
+        print(f"\n{title}\n{table.text()}")
+    if scores.tables and not options.tables:
+        print(f"\n--tables shows more: {', '.join(scores.tables)}.")
+
+
+def predict(options: argparse.Namespace) -> None:
+    """One answer a line, in the order of the input."""
+    from recurra.data.files import lines
+    from recurra.training.trained import load
+
+    model = load(options.run, device=options.device)
+    file = None if options.file in (None, "-") else options.file
+    text = (line for _, line in lines(file)) if file is not None else (line.rstrip("\r\n") for line in sys.stdin)
+    is_talk = file is None and sys.stdin.isatty()
+    for answer in model.predict_file(file, text, detail=options.json, at_once=is_talk):
+        if options.json:
+            whole = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6), **answer.detail}
+            print(json.dumps({**whole, "line": answer.line}, ensure_ascii=False), flush=is_talk)
+        else:
+            print(answer.output, flush=is_talk)
+
+
+def info(options: argparse.Namespace) -> None:
+    """What a run is, how it was trained and what it reached."""
+    from recurra import runs
+
+    print(json.dumps(runs.summary_of(Path(options.run))) if options.json else runs.told(Path(options.run)))
+
+
+def check(options: argparse.Namespace) -> None:
+    """What is in some files, what is odd about it and which tasks it can serve."""
+    from recurra.data.check import check as checked
+
+    report = checked(options.data, format=options.format, columns=options.columns, valid=options.valid)
+    print(json.dumps(report.json(), ensure_ascii=False) if options.json else report.text())
+
+
+def config(options: argparse.Namespace) -> None:
+    """All settings of a task with their defaults."""
+    from recurra import runs
+    from recurra.settings import toml_text
+
+    print(toml_text(runs.setup(options.task, overrides=options.set).settings, about=True), end="")
+
+
+def score(options: argparse.Namespace) -> None:
+    """Metrics without a model."""
+    from recurra.analysis.scoring import score_files
+
+    found = score_files(options.gold, options.predicted, column=options.column)
+    if options.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:20} {value:.4f}" if isinstance(value, float) else f"{name:20} {value:,}")
+
+
 def demo(_: argparse.Namespace) -> None:
     """The tour."""
     from recurra.demo import tour
@@ -225,6 +323,54 @@ def parser() -> argparse.ArgumentParser:
         return sub
 
     add(demo, "the tour: three cells learn to remember, in about a minute")
+
+    sub = add(train, "train a model: from a task's name and files, or from a config file; or go on with a run")
+    sub.add_argument("what", help="tagging; or config.toml; or, with --resume, a run folder")
+    for name, about in (("train", "learn from"), ("valid", "decide when to stop"), ("test", "score once at the end")):
+        sub.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
+    sub.add_argument("--out", metavar="RUN", help="folder for the run (runs/TASK-1, -2, …)")
+    sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
+    sub.add_argument("--resume", action="store_true", help="go on with the run from its last checkpoint")
+    sub.add_argument("--from", dest="start", metavar="RUN", help="start from another run's weights")
+    sub.add_argument("--seeds", type=int, metavar="N", help="train with N seeds; mean and spread of the scores")
+    sub.add_argument(
+        "--dry-run", action="store_true", help="show shapes, parameters, memory and batches; train nothing"
+    )
+    sub.add_argument("--quiet", action="store_true", help="no progress")
+
+    sub = add(evaluate, "scores of a run on files with answers")
+    sub.add_argument("run", metavar="RUN")
+    sub.add_argument("data", metavar="DATA", nargs="+")
+    sub.add_argument("--tables", action="store_true", help="also per tag, per span type, …")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+
+    sub = add(predict, "one prediction per input line, in order")
+    sub.add_argument("run", metavar="RUN")
+    sub.add_argument("file", metavar="FILE", nargs="?", help="lines of text, or a format of training data; - for stdin")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and probabilities")
+
+    sub = add(info, "what a run is, how it was trained and what it reached")
+    sub.add_argument("run", metavar="RUN")
+    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+
+    sub = add(check, "what is in files, what is odd about it, and which tasks it can serve")
+    sub.add_argument("data", metavar="DATA", nargs="+")
+    sub.add_argument("--valid", metavar="FILE", nargs="+", default=[], help="look for rows that are also in DATA")
+    sub.add_argument("--format", help="conllu, conll, tsv, csv, jsonl, parquet or text")
+    sub.add_argument("--columns", nargs="+", metavar="ROLE", help="roles of the columns of a table")
+    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+
+    sub = add(config, "all settings of a task with their defaults, explained")
+    sub.add_argument("task", help="tagging; or a config file")
+    sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
+
+    sub = add(score, "metrics of predictions, without a model")
+    sub.add_argument("gold", metavar="GOLD")
+    sub.add_argument("predicted", metavar="PREDICTED")
+    sub.add_argument("--column", help="which column of both files (upos or tags)")
+    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
     sub = add(cells, "the catalogue of cells with their equations; or one of them in full")
     sub.add_argument("name", nargs="?", help='lstm; \'{name = "gru", reset = "after"}\'; my.module:MyCell')

@@ -1,9 +1,11 @@
 """What can go wrong, as one small tree. The command line prints these without a traceback and exits with 2.
 
 RecurraError
-├── ConfigError    a name, an option or a size that cannot be used
-├── DataError      values or lengths that do not fit what they are given to
-└── EngineError    an engine was asked for by name and cannot run the cell
+├── ConfigError      a name, an option or a size that cannot be used
+├── DataError        a file, values or lengths that do not fit what they are given to
+├── EngineError      an engine was asked for by name and cannot run the cell
+├── CheckpointError  a run folder that cannot be read or written
+└── TrainingError    a training that cannot go on
 """
 
 
@@ -16,8 +18,16 @@ class ConfigError(RecurraError):
 
 
 class DataError(RecurraError):
-    """Values or lengths that do not fit what they are given to."""
+    """A file, values or lengths that do not fit what they are given to."""
 
 
 class EngineError(RecurraError):
     """An engine was asked for by name and cannot run the cell."""
+
+
+class CheckpointError(RecurraError):
+    """A run folder that cannot be read or written."""
+
+
+class TrainingError(RecurraError):
+    """A training that cannot go on."""

@@ -90,7 +90,7 @@ def made(kind: type[T], name: str, *arguments: Any, **options: Any) -> T:
     except ConfigError:
         raise
     except Exception as error:
-        raise ConfigError(f"'{name}' cannot be made: its constructor failed with {_with_place(error)}.") from error
+        raise ConfigError(f"'{name}' cannot be made: its constructor failed with {with_place(error)}.") from error
 
 
 def imported(name: str, what: str) -> object:
@@ -105,7 +105,7 @@ def imported(name: str, what: str) -> object:
         ) from error
     except Exception as error:  # the user's own module may fail in any way
         raise ConfigError(
-            f"the {what} '{name}' cannot be loaded: importing '{module_name}' failed with {_with_place(error)}."
+            f"the {what} '{name}' cannot be loaded: importing '{module_name}' failed with {with_place(error)}."
         ) from error
     if not hasattr(module, attribute):
         known = [key for key in vars(module) if not key.startswith("_")]
@@ -134,10 +134,10 @@ def check_options(kind: type, name: str, options: Mapping[str, object]) -> None:
     for option, value in options.items():
         if option not in known:
             raise ConfigError(f"'{name}' has no option '{option}'. {did_you_mean(option, ['name', *known])}")
-        if option in hints and not _fits(value, hints[option]):
+        if option in hints and not fits(value, hints[option]):
             raise ConfigError(
-                f"'{name}': {option} must be {_in_words(hints[option])}, but is {value!r}."
-                + (f" {did_you_mean(str(value), choices)}" if (choices := _choices(hints[option])) else "")
+                f"'{name}': {option} must be {in_words(hints[option])}, but is {value!r}."
+                + (f" {did_you_mean(str(value), choices)}" if (choices := choices_of(hints[option])) else "")
             )
     for option, parameter in known.items():
         if parameter.default is parameter.empty and option not in options:
@@ -153,7 +153,7 @@ def _class_of(module_name: str) -> type | None:
     return None
 
 
-def _with_place(error: Exception) -> str:
+def with_place(error: Exception) -> str:
     """An error with the file and line where it arose."""
     if isinstance(error, SyntaxError):
         return f"a syntax error at {error.filename}:{error.lineno} ({error.msg})"
@@ -164,23 +164,23 @@ def _with_place(error: Exception) -> str:
     return f"{type(error).__name__}{where} ({error})"
 
 
-def _choices(hint: Any) -> list[str]:
+def choices_of(hint: Any) -> list[str]:
     return [str(choice) for choice in get_args(hint)] if get_origin(hint) is Literal else []
 
 
-def _fits(value: object, hint: Any) -> bool:
+def fits(value: object, hint: Any) -> bool:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
     if origin is Literal:
         return value in arguments and isinstance(value, type(arguments[0]))
     if origin in (Union, types.UnionType):
-        return any(_fits(value, argument) for argument in arguments)
+        return any(fits(value, argument) for argument in arguments)
     if origin is not None and isinstance(origin, type):
         if issubclass(origin, Mapping):
-            return isinstance(value, Mapping) and all(_fits(item, arguments[1]) for item in value.values())
+            return isinstance(value, Mapping) and all(fits(item, arguments[1]) for item in value.values())
         if issubclass(origin, Iterable):
-            return isinstance(value, list | tuple) and all(_fits(item, arguments[0]) for item in value)
+            return isinstance(value, list | tuple) and all(fits(item, arguments[0]) for item in value)
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
@@ -188,12 +188,12 @@ def _fits(value: object, hint: Any) -> bool:
     return isinstance(value, hint) if isinstance(hint, type) else True
 
 
-def _in_words(hint: Any) -> str:
+def in_words(hint: Any) -> str:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return " or ".join(repr(argument) for argument in arguments)
     if origin in (Union, types.UnionType):
-        return " or ".join(_in_words(argument) for argument in arguments)
+        return " or ".join(in_words(argument) for argument in arguments)
     if origin is not None and isinstance(origin, type):
         several = {float: "numbers", int: "whole numbers", str: "strings"}
         if issubclass(origin, Mapping):

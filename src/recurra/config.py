@@ -1,0 +1,146 @@
+"""One page with every setting. `recurra config TASK` prints it; a run folder's config.toml holds it complete."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from recurra.errors import ConfigError
+from recurra.settings import Part, above_zero, at_least, rates, section, setting
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the examples come from."""
+
+    train: str | list[str] = setting("", "file or files to learn from")
+    valid: str | list[str] = setting("", "file or files that decide when to stop and which weights to keep")
+    test: str | list[str] = setting("", "file or files for a last look, scored once at the end")
+    format: Part | None = setting(None, "conllu, conll, tsv, csv, jsonl, parquet or text; by the extension if absent")
+    columns: list[str] | None = setting(None, "roles of the columns of a table, or names of its header")
+    empty: Literal["refuse", "keep"] = setting("refuse", "what to do with an example that has no element")
+    cache: bool = setting(True, "keep encoded examples on disk, so that the next run starts at once")
+
+    def files(self, which: str) -> list[str]:
+        """The files of train, valid or test, as a list.
+
+        >>> Data(train="a.tsv").files("train"), Data().files("valid")
+        (['a.tsv'], [])
+        """
+        given = getattr(self, which)
+        return [given] if isinstance(given, str) and given else list(given)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the weights are found."""
+
+    epochs: int | None = setting(None, "passes over the data, at most")
+    steps: int | None = setting(None, "updates, at most")
+    minutes: float | None = setting(None, "minutes, at most; a run that ends by the clock is not the same twice")
+    batch_tokens: int = setting(1000, "elements in a batch, padding included, at most")
+    batch_size: int | None = setting(None, "rows in a batch, instead of batch_tokens")
+    accumulate: int = setting(1, "batches whose gradients make one update")
+    optimizer: Part = setting("adam", "adam, adamw, sgd, asgd, …, or a table with its options")
+    learning_rate: float = setting(2e-3, "at its highest")
+    schedule: Part = setting("cosine", "constant, linear, cosine, inverse_sqrt or plateau, or a table with its options")
+    warmup: int = setting(100, "updates over which the learning rate rises to its height")
+    clip: float | None = setting(5.0, "largest norm of the gradient")
+    clip_value: float | None = setting(None, "largest value in the gradient")
+    average: Part | None = setting(None, "ema or mean of the weights, used to predict; or a table with its options")
+    precision: Literal["float32", "float64", "bfloat16", "float16"] = setting(
+        "float32", "numbers to compute with; weights stay float32 with the last two"
+    )
+    device: str = setting("auto", "cpu, cuda, cuda:1, …; auto takes a GPU where there is one")
+    threads: int | None = setting(None, "threads for torch on the CPU; all cores if absent")
+    deterministic: bool = setting(True, "the same weights each time, also on a GPU")
+    seed: int = setting(1, "of everything that is drawn")
+    patience: int | None = setting(None, "validations without a better score before stopping")
+    validate: int | None = setting(None, "updates between validations; once an epoch if absent")
+    save_minutes: float = setting(5.0, "minutes between checkpoints; one is also written at each validation")
+
+    def __post_init__(self) -> None:
+        at_least(1, "training", self, "epochs", "steps", "batch_tokens", "batch_size", "accumulate", "threads")
+        at_least(1, "training", self, "patience", "validate")
+        at_least(0, "training", self, "warmup", "seed", "save_minutes")
+        above_zero("training", self, "learning_rate", "clip", "clip_value", "minutes")
+        if self.epochs is None and self.steps is None and self.minutes is None:
+            raise ConfigError("training needs an end: set training.epochs, training.steps or training.minutes.")
+
+
+@dataclass(frozen=True)
+class TaggingData(Data):
+    """Where sentences and their tags come from."""
+
+    tokens: str | None = setting(None, "column with the words; `tokens` or `text` if absent")
+    frames: str | None = setting(None, "column with rows of numbers, one per step, in place of words")
+    tags: list[str] | None = setting(None, "columns with a tag per element; `upos` of CoNLL-U or `tags` if absent")
+    values: list[str] | None = setting(None, "columns with a number per element, in place of tags")
+    label: str | None = setting(None, "column with one label for the whole; `label` if there is one")
+    lowercase: bool = setting(False, "look words up in lower case; spellings keep their case")
+    min_count: int = setting(2, "a word seen less often is unknown; its spelling is still read")
+    max_words: int | None = setting(None, "so many words have a vector of their own, the most frequent ones")
+    vectors: str | None = setting(None, "file of word vectors to start from, as word2vec or GloVe writes text")
+
+    def __post_init__(self) -> None:
+        at_least(1, "data", self, "min_count", "max_words")
+        if self.tokens is not None and self.frames is not None:
+            raise ConfigError("data.tokens and data.frames exclude each other: a tagger reads words or numbers.")
+        if self.tags and self.values:
+            raise ConfigError("data.tags and data.values exclude each other: a tagger gives labels or numbers.")
+
+
+@dataclass(frozen=True)
+class SpellingModel:
+    """How the characters of a word become a vector."""
+
+    cell: Part = setting("lstm", "a cell, or none: words are then known by their vectors alone")
+    embedding: int = setting(48, "size of a character's vector")
+    hidden: int = setting(96, "size of each direction")
+    layers: int = setting(1, "layers")
+
+    def __post_init__(self) -> None:
+        at_least(1, "model.characters", self, "embedding", "hidden", "layers")
+
+
+@dataclass(frozen=True)
+class TaggingModel:
+    """The tagger."""
+
+    embedding: int = setting(128, "size of a word's vector; 0: spellings alone")
+    characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
+    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
+    hidden: int | list[int] = setting(256, "size of each direction; or one per layer")
+    layers: int | None = setting(None, "layers, where hidden is one number")
+    bidirectional: bool = setting(True, "read both ways")
+    merge: str = setting("concat", "how two directions become one")
+    skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
+    dropout: float = setting(0.5, "of inputs, between layers and of outputs; one mask for a whole row")
+    word_dropout: float = setting(0.05, "share of words whose vector is that of the unknown word, in training")
+    head: Part = setting("crf", "softmax or crf, or a table with its options")
+    summary: Literal["max", "mean", "last"] = setting("max", "how steps become one vector for the label of the whole")
+    label_weight: float = setting(1.0, "weight of the whole's label in the loss, beside the tags of one row")
+    engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
+
+    def __post_init__(self) -> None:
+        at_least(0, "model", self, "embedding", "label_weight")
+        at_least(1, "model", self, "layers")
+        rates("model", self, "dropout", "word_dropout")
+
+
+@dataclass(frozen=True)
+class TaggingSettings:
+    """All settings of tagging."""
+
+    task: str = setting("tagging", "what kind of problem this is")
+    data: TaggingData = section(TaggingData, "where the examples come from")
+    model: TaggingModel = section(TaggingModel, "the network")
+    training: Training = dataclasses.field(
+        default_factory=lambda: Training(epochs=20, average={"name": "ema", "decay": 0.998}),
+        metadata={"about": "how the weights are found"},
+    )
+
+    def __post_init__(self) -> None:
+        if self.model.embedding == 0 and self.model.characters.cell == "none" and self.data.frames is None:
+            raise ConfigError("model.embedding = 0 and model.characters.cell = 'none' leave nothing to read words by.")

@@ -1,0 +1,80 @@
+"""Which examples go together: rows of like length, under a budget of elements, in an order drawn from the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+POOL = 64
+"""So many batches' worth of rows are sorted by length together: little padding, and still a random order."""
+
+
+class Batches(Sequence["NDArray[np.int64]"]):
+    """The batches of one epoch, each the numbers of its rows: a pure function of lengths, budget, seed and epoch.
+
+        rows × longest row ≤ budget          (one row longer than the budget is a batch of its own)
+
+    >>> batches = Batches(np.array([5, 1, 5, 1]), tokens=10, seed=1, epoch=0)
+    >>> sorted(sorted(batch.tolist()) for batch in batches)
+    [[0, 2], [1, 3]]
+    """
+
+    def __init__(
+        self,
+        lengths: NDArray[np.int64],
+        *,
+        tokens: int | None = None,
+        rows: int | None = None,
+        seed: int,
+        epoch: int,
+    ) -> None:
+        draw = np.random.default_rng([seed, epoch])
+        order = draw.permutation(len(lengths))
+        average = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
+        pool = POOL * (rows if rows is not None else max(1, int((tokens or 1) / average)))
+        self._order = np.empty_like(order)
+        starts: list[int] = []
+        for first in range(0, len(order), pool):
+            part = order[first : first + pool]
+            part = part[np.argsort(lengths[part], kind="stable")]
+            self._order[first : first + len(part)] = part
+            cuts = range(0, len(part), rows) if rows is not None else _cuts(lengths[part], tokens or 1)
+            starts.extend(first + cut for cut in cuts)
+        ends = [*starts[1:], len(order)]
+        bounds = np.array(list(zip(starts, ends, strict=True)), np.int64).reshape(-1, 2)
+        self._bounds = draw.permutation(bounds, axis=0)
+
+    def __len__(self) -> int:
+        return len(self._bounds)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        start, end = self._bounds[number]
+        return self._order[start:end]
+
+
+def in_order_of_length(lengths: NDArray[np.int64], *, tokens: int) -> list[NDArray[np.int64]]:
+    """All rows, each once, in batches of like length: for prediction, where the order is put right afterwards.
+
+    >>> [batch.tolist() for batch in in_order_of_length(np.array([2, 9, 3]), tokens=6)]
+    [[0, 2], [1]]
+    """
+    order = np.argsort(lengths, kind="stable")
+    cuts = _cuts(lengths[order], tokens)
+    return np.split(order, cuts[1:]) if len(order) else []
+
+
+def _cuts(ascending: NDArray[np.int64], budget: int) -> list[int]:
+    """Where batches begin, so that each holds as many rows as the budget allows, the last row being its longest."""
+    cuts, start = [], 0
+    while start < len(ascending):
+        cuts.append(start)
+        # The cost of taking the first n rows from here, n × the longest of them, grows with n.
+        ahead = np.maximum(ascending[start : start + budget], 1)
+        costs = ahead * np.arange(1, len(ahead) + 1)
+        start += max(1, int(np.searchsorted(costs, budget, side="right")))
+    return cuts

@@ -1,0 +1,84 @@
+"""Mean and spread of real-valued columns, learned on training data, so that a network sees numbers near 1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.errors import CheckpointError, DataError
+
+
+class Normal(NamedTuple):
+    """x ↦ (x − mean) / spread, column by column; a constant column has spread 1.
+
+    >>> counted = Normal.counted()
+    >>> counted.add(np.array([[1.0, 5.0], [3.0, 5.0]]), "here")
+    >>> counted.finished().scaled(np.array([[3.0, 5.0]])).tolist()
+    [[1.0, 0.0]]
+    """
+
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+    @staticmethod
+    def counted() -> Counted:
+        return Counted()
+
+    def scaled(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        return (values - self.mean) / self.spread
+
+    def unscaled(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        return values * self.spread + self.mean
+
+    def to_json(self) -> dict[str, list[float]]:
+        return {"mean": self.mean.tolist(), "spread": self.spread.tolist()}
+
+    @staticmethod
+    def load_all(path: Path) -> dict[str, Normal]:
+        """The scales of a run, by name."""
+        try:
+            found = json.loads(path.read_text("utf-8"))
+            return {
+                name: Normal(np.array(scale["mean"], float), np.array(scale["spread"], float))
+                for name, scale in found.items()
+            }
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise CheckpointError(f"{path} cannot be read ({error}): the run folder is not whole.") from error
+
+
+class Counted:
+    """Sums from which mean and spread come (Welford's, a block at a time); missing numbers (NaN) are left out."""
+
+    def __init__(self) -> None:
+        self.count: NDArray[np.float64] | None = None
+        self.mean = np.zeros(0)
+        self.squares = np.zeros(0)
+
+    def add(self, values: NDArray[Any], place: str) -> None:
+        width = values.shape[1]
+        if self.count is None:
+            self.count, self.mean, self.squares = np.zeros(width), np.zeros(width), np.zeros(width)
+        if width != len(self.count):
+            if len(values) == 0:
+                return
+            raise DataError(f"{place}: found {width} numbers a step, but the first example has {len(self.count)}.")
+        values = values.astype(np.float64)
+        known = ~np.isnan(values)
+        count = known.sum(0)
+        mean = np.where(known, values, 0).sum(0) / np.maximum(count, 1)
+        squares = (np.where(known, values - mean, 0) ** 2).sum(0)
+        total = self.count + count
+        shift = mean - self.mean
+        self.squares += squares + shift**2 * self.count * count / np.maximum(total, 1)
+        self.mean = self.mean + shift * count / np.maximum(total, 1)
+        self.count = total
+
+    def finished(self) -> Normal:
+        if self.count is None:
+            raise DataError("there are no numbers in the training data.")
+        spread = np.sqrt(self.squares / np.maximum(self.count, 1))
+        return Normal(self.mean, np.where(spread > 1e-12, spread, 1.0))

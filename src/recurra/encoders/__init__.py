@@ -1,0 +1,1 @@
+"""What turns elements of a sequence into vectors."""

@@ -1,0 +1,79 @@
+"""Words as vectors: one that is looked up, and one that is read off the spelling."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from recurra.cells import Spec
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent
+
+
+class Spellings(NamedTuple):
+    """The distinct words of a batch, spelt out, and which of them stands where."""
+
+    characters: Padded  # (N, W): a row per distinct word
+    rows: Tensor  # (B, T): where each word is spelt
+
+
+class Spelling(nn.Module):
+    """A word's vector from its characters: both ends of a bidirectional recurrent network, [h→_W; h←_1]."""
+
+    def __init__(self, cell: Spec, characters: int, *, embedding: int, hidden: int, layers: int, engine: str) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(characters, embedding)
+        nn.init.normal_(self.embedding.weight, std=embedding**-0.5)
+        self.recurrent = Recurrent(cell, embedding, hidden, layers=layers, bidirectional=True, engine=engine)
+        self.output_size = 2 * hidden
+
+    def forward(self, characters: Padded) -> Tensor:
+        """(N, W) to (N, 2H)."""
+        _, states = self.recurrent(Padded(self.embedding(characters.values), characters.lengths))
+        forward, backward = states[-1]
+        return torch.cat([forward[0], backward[0]], dim=-1)
+
+
+class ReadWords(nn.Module):
+    """[word vector; spelling], either of which may be left out.
+
+    In training, a share `word_dropout` of the words is looked up as unknown, so that the unknown word's vector and the
+    spelling learn to stand alone.
+    """
+
+    def __init__(
+        self, words: int, *, unknown: int, embedding: int, word_dropout: float, spelling: Spelling | None
+    ) -> None:
+        super().__init__()
+        self.unknown = unknown
+        self.word_dropout = word_dropout
+        self.embedding = nn.Embedding(words, embedding) if embedding else None
+        if self.embedding is not None:
+            nn.init.normal_(self.embedding.weight, std=embedding**-0.5)
+        self.spelling = spelling
+        self.output_size = embedding + (spelling.output_size if spelling is not None else 0)
+
+    def forward(self, words: Padded, spellings: Spellings | None) -> Padded:
+        """(B, T) word ids and their spellings to (B, T, E)."""
+        parts = []
+        if self.embedding is not None:
+            ids = words.values
+            if self.training and self.word_dropout:
+                ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, self.unknown)
+            parts.append(self.embedding(ids))
+        if self.spelling is not None:
+            assert spellings is not None, "the batch was made without spellings"
+            parts.append(nn.functional.embedding(spellings.rows, self.spelling(spellings.characters)))
+        return Padded(parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1), words.lengths)
+
+    @torch.no_grad()
+    def put(self, ids: NDArray[Any], vectors: NDArray[np.float32]) -> None:
+        """Vectors learned elsewhere, scaled to the length that random ones have."""
+        assert self.embedding is not None
+        given = torch.from_numpy(vectors)
+        length = given.norm(dim=1).mean().clamp_min(1e-12)
+        self.embedding.weight[torch.from_numpy(ids).long()] = (given / length).to(self.embedding.weight)

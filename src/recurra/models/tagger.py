@@ -1,0 +1,247 @@
+"""The tagger: words or frames, a recurrent network over them, a head per column of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.config import TaggingModel
+from recurra.data.store import Encoded
+from recurra.encoders.dropout import LockedDropout
+from recurra.encoders.words import ReadWords, Spelling, Spellings
+from recurra.heads.head import UNLABELLED, Head
+from recurra.heads.values import Value
+from recurra.named import check_options, find, made
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent
+
+
+class TaggerBatch(NamedTuple):
+    """Some sentences as tensors."""
+
+    words: Padded | None  # (B, T)
+    spellings: Spellings | None
+    frames: Padded | None  # (B, T, d)
+    tags: tuple[Tensor, ...]  # per column (B, T), UNLABELLED where there is none
+    values: Tensor | None  # (B, T, k), NaN where there is none
+    label: Tensor | None  # (B,)
+
+    @property
+    def elements(self) -> int:
+        """How many real steps there are."""
+        rows = self.words if self.words is not None else self.frames
+        assert rows is not None
+        return int(rows.lengths.sum())
+
+
+class TaggerOutput(NamedTuple):
+    """What was found for one sentence."""
+
+    tags: tuple[NDArray[np.int64], ...]  # per column (T,)
+    score: float  # log-probability of all tags and the label
+    values: NDArray[np.float64] | None  # (T, k), scaled
+    label: int | None
+    probabilities: tuple[NDArray[Any], ...] | None  # per column (T,): of the tag that was chosen
+    label_probability: float | None
+
+
+class Tagger(nn.Module):
+    """inputs → locked dropout → recurrent network → locked dropout → heads.
+
+    x_t = [word vector; spelling], or a frame
+    h   = Recurrent(x)
+    tags: a softmax or CRF over h;  values: W h_t + b;  label: softmax(W pool(h) + b)
+    """
+
+    def __init__(
+        self,
+        settings: TaggingModel,
+        *,
+        words: int,
+        unknown: int,
+        characters: int,
+        tags: Sequence[Sequence[str]],
+        labels: Sequence[str] | None,
+        frame_size: int | None,
+        value_size: int | None,
+    ) -> None:
+        super().__init__()
+        self.summary = settings.summary
+        self.label_weight = settings.label_weight
+        self.read_words = None
+        if frame_size is None:
+            spelling = None
+            if settings.characters.cell != "none":
+                spelling = Spelling(
+                    settings.characters.cell,
+                    characters,
+                    embedding=settings.characters.embedding,
+                    hidden=settings.characters.hidden,
+                    layers=settings.characters.layers,
+                    engine=settings.engine,
+                )
+            self.read_words = ReadWords(
+                words,
+                unknown=unknown,
+                embedding=settings.embedding,
+                word_dropout=settings.word_dropout,
+                spelling=spelling,
+            )
+        self.drop = LockedDropout(settings.dropout)
+        self.recurrent = Recurrent(
+            settings.cell,
+            frame_size if self.read_words is None else self.read_words.output_size,  # type: ignore[arg-type]
+            settings.hidden,
+            layers=settings.layers,
+            bidirectional=settings.bidirectional,
+            merge=settings.merge,
+            skip=settings.skip,
+            dropout=settings.dropout,
+            locked=True,
+            engine=settings.engine,
+        )
+        size = self.recurrent.output_size
+        self.heads = nn.ModuleList(head(settings.head, size, labels_of) for labels_of in tags)
+        self.value = Value(size, value_size) if value_size is not None else None
+        self.label = nn.Linear(size, len(labels)) if labels is not None else None
+
+    def features(self, batch: TaggerBatch) -> Padded:
+        """(B, T, H): what the heads see."""
+        if self.read_words is None:
+            assert batch.frames is not None
+            x = batch.frames
+        else:
+            assert batch.words is not None
+            x = self.read_words(batch.words, batch.spellings)
+        outputs, _ = self.recurrent(self.drop(x))
+        dropped: Padded = self.drop(outputs)
+        return dropped
+
+    def pooled(self, features: Padded) -> Tensor:
+        """(B, H): one vector for a row; zeros for a row without a step."""
+        values, lengths = features
+        if values.shape[1] == 0:
+            return values.new_zeros(values.shape[0], values.shape[2])
+        counts = lengths.to(values.device)
+        if self.summary == "mean":
+            return features.zeroed().values.sum(1) / counts.clamp_min(1).unsqueeze(1)
+        if self.summary == "last":
+            last = values[torch.arange(len(lengths), device=values.device), (counts - 1).clamp_min(0)]
+            return last * (counts > 0).unsqueeze(1)
+        largest = values.masked_fill(~features.mask.unsqueeze(2), -torch.inf).amax(1)
+        return largest.masked_fill((counts == 0).unsqueeze(1), 0.0)
+
+    def loss(self, batch: TaggerBatch) -> tuple[Tensor, int]:
+        """The summed loss, and over how many labels it was summed."""
+        features = self.features(batch)
+        total = features.values.new_zeros(())
+        count = 0
+        for each, tags in zip(self.heads, batch.tags, strict=True):
+            total = total + each.loss(features, tags).sum()  # type: ignore[operator]
+            count += int((tags != UNLABELLED).sum())
+        if self.value is not None and batch.values is not None:
+            total = total + self.value.loss(features, batch.values).sum()
+            count += int((~batch.values.isnan()).sum())
+        if self.label is not None and batch.label is not None:
+            scores = self.label(self.pooled(features))
+            lost = functional.cross_entropy(scores, batch.label, ignore_index=UNLABELLED, reduction="sum")
+            total = total + self.label_weight * lost
+            count += int((batch.label != UNLABELLED).sum())
+        return total, count
+
+    @torch.no_grad()
+    def predict(self, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:
+        """The best tags of each row."""
+        features = self.features(batch)
+        lengths = features.lengths.tolist()
+        found = [each.best(features) for each in self.heads]  # type: ignore[operator]
+        scores = sum((score.double().cpu() for _, score in found), torch.zeros(len(lengths), dtype=torch.double))
+        tags = [best.cpu().numpy() for best, _ in found]
+        chosen = None
+        if detail:
+            chosen = [
+                each.probabilities(features).gather(2, best.unsqueeze(2)).squeeze(2).cpu().numpy()  # type: ignore[operator]
+                for each, (best, _) in zip(self.heads, found, strict=True)
+            ]
+        values = self.value.best(features).double().cpu().numpy() if self.value is not None else None
+        labels = certain = None
+        if self.label is not None:
+            logs = self.label(self.pooled(features)).log_softmax(-1)
+            certain, labels = (each.cpu() for each in logs.max(-1))
+            scores = scores + certain.double()
+        return [
+            TaggerOutput(
+                tuple(column[row, :length] for column in tags),
+                float(scores[row]),
+                values[row, :length] if values is not None else None,
+                int(labels[row]) if labels is not None else None,
+                tuple(column[row, :length] for column in chosen) if chosen is not None else None,
+                float(certain[row].exp()) if certain is not None else None,
+            )
+            for row, length in enumerate(lengths)
+        ]
+
+
+def head(spec: Any, size: int, labels: Sequence[str]) -> Head:
+    """The head that a config file means."""
+    options = dict(spec) if not isinstance(spec, str) else {"name": spec}
+    name = options.pop("name", "crf")
+    kind = find(Head, name)
+    check_options(kind, name, options)
+    return made(kind, name, size, labels, **options)
+
+
+def batched(rows: Sequence[Encoded], *, columns: int) -> TaggerBatch:
+    """Encoded sentences as one batch."""
+    names = rows[0].keys()
+    words = spellings = frames = values = label = None
+    if "words" in names:
+        words = padded([row["words"] for row in rows], np.int64)
+        spellings = spelt(rows, words)
+    if "frames" in names:
+        frames = padded([row["frames"] for row in rows], np.float32)
+    tags = tuple(padded([row[f"tags{n}"] for row in rows], np.int64, UNLABELLED).values for n in range(columns))
+    if "values" in names:
+        values = padded([row["values"] for row in rows], np.float32, np.nan).values
+    if "label" in names:
+        label = torch.from_numpy(np.concatenate([row["label"] for row in rows]).astype(np.int64))
+    return TaggerBatch(words, spellings, frames, tags, values, label)
+
+
+def spelt(rows: Sequence[Encoded], words: Padded) -> Spellings:
+    """Each distinct word of the batch once."""
+    known: dict[bytes, int] = {}
+    spellings: list[NDArray[np.int32]] = []
+    index = np.zeros(words.values.shape, np.int64)
+    for number, row in enumerate(rows):
+        text = row["characters"].tobytes()
+        size = row["characters"].itemsize
+        end = 0
+        places = []
+        for width in row["widths"].tolist():
+            start, end = end, end + width * size
+            word = text[start:end]
+            place = known.get(word)
+            if place is None:
+                place = known[word] = len(spellings)
+                spellings.append(np.frombuffer(word, row["characters"].dtype))
+            places.append(place)
+        index[number, : len(places)] = places
+    if not spellings:  # a batch of empty rows
+        spellings.append(np.zeros(0, np.int32))
+    return Spellings(padded(spellings, np.int64), torch.from_numpy(index))
+
+
+def padded(sequences: Sequence[NDArray[Any]], dtype: type, fill: float = 0) -> Padded:
+    """Arrays of different length as the rows of one batch."""
+    lengths = [len(sequence) for sequence in sequences]
+    whole = np.full((len(sequences), max(lengths), *sequences[0].shape[1:]), fill, dtype)
+    for row, sequence in zip(whole, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return Padded(torch.from_numpy(whole), torch.tensor(lengths))

@@ -1,0 +1,344 @@
+"""From settings to a finished run folder: what `recurra train` and `recurra.train` do."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import itertools
+import json
+import os
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recurra.errors import CheckpointError, ConfigError
+from recurra.named import catalogue, find
+from recurra.settings import read_toml, settings_from, table_of, toml_text, with_overrides
+from recurra.tasks.task import Scores, Task
+from recurra.training.log import EventLine, Log
+from recurra.training.progress import Progress, Silent
+
+LIMITS = ("epochs", "steps", "minutes", "patience", "save_minutes", "threads", "device")
+"""Settings of training that may change when a run is resumed."""
+
+
+class Setup(NamedTuple):
+    """A task's class and its settings."""
+
+    kind: type[Task[Any, Any, Any]]
+    settings: Any
+
+
+def setup(what: str, *, given: Mapping[str, Any] | None = None, overrides: Sequence[str] = ()) -> Setup:
+    """The settings that a task's name or a config file, files given on the command line and --set mean.
+
+    >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
+    64
+    """
+    source = what if what.endswith(".toml") or Path(what).is_file() else None
+    table: dict[str, Any] = read_toml(what) if source is not None else {"task": what}
+    if "task" not in table:
+        raise ConfigError(f'{what} does not say which task it is for: begin it with task = "tagging".')
+    kind = task_named(table["task"])
+    data = table.get("data", {})
+    if not isinstance(data, dict):
+        raise ConfigError(f"{what}: data is a section, [data], but is {data!r}.")
+    table["data"] = {**data, **{key: value for key, value in (given or {}).items() if value}}
+    settings: Any = settings_from(kind.Settings, with_overrides(table, overrides), source)
+    return Setup(kind, settings)
+
+
+def task_named(name: object) -> type[Task[Any, Any, Any]]:
+    """The class of a task."""
+    if not isinstance(name, str):
+        raise ConfigError(f"task = {name!r} is not the name of a task. Known: {', '.join(catalogue(Task))}.")
+    return find(Task, name)
+
+
+def train(
+    task: str,
+    *,
+    train: str | Sequence[str] = "",
+    valid: str | Sequence[str] = "",
+    test: str | Sequence[str] = "",
+    out: str | os.PathLike[str],
+    settings: Mapping[str, Any] | None = None,
+    start_from: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Train a model and return it: by the name of a task and files, or by a config file.
+
+    model = recurra.train("tagging", train="train.conllu", valid="dev.conllu", out="runs/pos",
+                          settings={"model": {"hidden": 128}})
+    """
+    from recurra.training.trained import load
+
+    given = {
+        name: list(value) if not isinstance(value, str) else value
+        for name, value in (("train", train), ("valid", valid), ("test", test))
+    }
+    table = _merged({"data": {key: value for key, value in given.items() if value}}, settings or {})
+    base = read_toml(task) if task.endswith(".toml") else {"task": task}
+    kind = task_named(base.get("task"))
+    made: Any = settings_from(kind.Settings, _merged(base, table))
+    begin(Setup(kind, made), Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None)
+    return load(out)
+
+
+def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | None = None) -> None:
+    """A new run in a new folder."""
+    if (folder / "config.toml").exists():
+        raise CheckpointError(
+            f"{folder} holds a run already. Go on with it: recurra train {folder} --resume; or choose another --out."
+        )
+    from recurra.training.preparation import prepared
+
+    with held(folder):
+        task, store = prepared(this.kind, this.settings, progress.note)
+        task.save(folder)
+        (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
+        _run(task, store, folder, progress, start_from=start_from)
+
+
+def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -> None:
+    """Go on with a run from its last checkpoint; limits may be raised by --set."""
+    from recurra.training.preparation import prepared
+    from recurra.training.trained import load_task
+
+    for override in overrides:
+        name = override.partition("=")[0].strip()
+        if not any(name == f"training.{limit}" for limit in LIMITS) and not name.startswith("data."):
+            raise ConfigError(
+                f"a run is resumed as it was begun: of --set {override} only limits can change "
+                f"({', '.join(LIMITS)}), and where the data lies."
+            )
+    with held(folder):
+        task = load_task(folder)
+        if overrides:
+            table = with_overrides(table_of(task.settings), overrides)
+            task = type(task).load(settings_from(type(task.settings), table), folder)
+            (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
+        _, store = prepared(type(task), task.settings, progress.note)
+        _run(task, store, folder, progress, resumed=True)
+
+
+def _run(
+    task: Task[Any, Any, Any],
+    store: Any,
+    folder: Path,
+    progress: Progress,
+    *,
+    resumed: bool = False,
+    start_from: Path | None = None,
+) -> None:
+    from recurra.training.trained import load_task
+    from recurra.training.trainer import Trainer
+    from recurra.training.transfer import start_from as transfer
+
+    data = task.settings.data
+    valid = list(task.read(data.files("valid")))
+    if not valid:
+        progress.note("no validation data: the weights of the last step are kept")
+    with progress:
+        trainer = Trainer(task, store, valid, folder, progress)
+        if resumed:
+            trainer.restore()
+        elif start_from is not None:
+            reused = transfer(trainer.model, task, load_task(start_from), start_from)
+            for line in reused:
+                progress.note(str(line))
+            if trainer.average is not None:
+                trainer.average.model.load_state_dict(trainer.model.state_dict())
+        if trainer.first_words and not resumed:
+            progress.note(trainer.first_words)
+        at = trainer.position
+        with Log(folder, at.log_bytes if resumed else None) as log:
+            if resumed:
+                log.write(EventLine(at.step, f"resumed from step {at.step}"))
+            trainer.run(log)
+        _finish(task, store, trainer, folder)
+
+
+def _finish(task: Task[Any, Any, Any], store: Any, trainer: Any, folder: Path) -> None:
+    """The best weights scored once more, the summary, the report and the card."""
+    import torch
+
+    import recurra
+    from recurra.training.checkpoint import write_text
+    from recurra.training.trained import load
+
+    model = load(folder, device=str(trainer.device))
+    data, at = task.settings.data, trainer.position
+    found: dict[str, Scores] = {}
+    for which in ("valid", "test"):
+        if data.files(which):
+            found[which] = model.evaluate(data.files(which))
+    lengths = task.lengths(store)
+    summary: dict[str, Any] = {
+        "task": task.name,
+        "name": folder.name,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "recurra_version": recurra.__version__,
+        "torch_version": torch.__version__,
+        "device": str(trainer.device),
+        "threads": torch.get_num_threads(),
+        "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
+        "description": task.described(),
+        "data": {"train": {"path": data.train, "rows": len(store), "tokens": int(lengths.sum())}},
+        "seconds": round(at.seconds, 1),
+        "steps": at.step,
+        "epochs": at.epoch + (0 if at.batch == 0 else 1),
+        "stopped": at.ended,
+        "seed": task.settings.training.seed,
+        "best": {"step": at.best_step, "scores": _finite(found["valid"].values) if "valid" in found else {}},
+        "first_metric": next(iter(found.values())).first if found else None,
+        "engines": engines(trainer.model),
+        "tables": {
+            f"{which}: {title}": table._asdict()
+            for which, scores in found.items()
+            for title, table in scores.tables.items()
+        },
+    }
+    if "valid" in found:
+        summary["data"]["valid"] = {"path": data.valid, "rows": len(trainer.valid)}
+    if "test" in found:
+        summary["test"] = {"path": data.test, "scores": _finite(found["test"].values)}
+    write_text(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    from recurra.analysis.report import write_card, write_report
+
+    write_report(folder)
+    write_card(folder)
+
+
+def engines(model: Any) -> list[str]:
+    """Which engine runs each recurrent part of a model."""
+    from recurra.recurrent import Recurrent
+
+    return [
+        f"{name}: {line}"
+        for name, module in model.named_modules()
+        if isinstance(module, Recurrent)
+        for line in str(module.engine_report()).splitlines()
+    ]
+
+
+def free_name(this: Setup) -> Path:
+    """A run folder that is not there yet."""
+    return next(path for n in itertools.count(1) if not (path := Path("runs") / f"{this.kind.name}-{n}").exists())
+
+
+def summary_of(folder: Path) -> dict[str, Any]:
+    """What is known of a run without loading its weights."""
+    path = folder / "summary.json"
+    if path.exists():
+        try:
+            found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            return found
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{path} cannot be read ({error}).") from error
+    if not (folder / "config.toml").exists():
+        raise CheckpointError(f"there is no run in {folder}: a run is a folder that `recurra train --out` made.")
+    return {"task": read_toml(folder / "config.toml").get("task"), "stopped": None}
+
+
+def told(folder: Path) -> str:
+    """A run in a few lines."""
+    summary = summary_of(folder)
+    if summary["stopped"] is None:
+        return f"{folder}: {summary['task']}, not finished. Go on with: recurra train {folder} --resume"
+    lines = [
+        f"{folder}: {summary['task']}: {summary['description']}",
+        f"{summary['parameters']:,} parameters; {summary['steps']:,} steps in {summary['seconds']:,.0f} s on "
+        f"{summary['device']} ({summary['stopped']}); the weights of step {summary['best']['step']:,} are kept",
+    ]
+    for which, part in (("valid", summary["best"]), ("test", summary.get("test"))):
+        if part and part["scores"]:
+            lines.append(f"{which}: " + scores_in_words(part["scores"]))
+    return "\n".join(lines)
+
+
+def scores_in_words(scores: Mapping[str, float]) -> str:
+    shown = [f"{name} {value:.4f}" for name, value in scores.items() if name not in ("count", "seconds")]
+    return ", ".join(shown)
+
+
+def rehearsed(this: Setup, progress: Progress) -> str:
+    """A dry run in words: the data, the model, its parameters, its batches and the memory of the largest."""
+    from recurra.training.preparation import prepared
+    from recurra.training.rehearsal import rehearsal
+
+    task, store = prepared(this.kind, this.settings, progress.note)
+    return rehearsal(task, store)
+
+
+class Spread(NamedTuple):
+    """Scores of several seeds."""
+
+    seeds: int
+    mean: dict[str, float]
+    deviation: dict[str, float]
+
+    def __str__(self) -> str:
+        rows = [f"{name:20} {mean:.4f} ± {self.deviation[name]:.4f}" for name, mean in self.mean.items()]
+        return f"{self.seeds} seeds: mean ± standard deviation\n" + "\n".join(rows)
+
+
+def several(this: Setup, folder: Path, seeds: int, progress: Progress, *, start_from: Path | None = None) -> Spread:
+    """The same run with several seeds, each in a folder of its own; mean and standard deviation of their scores."""
+    import dataclasses
+
+    first = this.settings.training.seed
+    found: list[dict[str, float]] = []
+    for seed in range(first, first + seeds):
+        training = dataclasses.replace(this.settings.training, seed=seed)
+        part = folder / f"seed-{seed}"
+        if not (part / "summary.json").exists():
+            one = Setup(this.kind, dataclasses.replace(this.settings, training=training))
+            if (part / "config.toml").exists():
+                resume(part, progress)
+            else:
+                begin(one, part, progress, start_from=start_from)
+        summary = json.loads((part / "summary.json").read_text("utf-8"))
+        found.append(summary.get("test", summary["best"])["scores"])
+    names = [name for name in found[0] if all(name in scores for scores in found)]
+    columns = {name: [scores[name] for scores in found] for name in names}
+    spread = {name: statistics.stdev(values) if seeds > 1 else 0.0 for name, values in columns.items()}
+    return Spread(seeds, {name: statistics.fmean(values) for name, values in columns.items()}, spread)
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """The run folder, for this process alone."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open(folder / ".lock", "w")  # noqa: SIM115  # closed below
+    except OSError as error:
+        raise CheckpointError(f"the run folder {folder} cannot be written: {error.strerror}.") from error
+    with file:
+        if sys.platform != "win32":
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise CheckpointError(f"another process is training in {folder} at this moment.") from error
+        yield
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables laid over each other; 'model.hidden' in the second is hidden in its model."""
+    result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in first.items()}
+    for key, value in second.items():
+        section, dot, rest = key.partition(".")
+        inner = {rest: value} if dot else value
+        if isinstance(inner, Mapping) and (dot or isinstance(result.get(section), dict)):
+            result[section] = _merged(result.get(section) or {}, inner)
+        else:
+            result[section] = inner
+    return result
+
+
+def _finite(scores: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in scores.items() if value == value and abs(value) != float("inf")}

@@ -1,0 +1,489 @@
+"""Tagging: a label (or a number) for every element of a sequence, and perhaps one for the whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import TaggingData, TaggingSettings
+from recurra.data.files import extension, lines
+from recurra.data.formats import Row, rows
+from recurra.data.normal import Normal
+from recurra.data.store import Encoded
+from recurra.errors import ConfigError, DataError
+from recurra.metrics.labels import accuracy, per_label
+from recurra.metrics.numbers import mae, rmse
+from recurra.metrics.spans import scheme_of, span_scores
+from recurra.named import did_you_mean
+from recurra.settings import Part
+from recurra.tasks.task import Axes, Loss, Prediction, Scores, Table, Task
+from recurra.text.vectors import read_vectors
+from recurra.text.vocabulary import UNKNOWN, Vocabulary
+
+if TYPE_CHECKING:
+    from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
+
+UNLABELLED = -100
+"""The label of an element that has none: it counts neither in training nor in scores."""
+
+LONGEST_WORD = 40
+"""Characters of a word that its spelling keeps: the first and the last twenty."""
+
+
+class Sentence(NamedTuple):
+    """One example: words or frames, what is wanted of them, and where it stands."""
+
+    tokens: tuple[str, ...]
+    frames: NDArray[np.float32] | None  # (T, d)
+    tags: tuple[tuple[str, ...], ...]  # per column; "" is unlabelled
+    values: NDArray[np.float64] | None  # (T, k)
+    label: str | None
+    file: int
+    line: int
+
+    def __len__(self) -> int:
+        return len(self.tokens) if self.frames is None else len(self.frames)
+
+
+class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
+    """Sequence tagging: part of speech, names, slots and intent, or a number for each frame."""
+
+    Settings: ClassVar[type] = TaggingSettings
+    name: ClassVar[str] = "tagging"
+
+    def __init__(
+        self,
+        settings: TaggingSettings,
+        words: Vocabulary,
+        characters: Vocabulary,
+        tags: Sequence[Vocabulary],
+        labels: Vocabulary | None,
+        frames: Normal | None,
+        values: Normal | None,
+    ) -> None:
+        self.settings = settings
+        self.words = words
+        self.characters = characters
+        self.tags = tuple(tags)
+        self.labels = labels
+        self.frames = frames
+        self.values = values
+
+    @classmethod
+    def resolved(cls, settings: TaggingSettings) -> TaggingSettings:
+        data = settings.data
+        path = data.files("train")[0]
+        first = next(rows(path, format=data.format, columns=data.columns))
+        return dataclasses.replace(settings, data=with_columns(data, first, path))
+
+    @classmethod
+    def prepared(cls, settings: TaggingSettings) -> Self:
+        data = settings.data
+        words: Counter[str] = Counter()
+        characters: Counter[str] = Counter()
+        tags: list[Counter[str]] = [Counter() for _ in data.tags or ()]
+        labels: Counter[str] = Counter()
+        frames, values = Normal.counted(), Normal.counted()
+        empty = True
+        for sentence in sentences(data.files("train"), data):
+            empty = False
+            words.update(map(str.lower, sentence.tokens) if data.lowercase else sentence.tokens)
+            for counter, column in zip(tags, sentence.tags, strict=True):
+                counter.update(tag for tag in column if tag)
+            if sentence.label is not None:
+                labels[sentence.label] += 1
+            if sentence.frames is not None:
+                frames.add(sentence.frames, f"{data.files('train')[sentence.file]}:{sentence.line}")
+            if sentence.values is not None:
+                values.add(sentence.values, f"{data.files('train')[sentence.file]}:{sentence.line}")
+        if empty:
+            raise DataError(f"{data.train} holds no sentence to learn from.")
+        for word, count in words.items():
+            for character in word:
+                characters[character] += count
+        for name, counter in zip(data.tags or (), tags, strict=True):
+            if not counter:
+                raise DataError(f"the column '{name}' of {data.train} is empty: there is no tag to learn.")
+        return cls(
+            settings,
+            Vocabulary.counted(words, min_count=data.min_count, max_size=data.max_words),
+            Vocabulary.counted(characters),
+            [Vocabulary.counted(counter, specials=()) for counter in tags],
+            Vocabulary.counted(labels, specials=()) if data.label is not None else None,
+            frames.finished() if data.frames is not None else None,
+            values.finished() if data.values else None,
+        )
+
+    def save(self, folder: Path) -> None:
+        self.words.save(folder / "vocabulary.words.json")
+        self.characters.save(folder / "vocabulary.characters.json")
+        for number, tags in enumerate(self.tags):
+            tags.save(folder / f"vocabulary.tags{number}.json")
+        if self.labels is not None:
+            self.labels.save(folder / "vocabulary.labels.json")
+        scales = {name: scale.to_json() for name in ("frames", "values") if (scale := getattr(self, name)) is not None}
+        (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
+
+    @classmethod
+    def load(cls, settings: TaggingSettings, folder: Path) -> Self:
+        scales = Normal.load_all(folder / "scales.json")
+        data = settings.data
+        return cls(
+            settings,
+            Vocabulary.load(folder / "vocabulary.words.json"),
+            Vocabulary.load(folder / "vocabulary.characters.json"),
+            [Vocabulary.load(folder / f"vocabulary.tags{number}.json") for number in range(len(data.tags or ()))],
+            Vocabulary.load(folder / "vocabulary.labels.json") if data.label is not None else None,
+            scales.get("frames"),
+            scales.get("values"),
+        )
+
+    def read(self, files: Sequence[str | Path]) -> Iterator[Sentence]:
+        return sentences(files, self.settings.data)
+
+    def questions(self, file: str | Path | None, lines: Iterable[str]) -> Iterator[Sentence]:
+        data = self.settings.data
+        if file is not None and extension(file) not in ("txt", "text", ""):
+            wanted = dataclasses.replace(data, tags=[], values=None, label=None, empty="keep")
+            yield from sentences([file], dataclasses.replace(wanted, format=None))
+            return
+        for number, line in enumerate(lines, 1):
+            if data.frames is None:
+                yield Sentence(tuple(line.split()), None, (), None, None, 0, number)
+                continue
+            place = f"{file or 'input'}:{number}"
+            try:
+                frames = json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise DataError(f"{place}: a line of frames is a JSON list of lists of numbers.") from error
+            yield Sentence((), matrix(frames, place, "frames", np.float32), (), None, None, 0, number)
+
+    def encode(self, example: Sentence) -> Encoded:
+        encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
+        if example.frames is not None:
+            if self.frames is None or example.frames.shape[1] != len(self.frames.mean):
+                size = "words" if self.frames is None else f"frames of {len(self.frames.mean)} numbers"
+                raise DataError(f"line {example.line}: found frames of {example.frames.shape[1]}, but expects {size}.")
+            encoded["frames"] = self.frames.scaled(example.frames).astype(np.float32)
+        else:
+            lower = self.settings.data.lowercase
+            encoded["words"] = self.words.ids(map(str.lower, example.tokens) if lower else example.tokens)
+            spelt = [clipped(token) for token in example.tokens]
+            encoded["characters"] = self.characters.ids(itertools.chain.from_iterable(spelt))
+            encoded["widths"] = np.array([len(token) for token in spelt], np.int32)
+        for number, vocabulary in enumerate(self.tags):
+            column = example.tags[number] if number < len(example.tags) else ("",) * len(example)
+            encoded[f"tags{number}"] = np.array([vocabulary.get(tag, UNLABELLED) for tag in column], np.int32)
+        if self.labels is not None:
+            label = UNLABELLED if example.label is None else self.labels.get(example.label, UNLABELLED)
+            encoded["label"] = np.array([label], np.int32)
+        if self.values is not None:
+            shape = (len(example), len(self.values.mean))
+            values = np.full(shape, np.nan) if example.values is None else self.values.scaled(example.values)
+            encoded["values"] = values.astype(np.float32)
+        return encoded
+
+    def lengths(self, rows: Any) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = rows.lengths("words" if self.frames is None else "frames")
+        return found
+
+    def place(self, row: Encoded) -> str:
+        file, line = row["place"].tolist()
+        return f"{self.settings.data.files('train')[file]}:{line}"
+
+    def batch(self, rows: Sequence[Encoded]) -> TaggerBatch:
+        from recurra.models.tagger import batched
+
+        return batched(rows, columns=len(self.tags))
+
+    def build(self) -> Tagger:
+        from recurra.models.tagger import Tagger
+
+        return Tagger(
+            self.settings.model,
+            words=len(self.words),
+            unknown=self.words.id(UNKNOWN),
+            characters=len(self.characters),
+            tags=[vocabulary.tokens for vocabulary in self.tags],
+            labels=self.labels.tokens if self.labels is not None else None,
+            frame_size=len(self.frames.mean) if self.frames is not None else None,
+            value_size=len(self.values.mean) if self.values is not None else None,
+        )
+
+    def initialise(self, model: Any) -> str | None:
+        path = self.settings.data.vectors
+        if path is None:
+            return None
+        if model.read_words.embedding is None:
+            raise ConfigError("data.vectors needs word vectors to fill: model.embedding must be above 0.")
+        vectors = read_vectors(lines(path), path, wanted=self.words)
+        size = self.settings.model.embedding
+        if vectors.values.shape[1] != size:
+            found = vectors.values.shape[1]
+            raise ConfigError(f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).")
+        model.read_words.put(self.words.ids(vectors.tokens), vectors.values)
+        return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
+
+    def axes(self) -> Mapping[str, Axes]:
+        found: dict[str, Axes] = {
+            "read_words.embedding.weight": (self.words.tokens, None),
+            "read_words.spelling.embedding.weight": (self.characters.tokens, None),
+        }
+        for number, tags in enumerate(self.tags):
+            head = f"heads.{number}"
+            found |= {f"{head}.readout.weight": (tags.tokens, None), f"{head}.readout.bias": (tags.tokens,)}
+            found |= {f"{head}.transitions": (tags.tokens, tags.tokens)}
+            found |= {f"{head}.start": (tags.tokens,), f"{head}.end": (tags.tokens,)}
+        if self.labels is not None:
+            found |= {"label.weight": (self.labels.tokens, None), "label.bias": (self.labels.tokens,)}
+        return found
+
+    def loss(self, model: Any, batch: TaggerBatch) -> Loss:
+        return Loss(*model.loss(batch))
+
+    def predict(self, model: Any, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:
+        found: list[TaggerOutput] = model.predict(batch, detail=detail)
+        return found
+
+    def answer(self, example: Sentence, output: TaggerOutput) -> Prediction:
+        detail: dict[str, Any] = {"tokens": list(example.tokens)}
+        parts = []
+        for column, vocabulary, found in zip(self.settings.data.tags or (), self.tags, output.tags, strict=True):
+            tags = [vocabulary.tokens[number] for number in found.tolist()]
+            detail[column] = tags
+            parts.append(" ".join(tags))
+        if output.values is not None and self.values is not None:
+            values = self.values.unscaled(output.values)
+            detail["values"] = values.tolist()
+            parts.append(" ".join(",".join(f"{number:.6g}" for number in step) for step in values))
+        if self.labels is not None and output.label is not None:
+            detail["label"] = self.labels.tokens[output.label]
+            parts.append(detail["label"])
+        if output.probabilities is not None:
+            detail["probabilities"] = [[round(float(p), 6) for p in column] for column in output.probabilities]
+        if output.label_probability is not None:
+            detail["label_probability"] = round(output.label_probability, 6)
+        return Prediction(" ".join(example.tokens), "\t".join(parts), output.score, example.line, detail)
+
+    def score(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput]) -> Scores:
+        columns = self.settings.data.tags or []
+        values: dict[str, float] = {}
+        tables: dict[str, Table] = {}
+        right = np.ones(len(examples), bool)
+        first = "accuracy"
+        for number, (column, vocabulary) in enumerate(zip(columns, self.tags, strict=True)):
+            gold = [list(example.tags[number]) for example in examples]
+            found = [vocabulary.tokens_of(output.tags[number]) for output in outputs]
+            kept = [unlabelled_left_out(*pair) for pair in zip(gold, found, strict=True)]
+            gold, found = [pair[0] for pair in kept], [pair[1] for pair in kept]
+            right &= np.array([a == b for a, b in zip(gold, found, strict=True)], bool)
+            suffix = "" if number == 0 else f".{column}"
+            values[f"accuracy{suffix}"] = accuracy(gold, found)
+            if self.frames is None:
+                values[f"unknown_accuracy{suffix}"] = self._unknown_accuracy(examples, outputs, number)
+            if scheme_of(vocabulary.tokens) is not None:
+                spans = span_scores(gold, found)
+                values |= {f"{key}{suffix}": getattr(spans, key) for key in ("f1", "precision", "recall")}
+                tables[f"{column}: spans"] = scores_table("type", spans.per_type)
+                first = "f1" if number == 0 else first
+            tables[f"{column}: tags"] = scores_table("tag", per_label(gold, found))
+        if self.values is not None:
+            pairs = [(e.values, o.values) for e, o in zip(examples, outputs, strict=True)]
+            kept_values = [
+                (a[~np.isnan(a)], self.values.unscaled(b)[~np.isnan(a)])
+                for a, b in pairs
+                if a is not None and b is not None
+            ]
+            values["mae"] = mae([a for a, _ in kept_values], [b for _, b in kept_values])
+            values["rmse"] = rmse([a for a, _ in kept_values], [b for _, b in kept_values])
+            first = "rmse"
+        if self.labels is not None:
+            found_labels = [self.labels.tokens[output.label or 0] for output in outputs]
+            gold_labels = [example.label or "" for example in examples]
+            values["label_accuracy"] = accuracy([gold_labels], [found_labels])
+            tables["label"] = scores_table("label", per_label([gold_labels], [found_labels]))
+            right &= np.array([a == b for a, b in zip(gold_labels, found_labels, strict=True)], bool)
+        if columns:
+            values["sentence_accuracy"] = float(right.mean()) if len(right) else float("nan")
+            if self.labels is not None:
+                first = "sentence_accuracy"
+        elif self.values is None:
+            first = "label_accuracy"
+        values["count"] = float(sum(map(len, examples)))
+        return Scores(values, first, tables, higher_is_better=first != "rmse")
+
+    def _unknown_accuracy(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput], number: int) -> float:
+        """Accuracy on words that have no vector of their own."""
+        right = total = 0
+        lower = self.settings.data.lowercase
+        for example, output in zip(examples, outputs, strict=True):
+            found = self.tags[number].tokens_of(output.tags[number])
+            for token, gold, tag in zip(example.tokens, example.tags[number], found, strict=True):
+                if gold and (token.lower() if lower else token) not in self.words:
+                    total += 1
+                    right += gold == tag
+        return right / total if total else float("nan")
+
+    def described(self) -> str:
+        model = self.settings.model
+        parts = []
+        if self.frames is not None:
+            parts.append(f"frames of {len(self.frames.mean)} numbers")
+        else:
+            parts += [f"{len(self.words):,} word vectors of {model.embedding}"] if model.embedding else []
+            if model.characters.cell != "none":
+                parts.append(f"spellings by {named(model.characters.cell)} {model.characters.hidden}")
+        ways = "both ways" if model.bidirectional else "one way"
+        layers = f" × {model.layers}" if model.layers else ""
+        parts.append(f"{named(model.cell)} {model.hidden}{layers} {ways}")
+        parts += [
+            f"{named(model.head)} over {len(vocabulary)} tags of {column}"
+            for column, vocabulary in zip(self.settings.data.tags or (), self.tags, strict=True)
+        ]
+        parts += [f"{len(self.values.mean)} numbers a step"] if self.values is not None else []
+        parts += [f"{len(self.labels)} labels of the whole"] if self.labels is not None else []
+        return ", ".join(parts)
+
+
+def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
+    """The settings with the columns that the first row has, where none were named."""
+    columns = list(row.values)
+    tokens, frames = data.tokens, data.frames
+    if tokens is None and frames is None:
+        tokens = next((name for name in ("tokens", "text") if name in columns), None)
+        frames = "frames" if tokens is None and "frames" in columns else None
+    tags: list[str] | None = data.tags
+    values, label = data.values, data.label
+    if tags is None and values is None:
+        tags = [name for name in columns if name in ("upos", "tags")][:1] or None
+        values = ["values"] if tags is None and "values" in columns else None
+    if label is None and "label" in columns:
+        label = "label"
+    for name in (tokens, frames, label, *(tags or ()), *(values or ())):
+        if name is not None and name not in columns:
+            raise DataError(f"{path}:{row.line}: there is no column '{name}'. {did_you_mean(name, columns)}")
+    if tokens is None and frames is None:
+        raise DataError(
+            f"{path}:{row.line}: tagging reads words from a column 'tokens' (or numbers from 'frames'), but the "
+            f'columns are {", ".join(columns)}. Name them: data.columns = ["tokens", "tags"], or data.tokens = "…".'
+        )
+    if not tags and not values and label is None:
+        raise DataError(
+            f"{path}:{row.line}: tagging needs a column with tags, but the columns are {', '.join(columns)}. "
+            f'Name it: data.tags = ["…"].'
+        )
+    return dataclasses.replace(data, tokens=tokens, frames=frames, tags=tags or [], values=values, label=label)
+
+
+def sentences(files: Sequence[str | Path], data: TaggingData) -> Iterator[Sentence]:
+    """The sentences of some files, each checked: as many tags as elements, numbers that are numbers."""
+    for number, path in enumerate(files):
+        for row in rows(path, format=data.format, columns=data.columns):
+            yield _sentence(row, number, path, data)
+
+
+def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sentence:
+    place = f"{path}:{row.line}"
+
+    def column(name: str) -> Any:
+        if name not in row.values:
+            raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, row.values)}")
+        return row.values[name]
+
+    tokens: tuple[str, ...] = ()
+    frames = None
+    if data.frames is not None:
+        frames = matrix(column(data.frames), place, data.frames, np.float32)
+    else:
+        assert data.tokens is not None, "with_columns() has named the column"
+        tokens = words_of(column(data.tokens), place, data.tokens)
+    length = len(tokens) if frames is None else len(frames)
+    if length == 0 and data.empty == "refuse":
+        raise DataError(f'{place}: there is no element here. Remove it, or set data.empty = "keep".')
+    tags = []
+    for name in data.tags or ():
+        found = words_of(column(name), place, name, empty=True)
+        if len(found) != length:
+            raise DataError(
+                f"{place}: found {length} elements, but {len(found)} tags in '{name}'. There is one for each."
+            )
+        tags.append(found)
+    values = None
+    if data.values:
+        parts = [matrix(column(name), place, name, np.float64) for name in data.values]
+        for name, part in zip(data.values, parts, strict=True):
+            if len(part) != length:
+                raise DataError(f"{place}: found {length} elements, but {len(part)} numbers in '{name}'.")
+        values = np.concatenate(parts, axis=1) if parts else None
+    label = None
+    if data.label is not None:
+        found_label = column(data.label)
+        if not isinstance(found_label, str) or not found_label.strip():
+            raise DataError(f"{place}: the label in '{data.label}' must be a word, but is {found_label!r}.")
+        label = found_label.strip()
+    return Sentence(tokens, frames, tuple(tags), values, label, file, row.line)
+
+
+def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tuple[str, ...]:
+    """A list of strings, or a string split at blanks; where `empty`, an item may be missing."""
+    if isinstance(value, str):
+        return tuple(value.split())
+    if isinstance(value, list) and all(isinstance(item, str) or (empty and item is None) for item in value):
+        words = tuple(item or "" for item in value)
+        if empty or all(words):
+            return words
+        raise DataError(f"{place}: word {words.index('') + 1} of '{name}' is empty.")
+    raise DataError(f"{place}: '{name}' must hold words, as a list or separated by blanks, but is {shown(value)}.")
+
+
+def matrix(value: object, place: str, name: str, dtype: type) -> NDArray[Any]:
+    """Numbers per step, (T, n), from lists of lists, a list, or a string of numbers separated by blanks."""
+    if isinstance(value, str):
+        value = value.split()
+    if not isinstance(value, list):
+        raise DataError(f"{place}: '{name}' must hold numbers, but is {shown(value)}.")
+    try:
+        array: NDArray[Any] = np.array(value, dtype)
+    except (ValueError, TypeError) as error:
+        widths = {len(step) for step in value if isinstance(step, list)}
+        why = f"steps of {min(widths)} and of {max(widths)} numbers" if len(widths) > 1 else f"{shown(value)}"
+        raise DataError(f"{place}: '{name}' must hold as many numbers at every step, but has {why}.") from error
+    array = array.reshape(len(array), -1) if array.ndim < 2 else array
+    if array.ndim != 2:
+        raise DataError(f"{place}: '{name}' must be a list of steps, each a list of numbers, but is nested deeper.")
+    if np.isinf(array).any() or (name == "frames" and np.isnan(array).any()):
+        raise DataError(f"{place}: '{name}' holds a number that is not finite.")
+    return array
+
+
+def clipped(word: str) -> str:
+    return word if len(word) <= LONGEST_WORD else word[: LONGEST_WORD // 2] + word[-LONGEST_WORD // 2 :]
+
+
+def unlabelled_left_out(gold: list[str], found: list[str]) -> tuple[list[str], list[str]]:
+    if all(gold):
+        return gold, found
+    kept = [pair for pair in zip(gold, found, strict=True) if pair[0]]
+    return [pair[0] for pair in kept], [pair[1] for pair in kept]
+
+
+def scores_table(what: str, scores: Iterable[Any]) -> Table:
+    rows = [[s.label, round(s.precision, 4), round(s.recall, 4), round(s.f1, 4), s.count] for s in scores]
+    return Table([what, "precision", "recall", "f1", "count"], rows)
+
+
+def named(part: Part) -> str:
+    return part if isinstance(part, str) else str(part.get("name"))
+
+
+def shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,0 +1,172 @@
+"""Task: what the training room knows of a problem."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.data.batches import Batches
+from recurra.data.store import Encoded
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Axes: TypeAlias = tuple[tuple[str, ...] | None, ...]
+"""The tokens that the rows, columns, … of a parameter belong to; None where they belong to none."""
+
+Example = TypeVar("Example")
+Batch = TypeVar("Batch")
+Output = TypeVar("Output")
+
+
+class Loss(NamedTuple):
+    """Summed over what was predicted, and how many that were."""
+
+    total: Tensor
+    labels: int
+
+
+class Table(NamedTuple):
+    """Rows of a report."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+
+    def text(self) -> str:
+        """Columns under each other.
+
+        >>> print(Table(["tag", "f1"], [["NOUN", 0.5]]).text())
+        tag      f1
+        NOUN 0.5000
+        """
+        cells = [[f"{c:.4f}" if isinstance(c, float) else str(c) for c in row] for row in [self.columns, *self.rows]]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(self.columns))]
+        lines = [
+            [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))] for row in cells
+        ]
+        return "\n".join(" ".join(line).rstrip() for line in lines)
+
+
+class Scores(NamedTuple):
+    """What a model reached on some data. `first` names the one that training stops on."""
+
+    values: dict[str, float]
+    first: str
+    tables: dict[str, Table]
+    higher_is_better: bool = True
+
+    def beats(self, other: float | None) -> bool:
+        """Whether the first score is better than another; anything beats nothing, and NaN beats nothing."""
+        value = self.values[self.first]
+        if other is None or value != value:
+            return other is None
+        return value > other if self.higher_is_better else value < other
+
+
+class Task(ABC, Generic[Example, Batch, Output]):
+    """A problem with its settings and all that was learned from the data before training: vocabularies, scales.
+
+    A task never changes; `prepared` makes one from training data, `load` from a run folder. What is not marked needs no
+    torch, so that files can be checked and answers scored without it.
+    """
+
+    Settings: ClassVar[type]
+    name: ClassVar[str]
+
+    settings: Any
+
+    @classmethod
+    @abstractmethod
+    def resolved(cls, settings: Any) -> Any:
+        """The settings with what only a look at the first example can tell, such as which columns there are."""
+
+    @classmethod
+    @abstractmethod
+    def prepared(cls, settings: Any) -> Self:
+        """The task after one look at all training data; the settings are resolved."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, settings: Any, folder: Path) -> Self:
+        """The task out of a run folder."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write what `load` needs besides the settings."""
+
+    @abstractmethod
+    def read(self, files: Sequence[str | Path]) -> Iterator[Example]:
+        """The examples of some files, with their answers."""
+
+    @abstractmethod
+    def questions(self, file: str | Path | None, lines: Iterable[str]) -> Iterator[Example]:
+        """Examples without answers: those of a file in a known format, or one a line."""
+
+    @abstractmethod
+    def encode(self, example: Example) -> Encoded:
+        """An example as arrays."""
+
+    @abstractmethod
+    def lengths(self, rows: Any) -> NDArray[np.int64]:
+        """How much each row of a store counts against the budget of a batch."""
+
+    def batches(self, rows: Any, epoch: int) -> Batches:
+        """Which rows make the batches of an epoch: a pure function of the settings and the epoch."""
+        training = self.settings.training
+        size = training.batch_size
+        tokens = None if size is not None else training.batch_tokens
+        return Batches(self.lengths(rows), tokens=tokens, rows=size, seed=training.seed, epoch=epoch)
+
+    @abstractmethod
+    def batch(self, rows: Sequence[Encoded]) -> Batch:
+        """Rows as tensors. (torch)"""
+
+    @abstractmethod
+    def build(self) -> nn.Module:
+        """A model with random weights. (torch)"""
+
+    def initialise(self, model: nn.Module) -> str | None:  # most tasks have nothing to add
+        """Put what is known beforehand, such as word vectors, into a new model; said in a sentence. (torch)"""
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """What training makes small. (torch)"""
+
+    @abstractmethod
+    def predict(self, model: nn.Module, batch: Batch, *, detail: bool = False) -> list[Output]:
+        """A plain output for each row; with detail, also probabilities and what else costs time. (torch)"""
+
+    @abstractmethod
+    def answer(self, example: Example, output: Output) -> Prediction:
+        """What the user sees."""
+
+    @abstractmethod
+    def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
+        """Outputs against the answers of the examples."""
+
+    @abstractmethod
+    def place(self, row: Encoded) -> str:
+        """file:line of an encoded example."""
+
+    @abstractmethod
+    def described(self) -> str:
+        """The model in words, one line."""
+
+    @abstractmethod
+    def axes(self) -> Mapping[str, Axes]:
+        """For parameters whose rows or columns belong to tokens: the parameter's name, and the tokens of each axis."""
+
+
+class Prediction(NamedTuple):
+    """An answer. `output` is what `recurra predict` prints; `detail` is what --json adds."""
+
+    input: str
+    output: str
+    score: float
+    line: int
+    detail: dict[str, Any]

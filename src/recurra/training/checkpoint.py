@@ -1,0 +1,138 @@
+"""Weights and the state of a training on disk: safetensors, written whole or not at all, never a pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from recurra.errors import CheckpointError
+
+LARGEST_HEADER = 1 << 20
+"""Bytes of a safetensors header that are read; a file that claims more is not one of ours."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name to write to, which becomes `path` once it is on the disk: whoever looks finds old or new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        yield unfinished
+        with open(unfinished, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{path} cannot be written ({error.strerror or error}); what was there is unharmed."
+        ) from error
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, "utf-8")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> None:
+    """Tensors and a table about them; tensors that share memory are stored once, under the first name."""
+    from safetensors.torch import save_file
+
+    seen: dict[tuple[int, int], str] = {}
+    kept: dict[str, Tensor] = {}
+    shared: dict[str, str] = {}
+    for name, tensor in tensors.items():
+        key = (tensor.data_ptr(), tensor.numel())
+        if tensor.numel() and key in seen:
+            shared[name] = seen[key]
+            continue
+        seen[key] = name
+        kept[name] = tensor.detach().contiguous().cpu()
+    words = {"about": json.dumps(about or {}), "shared": json.dumps(shared)}
+    with replacing(path) as unfinished:
+        try:
+            save_file(kept, str(unfinished), metadata=words)
+        except OSError:
+            raise
+        except Exception as error:  # safetensors wraps what the system says in an error of its own
+            raise OSError(str(error)) from error
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `write_tensors` wrote; a CheckpointError says what is wrong with a file that is not that."""
+    from safetensors import safe_open
+
+    try:
+        with open(path, "rb") as file:
+            start = file.read(8)
+            size = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
+            if not 0 < size <= LARGEST_HEADER or size > os.fstat(file.fileno()).st_size:
+                raise CheckpointError(f"{path} is not a file of weights (safetensors), or it was cut off.")
+        with safe_open(str(path), framework="pt") as opened:
+            words = opened.metadata() or {}
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        about = json.loads(words.get("about", "{}"))
+        for name, first in json.loads(words.get("shared", "{}")).items():
+            tensors[name] = tensors[first]
+    except CheckpointError:
+        raise
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} does not exist: this is not a finished run.") from error
+    except Exception as error:  # safetensors has an error type of its own for a broken header
+        raise CheckpointError(f"{path} cannot be read as weights ({error}).") from error
+    return tensors, about
+
+
+def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Load weights into a model that must have just these, all finite."""
+    wanted = dict(model.state_dict())
+    missing, extra = wanted.keys() - tensors.keys(), tensors.keys() - wanted.keys()
+    if missing or extra:
+        what = f"lacks {sorted(missing)[0]}" if missing else f"has {sorted(extra)[0]}, which the model has not"
+        raise CheckpointError(f"{path} does not fit this config: it {what}. Was config.toml changed?")
+    for name, tensor in tensors.items():
+        if tensor.shape != wanted[name].shape:
+            raise CheckpointError(
+                f"{path} does not fit this config: {name} is {tuple(tensor.shape)} there, but "
+                f"{tuple(wanted[name].shape)} here."
+            )
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"{path}: {name} holds values that are not finite. The file is damaged.")
+    model.load_state_dict(dict(tensors))
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer, names: list[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The memory of an optimiser by the names of the parameters: tensors, and plain numbers."""
+    tensors: dict[str, Tensor] = {}
+    plain: dict[str, Any] = {}
+    for number, state in optimiser.state_dict()["state"].items():
+        for key, value in state.items():
+            name = f"{names[number]}|{key}"
+            if isinstance(value, Tensor):
+                tensors[name] = value
+            else:
+                plain[name] = value
+    return tensors, plain
+
+
+def put_optimiser(
+    optimiser: torch.optim.Optimizer, names: list[str], tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
+) -> None:
+    """Give an optimiser back its memory."""
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in [*tensors.items(), *plain.items()]:
+        parameter, _, key = name.rpartition("|")
+        state.setdefault(names.index(parameter), {})[key] = value
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

@@ -1,0 +1,57 @@
+"""A model's outputs for many examples, in the order of the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from recurra.data.batches import in_order_of_length
+from recurra.data.store import Encoded, Rows
+from recurra.padding import Padded
+from recurra.tasks.task import Task
+
+TOKENS = 8192
+"""Elements that are predicted together: more than in training, for nothing is kept for a backward pass."""
+
+
+def outputs_of(
+    task: Task[Any, Any, Any],
+    model: nn.Module,
+    rows: Sequence[Encoded],
+    *,
+    tokens: int = TOKENS,
+    detail: bool = False,
+    told: Callable[[int, int], None] | None = None,
+) -> list[Any]:
+    """Outputs of the model in evaluation mode; which rows are predicted together does not change them."""
+    was_training = model.training
+    model.eval()
+    found: list[Any] = [None] * len(rows)
+    done = 0
+    device = next(model.parameters()).device
+    for numbers in in_order_of_length(task.lengths(Rows(rows)), tokens=tokens):
+        batch = moved(task.batch([rows[number] for number in numbers]), device)
+        for number, output in zip(numbers, task.predict(model, batch, detail=detail), strict=True):
+            found[number] = output
+        done += len(numbers)
+        if told is not None:
+            told(done, len(rows))
+    model.train(was_training)
+    return found
+
+
+def moved(batch: Any, device: torch.device) -> Any:
+    """A batch, a NamedTuple of tensors and of more such, on a device; lengths stay on the CPU."""
+    if device.type == "cpu":
+        return batch
+    if isinstance(batch, Padded):
+        return Padded(batch.values.to(device, non_blocking=True), batch.lengths)
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, tuple):
+        parts = [moved(part, device) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
+    return batch

@@ -1,0 +1,146 @@
+"""Optimisers by name, the learning rate over time, and averages of the weights."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from recurra.errors import ConfigError
+from recurra.named import choose, did_you_mean
+from recurra.settings import Part
+
+OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adadelta": torch.optim.Adadelta,
+    "adagrad": torch.optim.Adagrad,
+    "adam": torch.optim.Adam,
+    "adamax": torch.optim.Adamax,
+    "adamw": torch.optim.AdamW,
+    "asgd": torch.optim.ASGD,
+    "nadam": torch.optim.NAdam,
+    "radam": torch.optim.RAdam,
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": torch.optim.SGD,
+}
+
+FUSED = ("adagrad", "adam", "adamw", "sgd")
+"""Those with a kernel that updates all weights at once, on the CPU too."""
+
+SCHEDULES: dict[str, dict[str, float]] = {
+    "constant": {},
+    "linear": {"end": 0.0},
+    "cosine": {"end": 0.0},
+    "inverse_sqrt": {},
+    "plateau": {"factor": 0.5, "patience": 2, "least": 0.01},
+}
+"""Each with its options and their defaults."""
+
+AVERAGES: dict[str, dict[str, float]] = {"ema": {"decay": 0.998}, "mean": {"after": 0.5}}
+
+
+def split(part: Part, known: Iterable[str], what: str) -> tuple[str, dict[str, Any]]:
+    """A part's name, which must be known, and its options."""
+    options = {"name": part} if isinstance(part, str) else dict(part)
+    if "name" not in options:
+        raise ConfigError(f'{what} = {part!r} needs a name: {{name = "{next(iter(known))}", …}}.')
+    return choose(known, options.pop("name"), what), options
+
+
+def numbers(part: Part, known: dict[str, dict[str, float]], what: str) -> tuple[str, dict[str, float]]:
+    """A part whose options are numbers, with its defaults filled in."""
+    name, options = split(part, known, what)
+    for option, value in options.items():
+        if option not in known[name]:
+            raise ConfigError(f"{what} = '{name}' has no option '{option}'. {did_you_mean(option, known[name])}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise ConfigError(f"{what}.{option} must be a number of at least 0, but is {value!r}.")
+    return name, {**known[name], **options}
+
+
+def optimiser(part: Part, parameters: Iterable[Tensor], learning_rate: float) -> torch.optim.Optimizer:
+    """The optimiser that a config file means.
+
+    >>> optimiser({"name": "sgd", "momentum": 0.9}, [torch.zeros(1, requires_grad=True)], 0.1).defaults["momentum"]
+    0.9
+    """
+    name, options = split(part, OPTIMISERS, "training.optimizer")
+    kind = OPTIMISERS[name]
+    known = [key for key in inspect.signature(kind).parameters if key not in ("params", "lr", "foreach", "fused")]
+    for option in options:
+        if option not in known:
+            raise ConfigError(f"training.optimizer = '{name}' has no option '{option}'. {did_you_mean(option, known)}")
+    extra = {"fused": True} if name in FUSED else {}
+    options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
+    try:
+        return kind(parameters, lr=learning_rate, **options, **extra)  # type: ignore[call-arg, arg-type]
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"training.optimizer = '{name}' cannot be made: {error}.") from error
+
+
+class Schedule:
+    """The learning rate as a share of its height.
+
+        warm-up        min(1, (step + 1) / warmup), times
+        constant       1
+        linear         1 − (1 − end) p                       p: the share of training that is done
+        cosine         end + (1 − end) (1 + cos πp) / 2
+        inverse_sqrt   √(warmup / max(step, warmup))
+        plateau        factor^k, k: how often `patience` validations went by without a better score
+
+    >>> Schedule("cosine", warmup=0).share(step=5, progress=0.5, plateaus=0)
+    0.5
+    """
+
+    def __init__(self, part: Part, *, warmup: int) -> None:
+        self.name, self.options = numbers(part, SCHEDULES, "training.schedule")
+        self.warmup = warmup
+
+    def share(self, step: int, progress: float, plateaus: int) -> float:
+        warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        options, p = self.options, min(1.0, progress)
+        if self.name == "linear":
+            return warm * (1 - (1 - options["end"]) * p)
+        if self.name == "cosine":
+            return warm * (options["end"] + (1 - options["end"]) * (1 + math.cos(math.pi * p)) / 2)
+        if self.name == "inverse_sqrt":
+            height = max(1, self.warmup)
+            return warm * math.sqrt(height / max(step + 1, height))
+        if self.name == "plateau":
+            return float(warm * max(options["least"], options["factor"] ** plateaus))
+        return warm
+
+
+class Average:
+    """A second model whose weights are an average over the steps, and which predicts.
+
+    ema    a ← d a + (1 − d) w,  d = min(decay, (1 + n) / (10 + n)), n: the steps so far
+    mean   a ← a + (w − a) / n   over the steps after the share `after` of training
+    """
+
+    def __init__(self, part: Part, model: nn.Module) -> None:
+        self.name, self.options = numbers(part, AVERAGES, "training.average")
+        if not self.options.get("decay", 0) < 1:
+            raise ConfigError(f"training.average.decay must be below 1, but is {self.options['decay']}.")
+        self.model = copy.deepcopy(model)
+        self.model.requires_grad_(False)
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, count: int, progress: float) -> int:
+        """Take in the weights after a step; `count` of them were taken before. The new count."""
+        if self.name == "ema":
+            weight = 1 - min(self.options["decay"], (1 + count) / (10 + count))
+        elif progress < self.options["after"]:
+            weight, count = 1.0, -1
+        else:
+            weight = 1 / (count + 1)
+        ours: list[Tensor] = list(self.model.parameters())
+        theirs: list[Tensor] = list(model.parameters())
+        torch._foreach_lerp_(ours, theirs, weight)
+        for mine, new in zip(self.model.buffers(), model.buffers(), strict=True):
+            mine.copy_(new)
+        return count + 1

@@ -1,0 +1,111 @@
+"""From files to a task and its encoded examples; a second run on the same files finds both in the cache."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recurra.cache import cache_folder
+from recurra.data.store import Store
+from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.settings import table_of
+from recurra.tasks.task import Task
+
+VERSION = 1
+"""Raised when the meaning of what is cached changes."""
+
+UNUSED_DAYS = 30
+
+OF_THE_RUN = ("train", "valid", "test", "cache", "vectors")
+"""Settings of data that do not change how an example is encoded."""
+
+
+class Prepared(NamedTuple):
+    """A task that has seen its training data, and the data encoded."""
+
+    task: Task[Any, Any, Any]
+    store: Store
+
+
+def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:
+    """Read, count and encode the training files, or take what an earlier run made of the same files."""
+    files = settings.data.files("train")
+    if not files:
+        raise ConfigError("there is nothing to learn from: set data.train, or give --train FILE.")
+    settings = kind.resolved(settings)
+    if not settings.data.cache:
+        return _made(kind, settings, _private(), say)
+    mark = _mark(kind, settings, files)
+    entry = cache_folder() / "data" / mark
+    if entry.is_dir():
+        try:
+            os.utime(entry)
+            return _found(kind, settings, entry)
+        except (RecurraError, OSError):
+            say(f"the cache in {entry} is broken and is made again")
+            shutil.rmtree(entry, ignore_errors=True)
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        _tidy(entry.parent)
+        unfinished = Path(tempfile.mkdtemp(prefix=f"{mark}.", suffix=".unfinished", dir=entry.parent))
+    except OSError as error:
+        say(f"the cache folder {entry.parent} cannot be used ({error.strerror}); encoding for this run alone")
+        return _made(kind, settings, _private(), say)
+    try:
+        _made(kind, settings, unfinished, say)
+        try:
+            os.rename(unfinished, entry)
+        except OSError:
+            if not entry.is_dir():  # else another process was quicker, with the same
+                raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return _found(kind, settings, entry)
+
+
+def _mark(kind: type[Task[Any, Any, Any]], settings: Any, files: list[str]) -> str:
+    seen = []
+    for file in files:
+        try:
+            found = os.stat(file)
+        except OSError as error:
+            raise DataError(f"{file} cannot be read: {error.strerror}.") from error
+        seen.append([os.path.abspath(file), found.st_size, found.st_mtime_ns])
+    known = {name: value for name, value in table_of(settings.data).items() if name not in OF_THE_RUN}
+    text = json.dumps([VERSION, kind.__module__, kind.__name__, seen, known], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Callable[[str], None]) -> Prepared:
+    began = time.monotonic()
+    task = kind.prepared(settings)
+    task.save(folder)
+    store = Store.write(folder / "store", (task.encode(e) for e in task.read(settings.data.files("train"))))
+    say(f"read {len(store):,} examples in {time.monotonic() - began:.1f} s")
+    return Prepared(task, store)
+
+
+def _found(kind: type[Task[Any, Any, Any]], settings: Any, entry: Path) -> Prepared:
+    return Prepared(kind.load(settings, entry), Store(entry / "store"))
+
+
+def _private() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="recurra-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what was not used for a month, and what was never finished."""
+    for entry in folder.iterdir():
+        days = (time.time() - entry.stat().st_mtime) / 86_400
+        if days > (2 if entry.name.endswith(".unfinished") else UNUSED_DAYS):
+            shutil.rmtree(entry, ignore_errors=True)

@@ -1,0 +1,114 @@
+"""A trained model: loaded from a run folder, it predicts and scores."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.named import find
+from recurra.settings import read_toml, settings_from
+from recurra.tasks.task import Prediction, Scores, Task
+from recurra.training.checkpoint import put_weights, read_tensors
+from recurra.training.evaluation import TOKENS, outputs_of
+
+AHEAD = 4096
+"""Lines that are read before they are answered, where no one waits for each."""
+
+
+class Trained:
+    """A model with its task, ready to predict.
+
+    model = recurra.load("runs/pos")
+    [answer] = model.predict(["the old man the boat"])
+    answer.output, answer.detail["upos"]
+    """
+
+    def __init__(self, task: Task[Any, Any, Any], model: nn.Module, folder: Path) -> None:
+        self.task = task
+        self.model = model.eval()
+        self.folder = folder
+
+    def predict(
+        self, inputs: Sequence[str | Sequence[str]], *, detail: bool = False, batch_tokens: int = TOKENS
+    ) -> list[Prediction]:
+        """An answer for each input, in order: a line of blank-separated words, or a list of them."""
+        if isinstance(inputs, str):
+            raise DataError("predict takes a list of inputs: predict([text]).")
+        texts = [text if isinstance(text, str) else " ".join(text) for text in inputs]
+        examples = list(self.task.questions(None, texts))
+        return self.answers(examples, detail=detail, batch_tokens=batch_tokens)
+
+    def predict_file(
+        self, file: str | Path | None, lines: Iterable[str], *, detail: bool = False, at_once: bool = False
+    ) -> Iterator[Prediction]:
+        """Answers to the examples of a file or to lines, in order; at_once: each as soon as its line is there."""
+        waiting: list[Any] = []
+        for example in self.task.questions(file, lines):
+            waiting.append(example)
+            if at_once or len(waiting) >= AHEAD:
+                yield from self.answers(waiting, detail=detail)
+                waiting = []
+        yield from self.answers(waiting, detail=detail)
+
+    def answers(self, examples: Sequence[Any], *, detail: bool = False, batch_tokens: int = TOKENS) -> list[Prediction]:
+        """Predictions for examples that are read already."""
+        rows = [self.task.encode(example) for example in examples]
+        outputs = outputs_of(self.task, self.model, rows, tokens=batch_tokens, detail=detail)
+        return [self.task.answer(example, output) for example, output in zip(examples, outputs, strict=True)]
+
+    def evaluate(self, files: str | Path | Sequence[str | Path]) -> Scores:
+        """Scores on files with answers."""
+        began = time.monotonic()
+        files = [files] if isinstance(files, str | Path) else files
+        examples = list(self.task.read(files))
+        outputs = outputs_of(self.task, self.model, [self.task.encode(example) for example in examples])
+        scores = self.task.score(examples, outputs)
+        return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
+
+    def save(self, folder: str | Path) -> Path:
+        """Copy all that prediction needs to another folder."""
+        target = Path(folder)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise CheckpointError(f"{target} exists already and is not empty. Choose another folder.")
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            self.task.save(target)
+            for name in ("config.toml", "model.safetensors", "summary.json", "card.md", "report.html"):
+                if (self.folder / name).exists():
+                    shutil.copy2(self.folder / name, target / name)
+        except OSError as error:
+            raise CheckpointError(f"the model cannot be saved to {target}: {error.strerror}.") from error
+        return target
+
+
+def load(folder: str | os.PathLike[str], *, device: str = "cpu") -> Trained:
+    """The best model of a run folder."""
+    path = Path(folder)
+    task = load_task(path)
+    model = task.build()
+    tensors, _ = read_tensors(path / "model.safetensors")
+    if any(tensor.is_floating_point() and tensor.element_size() == 8 for tensor in tensors.values()):
+        model = model.double()
+    put_weights(model, tensors, path / "model.safetensors")
+    try:
+        model.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"the device '{device}' cannot be used: {str(error).splitlines()[0]}") from error
+    return Trained(task, model, path)
+
+
+def load_task(folder: Path) -> Task[Any, Any, Any]:
+    """The task of a run folder, without its weights."""
+    if not (folder / "config.toml").is_file():
+        what = "there is no folder" if not folder.exists() else "there is no config.toml in"
+        raise CheckpointError(f"{what} {folder}: a run is a folder that `recurra train --out` made.")
+    table = read_toml(folder / "config.toml")
+    kind: type[Task[Any, Any, Any]] = find(Task, table.get("task", ""))
+    return kind.load(settings_from(kind.Settings, table, folder / "config.toml"), folder)

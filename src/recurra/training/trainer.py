@@ -1,0 +1,385 @@
+"""The loop: batches in, weights out. What it does at step n depends on the seed and n alone, so it can be resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from recurra.config import Training
+from recurra.data.batches import Batches
+from recurra.data.store import Encoded, Store
+from recurra.errors import CheckpointError, ConfigError, TrainingError
+from recurra.tasks.task import Scores, Task
+from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
+from recurra.training.evaluation import moved, outputs_of
+from recurra.training.guard import culprit
+from recurra.training.log import EventLine, Log, TrainLine, ValidLine
+from recurra.training.optimisation import Average, Schedule, optimiser
+from recurra.training.progress import Progress
+
+LOG_SECONDS = 1.0
+"""About so often a line of training goes to metrics.jsonl."""
+
+
+@dataclass
+class Position:
+    """Where a training stands: all that a checkpoint holds besides tensors."""
+
+    step: int = 0  # updates made
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch that were used
+    seconds: float = 0.0
+    best: float | None = None
+    best_step: int = 0
+    worse: int = 0  # validations since the best
+    plateaus: int = 0  # times the learning rate was lowered
+    since_plateau: int = 0
+    averaged: int = 0
+    log_bytes: int = 0
+    validated: int = -1  # the step of the last validation
+    ended: str | None = None  # why it is over
+    rows: int = 0  # of the training data, to know it again
+    elements: int = 0
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C came, and everything is saved."""
+
+
+class Trainer:
+    """One model, its data and its optimiser, in a run folder."""
+
+    def __init__(
+        self, task: Task[Any, Any, Any], store: Store, valid: Sequence[Any], folder: Path, progress: Progress
+    ) -> None:
+        self.task = task
+        self.training: Training = task.settings.training
+        self.store = store
+        self.valid = valid
+        self.valid_rows = [task.encode(example) for example in valid]
+        self.folder = folder
+        self.progress = progress
+        self.device = device_of(self.training)
+        set_up_torch(self.training, self.device)
+        torch.manual_seed(self.training.seed)
+        self.model = task.build().to(self.device, dtype_of(self.training))
+        self.first_words = task.initialise(self.model)
+        named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
+        self.names = [name for name, _ in named]
+        self.parameters = [parameter for _, parameter in named]
+        self.optimiser = optimiser(self.training.optimizer, self.parameters, self.training.learning_rate)
+        self.schedule = Schedule(self.training.schedule, warmup=self.training.warmup)
+        part = self.training.average
+        self.average = Average(part, self.model) if part not in (None, "none") else None
+        is_half = self.training.precision == "float16"
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half and self.device.type == "cuda")
+        lengths = task.lengths(store)
+        self.position = Position(rows=len(store), elements=int(lengths.sum()))
+
+    @property
+    def predicting(self) -> nn.Module:
+        """The model that predicts: the average, where there is one."""
+        return self.model if self.average is None else self.average.model
+
+    # Checkpoints
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "last" / "checkpoint.safetensors"
+
+    def save(self, log: Log) -> None:
+        """Everything that resuming needs, in one file, which is replaced at once or not at all."""
+        self.position.log_bytes = log.position
+        memory, plain = optimiser_tensors(self.optimiser, self.names)
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"optimiser.{name}": value for name, value in memory.items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": value for name, value in self.average.model.state_dict().items()}
+        about = {"position": asdict(self.position), "optimiser": plain, "scaler": self.scaler.state_dict()}
+        write_tensors(self.checkpoint, tensors, about)
+
+    def restore(self) -> None:
+        """Go back to the last checkpoint; without one, to the beginning."""
+        if not self.checkpoint.exists():
+            return
+        tensors, about = read_tensors(self.checkpoint)
+
+        def part(name: str) -> dict[str, Tensor]:
+            return {key[len(name) :]: value for key, value in tensors.items() if key.startswith(name)}
+
+        now = self.position
+        try:
+            position = Position(**about["position"])
+            put_weights(self.model, part("model."), self.checkpoint)
+            put_optimiser(self.optimiser, self.names, part("optimiser."), about["optimiser"])
+            self.scaler.load_state_dict(about["scaler"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{self.checkpoint} is not a checkpoint of this run ({error}).") from error
+        if self.average is not None:
+            put_weights(self.average.model, part("average."), self.checkpoint)
+        if (position.rows, position.elements) != (now.rows, now.elements):
+            raise CheckpointError(
+                f"the training data has changed since this run began: it had {position.rows:,} examples of "
+                f"{position.elements:,} elements, and has {now.rows:,} of {now.elements:,}. Put the old data back, or "
+                f"start a new run from this one: --from {self.folder}."
+            )
+        self.position = position
+
+    # The loop
+
+    def run(self, log: Log) -> None:
+        """Train until one of the limits is reached. Ctrl-C saves and raises Interrupted."""
+        position, training = self.position, self.training
+        position.ended = None
+        batches = self.task.batches(self.store, position.epoch)
+        self.progress.start(position.step, self._total_steps(batches), training.epochs)
+        began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
+        self.model.train()
+        with stopping() as stop:
+            while (ended := self._ended()) is None:
+                if position.batch >= len(batches):
+                    position.epoch, position.batch = position.epoch + 1, 0
+                    batches = self.task.batches(self.store, position.epoch)
+                    continue
+                progress = self._progress(batches)
+                loss, norm, tokens = self._step(batches, progress)
+                position.step += 1
+                position.batch += training.accumulate
+                position.seconds = time.monotonic() - began
+                if self.average is not None:
+                    position.averaged = self.average.update(self.model, position.averaged, progress)
+                rate = self.optimiser.param_groups[0]["lr"]
+                epoch = position.epoch + min(1.0, position.batch / max(1, len(batches)))
+                self.progress.step(position.step, epoch, loss, rate, tokens)
+                if position.seconds - logged >= LOG_SECONDS or position.step == 1:
+                    speed = tokens / max(1e-9, self._last_seconds)
+                    log.write(TrainLine(position.step, position.epoch, loss, rate, norm, speed, position.seconds))
+                    logged = position.seconds
+                if self._is_time_to_validate(len(batches)):
+                    self._validate(log)
+                    position.seconds = time.monotonic() - began
+                    self.save(log)
+                    saved = time.monotonic()
+                elif time.monotonic() - saved >= 60 * training.save_minutes:
+                    self.save(log)
+                    saved = time.monotonic()
+                if stop.is_set():
+                    log.write(EventLine(position.step, "interrupted"))
+                    self.save(log)
+                    raise Interrupted
+            if position.validated != position.step:
+                self._validate(log)
+            position.seconds = time.monotonic() - began
+            position.ended = ended
+            log.write(EventLine(position.step, ended))
+            self.save(log)
+
+    def _step(self, batches: Batches, progress: float) -> tuple[float, float, int]:
+        """One update. The loss per label, the norm of the gradient, the elements read."""
+        position, training = self.position, self.training
+        began = time.monotonic()
+        rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.zero_grad(set_to_none=True)
+        total, count, elements, first = 0.0, 0, 0, 0
+        for number, chosen in enumerate(batches[position.batch : position.batch + training.accumulate]):
+            rows = [self.store[int(row)] for row in chosen]
+            elements += int(sum(self.task.lengths(_Few(rows)).tolist()))
+            lost, labels = self._loss(rows, number)
+            if labels == 0:
+                continue
+            first = first or labels
+            self.scaler.scale(lost / first).backward()
+            value = float(lost.detach())
+            if not math.isfinite(value):
+                self._refuse(f"the loss became {value}", rows, number)
+            total, count = total + value, count + labels
+        if count == 0:
+            return float("nan"), 0.0, elements
+        self.scaler.unscale_(self.optimiser)
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        if count != first:
+            torch._foreach_mul_(gradients, first / count)
+        norm = float(torch.nn.utils.get_total_norm(gradients))
+        if not math.isfinite(norm) and not self.scaler.is_enabled():
+            self._refuse(f"the gradient became {norm}", rows, number)
+        if training.clip_value is not None:
+            torch.nn.utils.clip_grad_value_(self.parameters, training.clip_value)
+        if training.clip is not None and norm > training.clip:
+            torch._foreach_mul_(gradients, training.clip / norm)
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+        self._last_seconds = time.monotonic() - began
+        return total / count, norm, elements
+
+    def _loss(self, rows: Sequence[Encoded], number: int) -> tuple[Tensor, int]:
+        """The loss of a batch. What is drawn in it depends on seed, step and number alone."""
+        torch.manual_seed((self.training.seed << 40) + (self.position.step << 8) + number)
+        batch = moved(self.task.batch(rows), self.device)
+        lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
+        with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
+            lost, labels = self.task.loss(self.model, batch)
+        return lost, labels
+
+    def _refuse(self, what: str, rows: Sequence[Encoded], number: int) -> None:
+        """End with a sentence that names step, layer and batch. The last checkpoint is from before."""
+        why = culprit(self.model, lambda: self._loss(rows, number)[0])
+        places = [self.task.place(row) for row in rows]
+        shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+        raise TrainingError(
+            f"{what} at step {self.position.step + 1} (epoch {self.position.epoch + 1}): {why}. The batch was {shown}. "
+            f"Lower training.learning_rate or training.clip, or look at these examples; the checkpoint in "
+            f"{self.folder / 'last'} is from before this step."
+        )
+
+    def _progress(self, batches: Batches) -> float:
+        """The share of training that is done, by whichever limit is nearest."""
+        position, training = self.position, self.training
+        shares = [0.0]
+        if training.epochs is not None:
+            shares.append((position.epoch + position.batch / max(1, len(batches))) / training.epochs)
+        if training.steps is not None:
+            shares.append(position.step / training.steps)
+        if training.minutes is not None:
+            shares.append(position.seconds / (60 * training.minutes))
+        return min(1.0, max(shares))
+
+    def _total_steps(self, batches: Batches) -> int | None:
+        per_epoch = math.ceil(len(batches) / self.training.accumulate)
+        limits = [per_epoch * self.training.epochs] if self.training.epochs is not None else []
+        limits += [self.training.steps] if self.training.steps is not None else []
+        return min(limits) if limits else None
+
+    def _ended(self) -> str | None:
+        """Why training is over, if it is."""
+        position, training = self.position, self.training
+        if training.steps is not None and position.step >= training.steps:
+            return f"{training.steps} steps done"
+        if training.epochs is not None and position.epoch >= training.epochs:
+            return f"{training.epochs} epochs done"
+        if training.minutes is not None and position.seconds >= 60 * training.minutes:
+            return f"{training.minutes:g} minutes are over"
+        if training.patience is not None and position.worse >= training.patience:
+            return f"no better score for {position.worse} validations"
+        if position.rows == 0:
+            return "there is no example"
+        return None
+
+    def _is_time_to_validate(self, batches: int) -> bool:
+        every = self.training.validate
+        return self.position.step % every == 0 if every is not None else self.position.batch >= batches
+
+    def _validate(self, log: Log) -> None:
+        """Score the validation data; keep the weights if they are the best so far."""
+        position = self.position
+        position.validated = position.step
+        if not self.valid:  # without validation data the last weights are the best
+            position.best_step = position.step
+            self.save_model()
+            return
+        scores = self.scores()
+        is_best = scores.beats(position.best)
+        if is_best:
+            position.best, position.best_step = scores.values[scores.first], position.step
+            position.worse = position.since_plateau = 0
+            self.save_model()
+        else:
+            position.worse += 1
+            position.since_plateau += 1
+            if self.schedule.name == "plateau" and position.since_plateau > self.schedule.options["patience"]:
+                position.plateaus, position.since_plateau = position.plateaus + 1, 0
+        finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
+        log.write(ValidLine(position.step, position.epoch, finite, math.nan, is_best, position.seconds))
+        self.progress.valid(position.step, scores.values, scores.first, is_best)
+
+    def scores(self) -> Scores:
+        """Scores on the validation data as things stand."""
+        outputs = outputs_of(self.task, self.predicting, self.valid_rows, told=self.progress.validating)
+        return self.task.score(self.valid, outputs)
+
+    def save_model(self) -> None:
+        write_tensors(self.folder / "model.safetensors", self.predicting.state_dict())
+
+
+class _Few:
+    """Some encoded rows with the face of a store."""
+
+    def __init__(self, rows: Sequence[Encoded]) -> None:
+        self.rows = rows
+
+    def lengths(self, field: str) -> Any:
+        import numpy as np
+
+        return np.array([len(row[field]) for row in self.rows])
+
+
+def device_of(training: Training) -> torch.device:
+    """The device that a config file means."""
+    wanted = training.device
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(wanted)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"training.device = '{training.device}' cannot be used: {reason}") from error
+    if training.precision == "float16" and device.type != "cuda":
+        raise ConfigError("training.precision = 'float16' needs a GPU; on the CPU use 'bfloat16' or 'float32'.")
+    return device
+
+
+def dtype_of(training: Training) -> torch.dtype:
+    return torch.float64 if training.precision == "float64" else torch.float32
+
+
+def set_up_torch(training: Training, device: torch.device) -> None:
+    """Threads, and the same numbers each time."""
+    if training.threads is not None:
+        torch.set_num_threads(training.threads)
+    if device.type == "cuda":
+        torch.use_deterministic_algorithms(training.deterministic, warn_only=True)
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM set the event, so that a step is never cut in half; a second Ctrl-C stops at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def ask(number: int, _frame: Any) -> None:
+        if asked.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def position_of(folder: Path) -> Position | None:
+    """Where the training in a run folder stands."""
+    path = folder / "last" / "checkpoint.safetensors"
+    if not path.exists():
+        return None
+    _, about = read_tensors(path)
+    return Position(**about["position"])
+
+
+__all__ = ["Interrupted", "Position", "Trainer", "position_of"]
