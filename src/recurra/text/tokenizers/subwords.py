@@ -39,6 +39,9 @@ class Subwords(Tokenizer):
 
     The same texts give the same pieces, in the same order, on every run.
 
+    The library's unigram trainer looks for pieces in the list of different words, each once, so that it may cut short
+    common words: at size 4000, the English of Multi30k is 572,262 pieces by unigram and 407,069 by bpe.
+
     `dropout` is the chance that a merge is passed over (Provilkov et al. 2020), when `split` is given a seed.
     """
 
