@@ -23,7 +23,7 @@ _STYLE = """
 .curves path{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}
 .curves .axis{stroke:currentColor;stroke-width:1}
 .curves .grid{stroke:var(--grid);stroke-width:1}
-.curves .raw{stroke:var(--one);stroke-width:1;opacity:.45}
+.curves .raw{stroke:var(--one);stroke-width:1;opacity:.6}
 .curves .train{stroke:var(--one)}
 .curves .valid{stroke:var(--two)}
 .curves .rate{stroke:var(--three);stroke-dasharray:7 4}
