@@ -152,12 +152,16 @@ def test_a_report_has_every_part(run: Path) -> None:
 
 
 def test_test_scores_stand_beside_the_validation_scores(tmp_path: Path) -> None:
-    run = make_run(tmp_path, SUMMARY | {"test": {"scores": {"accuracy": 0.9, "bleu": 31.4159}}})
+    test = {"path": ["data/a.conllu", "data/b.conllu"], "scores": {"accuracy": 0.9, "bleu": 31.4159}}
+    run = make_run(tmp_path, SUMMARY | {"test": test})
     cells = Page(write_report(run).read_text("utf-8")).cells
     assert cells[cells.index("score") :][:3] == ["score", "valid", "test"]
     assert cells[cells.index("accuracy") :][:3] == ["accuracy", "0.9432", "0.9000"]
     assert cells[cells.index("bleu") :][:3] == ["bleu", "–", "31.42"]
-    assert "flatter" not in write_card(run).read_text("utf-8")
+    assert cells[cells.index("test") :][:4] == ["test", "data/a.conllu,data/b.conllu", "–", "–"]
+    card = write_card(run).read_text("utf-8")
+    assert "measured on a.conllu,b.conllu;" in card
+    assert "flatter" not in card
 
 
 def test_a_report_fetches_nothing_and_runs_nothing(run: Path) -> None:

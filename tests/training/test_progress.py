@@ -322,6 +322,19 @@ def test_stopping_twice_is_stopping_once(monkeypatch: pytest.MonkeyPatch) -> Non
         shown.stop()
 
 
+def test_several_runs_may_be_shown_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream, watch = io.StringIO(), Watch()
+    shown = Lines(stream, clock=watch)
+    ran(shown, watch)
+    once = stream.getvalue()
+    ran(shown, watch)
+    assert stream.getvalue() == once * 2
+    bar = Bar(Terminal(), clock=watch)
+    ran(bar, watch)
+    ran(bar, watch)
+
+
 def test_neither_torch_nor_rich_is_imported_for_a_pipe() -> None:
     code = (
         "import sys; from recurra.training.progress import progress\n"

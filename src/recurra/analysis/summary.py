@@ -72,9 +72,12 @@ class Run(NamedTuple):
     def data(self, *, whole_path: bool) -> Table:
         """The data files with their sizes; only their names where the folder they lie in is nobody's business."""
         rows: list[list[object]] = []
-        for part in within(self.summary, "data"):
-            found = within(self.summary, "data", part)
-            path = str(found.get("path", ""))
+        parts = {part: within(self.summary, "data", part) for part in within(self.summary, "data")}
+        if "path" in (test := within(self.summary, "test")):
+            parts.setdefault("test", test)
+        for part, found in parts.items():
+            path = found.get("path") or ""
+            path = ",".join(map(str, path)) if isinstance(path, list) else str(path)
             if not whole_path:
                 path = ",".join(Path(one).name for one in path.split(","))  # parallel files are named together
             rows.append([part, path, found.get("rows"), found.get("tokens")])

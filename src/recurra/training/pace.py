@@ -29,21 +29,22 @@ class Pace:
 
     def __init__(self, clock: Clock = time.monotonic, *, window: float = 30.0) -> None:
         self._clock, self._window = clock, window
+        self.start(0, None, None)
+
+    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None:
+        """Begin; whatever was told of an earlier run is forgotten."""
+        self.at = first_step
+        self.total_steps, self.epochs = total_steps, epochs
         self.epoch = self.learning_rate = 0.0
         self.loss: float | None = None  # smoothed
         self.validation: tuple[int, int] | None = None  # done, total, while it lasts
         self.metric = ""
         self.last: float | None = None
         self.best: float | None = None
+        self.began = self.now = self._clock()
         self._steps = self._tokens = 0
         self._paused = 0.0  # seconds of validation so far, without the present one
         self._pause_began: float | None = None
-        self.start(0, None, None)
-
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None:
-        self.first_step = self.at = first_step
-        self.total_steps, self.epochs = total_steps, epochs
-        self.began = self.now = self._clock()
         # (seconds of training, step, tokens), a tenth of a second apart or more
         self._seen = deque([(self.began, first_step, 0)])
 

@@ -125,7 +125,7 @@ class Lines(Progress):
         self._say(text)
 
     def stop(self) -> None:
-        self._stream = None
+        pass
 
     def _say(self, text: str) -> None:
         self._next = self._pace.now + self._every
