@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -241,11 +242,13 @@ def _standing(pace: Pace) -> list[tuple[int, str]]:
 
 
 def _in_words(scores: Mapping[str, float], first: str, *, best: bool) -> str:
-    """
-    >>> _in_words({"f1": 0.5, "accuracy": 0.25}, "accuracy", best=True)
+    """The first metric first; others that were not defined on this data are left out.
+
+    >>> _in_words({"f1": 0.5, "accuracy": 0.25, "unknown_accuracy": math.nan}, "accuracy", best=True)
     'accuracy 0.25 (best so far)  f1 0.5'
     """
-    ordered = sorted(scores.items(), key=lambda score: score[0] != first)
+    known = [(name, value) for name, value in scores.items() if name == first or not math.isnan(value)]
+    ordered = sorted(known, key=lambda score: score[0] != first)
     mark = " (best so far)" if best else ""
     return "  ".join(f"{name} {value:.4g}{mark if name == first else ''}" for name, value in ordered)
 
