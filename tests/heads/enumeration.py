@@ -31,15 +31,15 @@ def every_labelling(head: CRF, features: Tensor, *, scheme: str = "none") -> Lab
         parameter.detach().numpy().astype(np.float64)
         for parameter in (head.readout.weight, head.readout.bias, head.transitions, head.start, head.end)
     )
-    e = [W @ h + b for h in features.detach().numpy().astype(np.float64)]
-    labels = [y for y in itertools.product(range(len(head.labels)), repeat=len(e)) if is_well_formed(head, y, scheme)]
-    scores = [
-        (start[y[0]] + end[y[-1]] if y else 0)
-        + sum(e[t][label] for t, label in enumerate(y))
-        + sum(A[a, b] for a, b in itertools.pairwise(y))
-        for y in labels
-    ]
-    return Labellings(np.array(labels, dtype=np.int64).reshape(len(labels), len(e)), np.array(scores, dtype=np.float64))
+    e = features.detach().numpy().astype(np.float64) @ W.T + b
+    all_labels = itertools.product(range(len(head.labels)), repeat=len(e))
+    kept = [y for y in all_labels if scheme == "none" or is_well_formed(head, y, scheme)]
+    labels = np.array(kept, dtype=np.int64).reshape(len(kept), len(e))
+    scores = np.zeros(len(kept))
+    for t in range(len(e)):
+        scores += e[t][labels[:, t]]
+        scores += A[labels[:, t - 1], labels[:, t]] if t else start[labels[:, 0]] + end[labels[:, -1]]
+    return Labellings(labels, scores)
 
 
 def is_well_formed(head: CRF, y: Sequence[int], scheme: str) -> bool:

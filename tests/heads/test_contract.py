@@ -110,6 +110,21 @@ def test_the_weights_saved_are_the_weights_loaded(name: str) -> None:
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("name", EVERY)
+def test_a_gpu_gives_the_answers_of_the_cpu(name: str) -> None:
+    head = drawn(name)
+    features, targets = batch()
+    here = answers(head, features, targets)
+    gradients = torch.autograd.grad(here[0].sum(), list(head.parameters()))
+    head = head.cuda()
+    there = answers(head, Padded(features.values.cuda(), features.lengths), targets.cuda())
+    gradients_there = torch.autograd.grad(there[0].sum(), list(head.parameters()))
+    for ours, other in zip((*here, *gradients), (*there, *gradients_there), strict=True):
+        assert other.is_cuda
+        torch.testing.assert_close(ours, other.cpu(), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_eight_rows_are_learnt_by_heart(name: str) -> None:
     head = find(Head, name)(16, LABELS)

@@ -18,7 +18,14 @@ from tests.heads.enumeration import every_labelling, log_sum, loss, marginals
 LABELS = {
     "none": [["P"], ["P", "Q"], ["P", "Q", "R"], ["P", "Q", "R", "S"]],
     "bio": [["O", "B-x"], ["O", "B-x", "I-x"], ["I-x", "B-y", "B-x"], ["I-x", "B-y", "B-x", "I-y"]],
-    "bioes": [["O", "S-x"], ["E-x", "B-x", "O"], ["O", "B-x", "E-x", "S-y"], ["S-x", "B-x", "I-x", "E-x"]],
+    # The first of bioes has an E-x that nothing can lead to.
+    "bioes": [
+        ["O", "E-x", "S-y"],
+        ["O", "S-x"],
+        ["E-x", "B-x", "O"],
+        ["O", "B-x", "E-x", "S-y"],
+        ["S-x", "B-x", "I-x", "E-x"],
+    ],
 }
 
 
@@ -78,8 +85,9 @@ def test_marginals_are_those_of_every_labelling(case: tuple[CRF, Padded, Tensor,
         assert (p[row, length:] == 0).all()
 
 
-def test_sums_of_long_rows_are_those_of_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    head = drawn_head(["O", "B-x", "I-x", "B-y"], scale=3.0)
+@pytest.mark.parametrize("labels", [["O", "B-x", "I-x", "B-y"], ["O", "E-x", "B-y", "E-y"]])
+def test_sums_of_long_rows_are_those_of_short_ones(labels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    head = drawn_head(labels, scale=3.0)
     batch = drawn_batch([7, 0, 40, 1])
     short = *head.best(batch), head.probabilities(batch)
     monkeypatch.setattr(lattice, "LARGEST_EXPONENT", 1.0)
@@ -159,6 +167,16 @@ def test_scores_of_ten_thousand_stay_finite(dtype: torch.dtype, transitions: flo
     np.testing.assert_allclose(head.loss(batch, targets).detach(), expected, rtol=1e-4, atol=1e-2)
     assert head.best(batch)[1].isfinite().all()
     torch.testing.assert_close(head.probabilities(batch).sum(2), batch.mask.to(dtype))
+
+
+def test_a_number_added_to_all_scores_of_a_step_costs_float32_nothing() -> None:
+    head = CRF(3, ["P", "Q", "R"])
+    nn.init.eye_(head.readout.weight)
+    features = Padded.full(torch.randint(-256, 256, (4, 50, 3)) / 64)  # exact in float32, with 1024 added too
+    targets = torch.randint(3, (4, 50))
+    plain = head.loss(features, targets)
+    nn.init.constant_(head.readout.bias, 1024)
+    torch.testing.assert_close(head.loss(features, targets), plain, rtol=0, atol=0)
 
 
 def test_float32_is_close_to_float64() -> None:
