@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from recurra.data import rows
+from recurra.data.check import check
 
 DATA = Path(__file__).parents[2] / os.environ.get("RECURRA_DATA", "../shared/data")
 
@@ -39,3 +40,13 @@ def test_strokes_are_read_as_arrays() -> None:
     assert first.values["latex"] == "\\phi ( x )"
     assert isinstance(strokes, list)
     assert all(len(stroke) == 2 for stroke in strokes)  # type: ignore[arg-type]
+
+
+def test_what_is_odd_about_snips_is_found() -> None:
+    train, valid = published("snips/train.tsv"), published("snips/valid.tsv")
+    report = check([train], valid=[valid], columns=["tokens", "tags", "label"])
+    seen = train.read_text().split("\n")
+    known = set(seen)
+    assert report.overlaps[0].rows.rows == sum(line in known for line in valid.read_text().split("\n") if line)
+    lost = [number for number, line in enumerate(seen, 1) if "\ufffd" in line]
+    assert [oddity.lines for oddity in report.files[0].oddities if "U+FFFD" in oddity.what] == [lost]

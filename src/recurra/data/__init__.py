@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from recurra.data.files import extension, lines
-from recurra.data.formats import Reader, Row, Value, reader, rows
+from recurra.data.formats import Reader, Row, Value, rows
 
-__all__ = ["Reader", "Row", "Value", "extension", "lines", "reader", "rows"]
+__all__ = ["Reader", "Row", "Value", "extension", "lines", "rows"]

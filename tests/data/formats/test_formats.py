@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from recurra.data import Reader, Row, Value, reader, rows
+from recurra.data import Reader, Row, Value, rows
+from recurra.data.formats import reader
 from recurra.errors import ConfigError, DataError
 from recurra.named import catalogue
 
@@ -151,6 +152,7 @@ def test_columns_between_the_first_and_the_last_are_numbered_unless_named(tmp_pa
         ("id\ttext\tlabel\n1\ta\tb\n", {"columns": ["label", "text"]}, [{"text": "a", "label": "b"}]),
         ("size\tname\n1\ta\n", {"header": True}, [{"size": "1", "name": "a"}]),
         ("\tname\n1\ta\n", {"header": True}, [{"name": "a"}]),
+        ("size\tname\n1\ta\n", {"header": True, "columns": ["label", "text"]}, [{"label": "1", "text": "a"}]),
         ("text\tlabel\n", {"header": False}, [{"column1": "text", "column2": "label"}]),
         ("text\tx\n", {"header": False, "columns": ["text", "label"]}, [{"text": "text", "label": "x"}]),
         ("a\tb\tc\n", {"columns": ["source", "target", "source"]}, [{"source": ["a", "c"], "target": "b"}]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from recurra.data.files import PathLike, extension
 from recurra.data.formats.conll import CoNLL
@@ -81,7 +82,7 @@ def _name_and_options(path: PathLike, format: str | Mapping[str, object] | None)
 
 def _by_extension(path: PathLike) -> str:
     ending = extension(path)
-    known = {known: name for name in catalogue(Reader) for known in find(Reader, name).extensions}
+    known = _extensions()
     if ending in known:
         return known[ending]
     shown = f"the ending '.{ending}'" if ending else "a name without an ending"
@@ -89,3 +90,9 @@ def _by_extension(path: PathLike) -> str:
         f"'{path}': the format cannot be told from {shown}. Known: {', '.join(f'.{name}' for name in sorted(known))}, "
         f"also with .gz or .zst. Otherwise say which it is: data.format = {' | '.join(catalogue(Reader))}."
     )
+
+
+@cache
+def _extensions() -> dict[str, str]:
+    """From an ending to the name of its format."""
+    return {ending: name for name in catalogue(Reader) for ending in find(Reader, name).extensions}

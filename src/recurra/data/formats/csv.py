@@ -17,7 +17,8 @@ class CSV(Reader):
 
     separator = None is the comma, or the semicolon where the first line has only that. columns names the columns of a
     header that are wanted, or else all columns in order: "_" leaves one out, and a name given twice gathers a list.
-    header = None finds out by itself. Line ends inside a cell are read as a single newline.
+    header = None finds out by itself; with header = true, names that are all new stand for the header's own. Line ends
+    inside a cell are read as a single newline.
     """
 
     extensions = ("csv",)

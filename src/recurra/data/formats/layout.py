@@ -80,6 +80,8 @@ def _columns(path: PathLike, first: Record, columns: Sequence[str] | None, heade
         return Columns(tuple(f"column{k}" for k in range(1, len(cells) + 1)), False, source)
     wanted = [name for name in columns if name not in IGNORED]
     missing = [name for name in wanted if name not in cells]
+    if header and len(missing) == len(wanted) and len(columns) == len(cells):
+        return Columns(tuple(columns), True, source)  # the header's own names give way
     if header or (header is None and len(missing) < len(set(wanted))):
         if missing:
             aside = "" if header else " If that line is data and not a header, set header = false."

@@ -18,8 +18,9 @@ class TSV(Reader):
     """One row a line. Quotes are characters like any other.
 
     columns names the columns of a header that are wanted, or else all columns in order: "_" leaves one out, and a name
-    given twice gathers a list. header = None finds out by itself. In a file of one column an empty line is an empty
-    value; otherwise blank lines may stand only at the end.
+    given twice gathers a list. header = None finds out by itself; with header = true, names that are all new stand for
+    the header's own. In a file of one column an empty line is an empty value; otherwise blank lines may stand only at
+    the end.
     """
 
     extensions = ("tsv",)

@@ -1,0 +1,209 @@
+"""What is in a data file, what is odd about it, and which tasks it can serve."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from recurra.data.checking.columns import Column, ColumnSurvey
+from recurra.data.checking.duplicates import Repeated, RowSurvey
+from recurra.data.checking.oddities import Oddity, TextSurvey
+from recurra.data.checking.tasks import ParallelSurvey, Request, Service, services
+from recurra.data.checking.words import in_words
+from recurra.data.files import PathLike
+from recurra.data.formats import reader, rows
+from recurra.data.formats.reader import Row, Value
+from recurra.errors import DataError
+
+INPUTS = ("tokens", "text", "source")
+_HEADER_WORDS = frozenset(
+    {
+        "text",
+        "label",
+        "tokens",
+        "tags",
+        "source",
+        "target",
+        "id",
+        "language",
+        "sentence",
+        "review",
+        "sentiment",
+        "class",
+    }
+    | {"category", "intent", "word", "tag", "input", "output", "src", "tgt", "title", "score", "date", "name"}
+)
+
+
+class FileReport(NamedTuple):
+    """One file."""
+
+    path: str
+    format: str
+    rows: int
+    columns: list[Column]
+    oddities: list[Oddity]
+    repeated: Repeated  # whole rows
+    input: str  # the column that a model would read
+    repeated_inputs: Repeated  # rows of whatever answer
+
+
+class Overlap(NamedTuple):
+    """Rows of one file that stand in another."""
+
+    path: str
+    other: str
+    rows: Repeated
+    inputs: Repeated
+
+
+class Unseen(NamedTuple):
+    """Labels that a file has and the training files have not."""
+
+    path: str
+    column: str
+    labels: list[str]
+
+
+class Report(NamedTuple):
+    """All files, what they share, and what can be done with them."""
+
+    files: list[FileReport]
+    overlaps: list[Overlap]
+    unseen: list[Unseen]
+    tasks: list[Service]
+
+    def text(self) -> str:
+        """The report for a terminal."""
+        return in_words(self)
+
+    def json(self) -> dict[str, object]:
+        """The report as the object that --json prints."""
+        return {name: _plain(part) for name, part in self._asdict().items()}
+
+
+def check(
+    paths: Sequence[PathLike],
+    *,
+    format: str | Mapping[str, object] | None = None,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    valid: Sequence[PathLike] = (),
+) -> Report:
+    r"""What is in the files, read once each and as a stream.
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "reviews.tsv"
+    >>> _ = file.write_text("good film\tyes\nbad film\tno\ngood book\tyes\nbad book\tno\n")
+    >>> report = check([file], columns=["text", "label"])
+    >>> report.files[0].columns[1].counts
+    {'no': 2, 'yes': 2}
+    >>> [service.task for service in report.tasks if service.command]
+    ['classification', 'language_model']
+    """
+    if isinstance(paths, str | os.PathLike) or not paths:
+        raise DataError(f"check takes a list of one or more files, but got {paths!r}.")
+    train, held = [os.fspath(path) for path in paths], [os.fspath(path) for path in valid]
+    surveys = [_Survey(path, format, columns) for path in (*train, *held)]
+    files = [survey.found() for survey in surveys]
+    overlaps = [
+        Overlap(late.path, early.path, late.whole.repeated_in(early.whole), late.inputs.repeated_in(early.inputs))
+        for number, late in enumerate(surveys)
+        for early in surveys[:number]
+        if early.path not in held
+    ]
+    first = files[0]
+    request = Request(train, held, format, columns)
+    return Report(
+        files,
+        overlaps,
+        _unseen(files[: len(train)], files[len(train) :]),
+        services(request, first.format, first.columns, surveys[0].parallel.found()),
+    )
+
+
+class _Survey:
+    """One file, seen row by row."""
+
+    def __init__(
+        self,
+        path: str,
+        format: str | Mapping[str, object] | None,
+        columns: Mapping[str, str] | Sequence[str] | None,
+    ) -> None:
+        self.path = path
+        self.format = type(reader(path, format, columns)).__name__.lower()
+        self.rows = 0
+        self.columns: dict[str, ColumnSurvey] = {}
+        self.texts, self.parallel = TextSurvey(), ParallelSurvey()
+        self.whole, self.inputs = RowSurvey(), RowSurvey()
+        self.header_line = 0
+        self.input = ""
+        for row in rows(path, format=format, columns=columns):
+            self._see(row)
+
+    def _see(self, row: Row) -> None:
+        if not self.rows:
+            self.input = next((name for name in INPUTS if name in row.values), next(iter(row.values), ""))
+            self.header_line = row.line if _is_header(row.values) else 0
+        self.rows += 1
+        for name, value in row.values.items():
+            if name not in self.columns:
+                self.columns[name] = ColumnSurvey(name)
+                self.columns[name].missing = self.rows - 1  # a key that earlier lines do not have
+            self.columns[name].see(value, row.line)
+        for name in self.columns.keys() - row.values.keys():
+            self.columns[name].see(None, row.line)
+        self.texts.see(row.values, row.line)
+        self.parallel.see(row.values)
+        self.whole.see(row.values, row.line)
+        self.inputs.see({"input": row.values.get(self.input)}, row.line)
+
+    def found(self) -> FileReport:
+        oddities = self.texts.found()
+        if self.header_line:
+            what = "the first line looks like a header: set header = true, or name its columns"
+            oddities.insert(0, Oddity("", what, 1, [self.header_line]))
+        columns = [survey.found() for survey in self.columns.values()]
+        if _swapped({column.name: column for column in columns}):
+            what = "text looks like a label and label like a text: swap them in data.columns"
+            oddities.insert(0, Oddity("", what, self.rows, []))
+        whole, inputs = self.whole.repeated(), self.inputs.repeated()
+        return FileReport(self.path, self.format, self.rows, columns, oddities, whole, self.input, inputs)
+
+
+def _is_header(values: Mapping[str, Value]) -> bool:
+    """Whether the first row of a table without a header reads like one."""
+    if not all(re.fullmatch("column[0-9]+", name) for name in values):
+        return False
+    cells = [value.lower() if isinstance(value, str) else "" for value in values.values()]
+    return all(re.fullmatch(r"[a-z_ ]{1,20}", cell) for cell in cells) and any(cell in _HEADER_WORDS for cell in cells)
+
+
+def _swapped(columns: Mapping[str, Column]) -> bool:
+    text, label = columns.get("text"), columns.get("label")
+    return text is not None and label is not None and bool(text.counts) and not label.counts
+
+
+def _unseen(train: Sequence[FileReport], held: Sequence[FileReport]) -> list[Unseen]:
+    known: dict[str, set[str]] = {}
+    for file in train:
+        for column in file.columns:
+            known.setdefault(column.name, set()).update(column.counts)
+    found = []
+    for file in held:
+        for column in file.columns:
+            labels = [label for label in column.counts if label not in known.get(column.name, ())]
+            if labels and known.get(column.name):
+                found.append(Unseen(file.path, column.name, labels))
+    return found
+
+
+def _plain(value: object) -> object:
+    """Tuples with names become objects."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: _plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value

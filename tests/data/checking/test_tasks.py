@@ -1,0 +1,102 @@
+"""The command that a report offers can be typed and reads the roles of its task."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recurra.data import rows
+from recurra.data.check import check
+
+
+def written(folder: Path, name: str, content: str) -> Path:
+    file = folder / name
+    file.write_bytes(content.encode())
+    return file
+
+
+TASKS: list[tuple[str, str, dict[str, Any], dict[str, list[str]]]] = [
+    ("a.conllu", "1\ta" + "\t_" * 8 + "\n", {}, {"tagging": [], "language_model": []}),
+    ("a.conll", "a X\n", {}, {"tagging": [], "language_model": []}),
+    ("a.txt", "a\n", {}, {"language_model": []}),
+    ("a.tsv", "a\tb\n", {"columns": ["source", "target"]}, {"seq2seq": ['data.columns=["source","target"]']}),
+    ("a.tsv", "a\tb\n", {"columns": ["tokens", "tags"]},
+     {"tagging": ['data.columns=["tokens","tags"]'], "language_model": ['data.columns=["tokens","tags"]']}),
+    ("a.tsv", "text\tlabel\na\tb\n", {}, {"classification": [], "language_model": []}),
+    ("a.tsv", "one\tuno\ntwo\tdue\nsix\tsei\n", {},
+     {"seq2seq": ['data.columns=["source","target"]'], "language_model": ['data.columns=["text","_"]']}),
+    ("a.tsv", "pos\ta b\npos\tc d\nneg\te f\nneg\tg h\n", {},
+     {"classification": ['data.columns=["label","text"]'], "seq2seq": ['data.columns=["source","target"]'],
+      "language_model": ['data.columns=["_","text"]']}),
+    ("a.tsv", "a b\tX Y\tp\nc d\tY X\tp\ne f\tX X\tn\ng h\tX Y\tn\n", {},
+     {"tagging": ['data.columns=["tokens","tags","label"]'], "classification": ['data.columns=["text","_","label"]'],
+      "language_model": ['data.columns=["text","_","_"]']}),
+    ("a.tsv", "red\t9\t0\nsalmon\t9\t6\nblue\t0\t8\n", {},
+     {"vec2seq": ['data.columns=["target","vector","vector"]'], "language_model": ['data.columns=["text","_","_"]']}),
+    ("a.csv", "film,mark\ngood,p\nbad,n\nfine,p\npoor,n\n", {"format": {"name": "csv", "header": True}},
+     {"classification": ['data.format={name="csv",header=true}', 'data.columns=["text","label"]'],
+      "language_model": ['data.format={name="csv",header=true}', 'data.columns=["text","_"]']}),
+    ("a.jsonl", "".join(json.dumps({"my body": f"t{k}", "stars": k % 2}) + "\n" for k in range(6)), {},
+     {"classification": ['data.format={name="jsonl",columns={text="my body",label="stars"}}'],
+      "vec2seq": ['data.format={name="jsonl",columns={target="my body",vector="stars"}}'],
+      "language_model": ['data.format={name="jsonl",columns={text="my body"}}']}),
+    ("a.data", "a\n", {"format": "text"}, {"language_model": ["data.format=text"]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "options", "expected"), TASKS)
+def test_the_command_to_type_next_reads_the_roles_of_the_task(
+    name: str, content: str, options: dict[str, Any], expected: dict[str, list[str]], tmp_path: Path
+) -> None:
+    path = written(tmp_path, name, content)
+    report = check([path], **options)
+    found = {}
+    for service in report.tasks:
+        assert (service.command is None) == (service.reason is not None)
+        if service.command is None:
+            continue
+        words = shlex.split(service.command)
+        assert words[:7] == ["recurra", "train", service.task, "--train", str(path), "--out", f"runs/{service.task}"]
+        found[service.task] = settings = [word for word in words[7:] if word != "--set"]
+        chosen: dict[str, Any] = {}
+        for setting in settings:
+            key, _, value = setting.partition("=")
+            chosen[key.removeprefix("data.")] = value if value == "text" else tomllib.loads(f"x = {value}")["x"]
+        wanted = {"tagging": ["tokens"], "classification": ["label"], "seq2seq": ["source", "target"]}
+        wanted |= {"vec2seq": ["vector", "target"], "language_model": []}
+        assert set(wanted[service.task]) <= set(next(rows(path, **chosen)).values)
+    assert found == expected
+
+
+def test_several_files_and_odd_names_are_written_so_that_a_shell_reads_them(tmp_path: Path) -> None:
+    files = [written(tmp_path, name, "a\n") for name in ("it's a.txt", "b.txt", "c d.txt")]
+    command = check(files[:2], valid=files[2:]).tasks[-1].command
+    assert command is not None
+    assert shlex.split(command) == [
+        "recurra", "train", "language_model", "--set", f'data.train=["{files[0]}","{files[1]}"]', "--valid",
+        str(files[2]), "--out", "runs/language_model",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        ("tagging", "it needs a column of tokens and one with as many tags."),
+        (
+            "classification",
+            "it needs a text and a label, which takes 200 values at most and takes them again and again.",
+        ),
+        ("seq2seq", "it needs two columns of text, a source and a target."),
+        ("vec2seq", "it needs numbers, the vector, and a text, the target."),
+    ],
+)
+def test_a_task_that_the_file_cannot_serve_says_why(task: str, reason: str, tmp_path: Path) -> None:
+    report = check([written(tmp_path, "a.txt", "a\n")])
+    assert f"  {task}: no, {reason}" in report.text().splitlines()
+    named = check([written(tmp_path, "a.tsv", "1\n")], columns=["id"])
+    assert f"  {task}: no, {reason} Name their roles with data.columns." in named.text().splitlines()
