@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Mapping
 from decimal import Decimal
@@ -101,6 +102,20 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
 def test_a_table_without_rows_is_empty(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is empty: there is no row in it"):
         list(rows(written(tmp_path / "a.parquet", {"a": pa.array([], pa.string())})))
+
+
+def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.parquet: the table has no columns\."):
+        list(rows(written(tmp_path / "a.parquet", {})))
+
+
+def test_a_reader_that_stops_early_closes_the_file(tmp_path: Path) -> None:
+    file = written(tmp_path / "a.parquet", {"a": list(range(5000))}, row_group_size=100)
+    before = len(os.listdir("/proc/self/fd"))
+    stream = rows(file)
+    assert next(stream).values == {"a": 0}
+    del stream
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path) -> None:

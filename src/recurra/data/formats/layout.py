@@ -49,6 +49,7 @@ def table(
 ) -> Iterator[Row]:
     """The rows of a table. cause: why a line may have too few cells, and why too many."""
     layout: Columns | None = None
+    is_plain = False  # each column has a name of its own
     blank = 0
     for record in records:
         width = len(layout.names if layout is not None else columns or record.cells)
@@ -62,11 +63,13 @@ def table(
             )
         if layout is None:
             layout = _columns(path, record, columns, header)
+            is_plain = len(set(layout.names)) == len(layout.names) and not set(layout.names) & set(IGNORED)
             if layout.has_header:
                 continue
         if len(record.cells) != len(layout.names):
             raise DataError(_wrong_width(path, record, layout, cause))
-        yield Row(_values(layout.names, record.cells), record.line)
+        values = dict(zip(layout.names, record.cells, strict=True)) if is_plain else _values(layout.names, record.cells)
+        yield Row(values, record.line)
 
 
 def _columns(path: PathLike, first: Record, columns: Sequence[str] | None, header: bool | None) -> Columns:
@@ -95,8 +98,6 @@ def _columns(path: PathLike, first: Record, columns: Sequence[str] | None, heade
 
 def _values(names: Sequence[str], cells: Sequence[str]) -> dict[str, Value]:
     """A name that several columns bear gets the list of their cells."""
-    if len(set(names)) == len(names) and not any(name in IGNORED for name in names):
-        return dict(zip(names, cells, strict=True))
     found: dict[str, list[str]] = {}
     for name, cell in zip(names, cells, strict=True):
         if name not in IGNORED:

@@ -63,6 +63,8 @@ class Parquet(Reader):
         """From a row's names to the file's, all of which are there, once, and have a type that can be read."""
         names = list(schema.names)
         roles = self.columns or {name: name for name in names}
+        if not roles:
+            raise DataError(f"{path}: the table has no columns.")
         for name in roles.values():
             if name not in names:
                 raise values.missing(str(path), name, names)
