@@ -6,8 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.errors import ConfigError
-from recurra.settings import Part, above_zero, at_least, rates, section, setting
+from recurra.settings import Part, SettingError, above_zero, at_least, rates, section, setting
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Data:
     train: str | list[str] = setting("", "file or files to learn from")
     valid: str | list[str] = setting("", "file or files that decide when to stop and which weights to keep")
     test: str | list[str] = setting("", "file or files for a last look, scored once at the end")
-    format: Part | None = setting(None, "conllu, conll, tsv, csv, jsonl, parquet or text; by the extension if absent")
+    format: Part | None = setting(None, "conllu, conll, tsv, csv, jsonl, parquet or text; none: by the extension")
     columns: list[str] | None = setting(None, "roles of the columns of a table, or names of its header")
     empty: Literal["refuse", "keep"] = setting("refuse", "what to do with an example that has no element")
     cache: bool = setting(True, "keep encoded examples on disk, so that the next run starts at once")
@@ -45,7 +44,7 @@ class Training:
     optimizer: Part = setting("adam", "adam, adamw, sgd, asgd, …, or a table with its options")
     learning_rate: float = setting(2e-3, "at its highest")
     schedule: Part = setting("cosine", "constant, linear, cosine, inverse_sqrt or plateau, or a table with its options")
-    warmup: int = setting(100, "updates over which the learning rate rises to its height")
+    warmup: int = setting(100, "updates over which the learning rate rises to its height; a tenth of all at most")
     clip: float | None = setting(5.0, "largest norm of the gradient")
     clip_value: float | None = setting(None, "largest value in the gradient")
     average: Part | None = setting(None, "ema or mean of the weights, used to predict; or a table with its options")
@@ -53,11 +52,11 @@ class Training:
         "float32", "numbers to compute with; weights stay float32 with the last two"
     )
     device: str = setting("auto", "cpu, cuda, cuda:1, …; auto takes a GPU where there is one")
-    threads: int | None = setting(None, "threads for torch on the CPU; all cores if absent")
+    threads: int | None = setting(None, "threads for torch on the CPU; none: all cores")
     deterministic: bool = setting(True, "the same weights each time, also on a GPU")
     seed: int = setting(1, "of everything that is drawn")
     patience: int | None = setting(None, "validations without a better score before stopping")
-    validate: int | None = setting(None, "updates between validations; once an epoch if absent")
+    validate: int | None = setting(None, "updates between validations; none: once an epoch")
     save_minutes: float = setting(5.0, "minutes between checkpoints; one is also written at each validation")
 
     def __post_init__(self) -> None:
@@ -66,18 +65,21 @@ class Training:
         at_least(0, "training", self, "warmup", "seed", "save_minutes")
         above_zero("training", self, "learning_rate", "clip", "clip_value", "minutes")
         if self.epochs is None and self.steps is None and self.minutes is None:
-            raise ConfigError("training needs an end: set training.epochs, training.steps or training.minutes.")
+            raise SettingError(
+                "training needs an end: set training.epochs, training.steps or training.minutes.",
+                ("training", "epochs"),
+            )
 
 
 @dataclass(frozen=True)
 class TaggingData(Data):
     """Where sentences and their tags come from."""
 
-    tokens: str | None = setting(None, "column with the words; `tokens` or `text` if absent")
+    tokens: str | None = setting(None, "column with the words; none: `tokens` or `text`")
     frames: str | None = setting(None, "column with rows of numbers, one per step, in place of words")
-    tags: list[str] | None = setting(None, "columns with a tag per element; `upos` of CoNLL-U or `tags` if absent")
+    tags: list[str] | None = setting(None, "columns with a tag per element; none: `upos` of CoNLL-U or `tags`")
     values: list[str] | None = setting(None, "columns with a number per element, in place of tags")
-    label: str | None = setting(None, "column with one label for the whole; `label` if there is one")
+    label: str | None = setting(None, "column with one label for the whole; none: `label`, if there is one")
     lowercase: bool = setting(False, "look words up in lower case; spellings keep their case")
     min_count: int = setting(2, "a word seen less often is unknown; its spelling is still read")
     max_words: int | None = setting(None, "so many words have a vector of their own, the most frequent ones")
@@ -86,9 +88,13 @@ class TaggingData(Data):
     def __post_init__(self) -> None:
         at_least(1, "data", self, "min_count", "max_words")
         if self.tokens is not None and self.frames is not None:
-            raise ConfigError("data.tokens and data.frames exclude each other: a tagger reads words or numbers.")
+            raise SettingError(
+                "data.tokens and data.frames exclude each other: a tagger reads words or numbers.", ("data", "frames")
+            )
         if self.tags and self.values:
-            raise ConfigError("data.tags and data.values exclude each other: a tagger gives labels or numbers.")
+            raise SettingError(
+                "data.tags and data.values exclude each other: a tagger gives labels or numbers.", ("data", "values")
+            )
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,18 @@ class TaggingModel:
         at_least(0, "model", self, "embedding", "label_weight")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout")
+        widths = self.hidden if isinstance(self.hidden, list) else [self.hidden]
+        if not widths or min(widths) < 1:
+            raise SettingError(
+                f"model.hidden must be at least 1, for one layer or each of several, but is {self.hidden}.",
+                ("model", "hidden"),
+            )
+        if isinstance(self.hidden, list) and self.layers not in (None, len(widths)):
+            raise SettingError(
+                f"model.hidden = {self.hidden} gives {len(widths)} layers, but model.layers is {self.layers}. "
+                f"Leave model.layers out.",
+                ("model", "layers"),
+            )
 
 
 @dataclass(frozen=True)
@@ -142,5 +160,10 @@ class TaggingSettings:
     )
 
     def __post_init__(self) -> None:
+        if self.task != "tagging" and ":" not in self.task:  # one of your own may take these settings
+            raise SettingError(f"task = '{self.task}', but these are the settings of tagging.", ("task",))
         if self.model.embedding == 0 and self.model.characters.cell == "none" and self.data.frames is None:
-            raise ConfigError("model.embedding = 0 and model.characters.cell = 'none' leave nothing to read words by.")
+            raise SettingError(
+                "model.embedding = 0 and model.characters.cell = 'none' leave nothing to read words by.",
+                ("model", "embedding"),
+            )

@@ -2,20 +2,23 @@
 
 What a file or --set gives is checked by name and by type; a section checks its own numbers when it is made. The
 sections themselves are in config.py.
+
+TOML has no word for nothing, so "none" stands for it wherever a setting may be absent.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import datetime
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, get_type_hints
+from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
 
 from recurra.errors import ConfigError
 from recurra.named import choices_of, did_you_mean, fits, in_words
+from recurra.toml import clipped, dotted, line_of, shown, toml_value
 
 S = TypeVar("S")
 
@@ -23,6 +26,18 @@ Part: TypeAlias = str | dict[str, Any]
 """A part with options of its own: a name, or a table of a name and its options."""
 
 Table: TypeAlias = Mapping[str, Any]
+
+DEEPEST = 16
+"""So deep may the tables and lists of one setting be nested."""
+
+
+@final
+class SettingError(ConfigError):
+    """A setting that cannot be used, and its keys, by which settings_from finds its line."""
+
+    def __init__(self, message: str, keys: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.keys = tuple(keys)
 
 
 def setting(default: Any, about: str) -> Any:
@@ -42,38 +57,50 @@ def at_least(least: int, where: str, part: object, *names: str) -> None:
     for name in names:
         value = getattr(part, name)
         if value is not None and not least <= value < float("inf"):
-            raise ConfigError(f"{where}.{name} must be at least {least}, but is {value}.")
+            raise _out_of_range(where, name, value, f"at least {least}")
 
 
 def above_zero(where: str, part: object, *names: str) -> None:
+    """Refuse a number that is not above 0."""
     for name in names:
         value = getattr(part, name)
         if value is not None and not 0 < value < float("inf"):
-            raise ConfigError(f"{where}.{name} must be above 0, but is {value}.")
+            raise _out_of_range(where, name, value, "above 0")
 
 
 def rates(where: str, part: object, *names: str) -> None:
+    """Refuse a share that is not at least 0 and below 1."""
     for name in names:
         value = getattr(part, name)
         if not 0 <= value < 1:
-            raise ConfigError(f"{where}.{name} must be at least 0 and below 1, but is {value}.")
+            raise _out_of_range(where, name, value, "at least 0 and below 1")
+
+
+def _out_of_range(where: str, name: str, value: object, wanted: str) -> SettingError:
+    return SettingError(f"{where}.{name} must be {wanted}, but is {shown(value)}.", (*where.split("."), name))
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """A config file as a table; what is wrong with it is said with its line."""
-    path = Path(path)
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        content = Path(path).read_bytes()
     except FileNotFoundError as error:
         raise ConfigError(f"there is no config file {path}.") from error
     except OSError as error:
         raise ConfigError(f"the config file {path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # a NUL in the name
+        raise ConfigError(f"the config file {path!r} cannot be read: {error}.") from error
+    try:
+        return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}). A config file is TOML.") from error
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: this is not UTF-8 text (byte {error.start}). A config is TOML.") from error
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        place = f"{path}:{found[1]}" if found else str(path)
-        raise ConfigError(f"{place}: this is not TOML: {str(error).split(' (at')[0]}.") from error
+        found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        place = found[1] if found else content.rstrip().count(b"\n") + 1  # at the end of the document
+        raise ConfigError(f"{path}:{place}: this is not TOML: {str(error).split(' (at')[0]}.") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} holds a number that is too long.") from error
     except RecursionError as error:
         raise ConfigError(f"{path} is nested too deeply.") from error
 
@@ -84,32 +111,41 @@ def with_overrides(table: Table, overrides: Sequence[str]) -> dict[str, Any]:
     >>> with_overrides({"model": {"layers": 1}}, ["model.layers=2", "model.cell=gru"])
     {'model': {'layers': 2, 'cell': 'gru'}}
     """
-    result = _copied(table)
+    result = dict(table)
     for override in overrides:
         name, equals, text = override.partition("=")
         keys = [key.strip() for key in name.split(".")]
         if not equals or not all(keys):
-            raise ConfigError(f"--set takes section.key=value, such as model.hidden=256, but got {override!r}.")
+            raise ConfigError(f"--set takes section.key=value, such as model.hidden=256, but got {shown(override)}.")
         place = result
         for key in keys[:-1]:
-            inner = place.setdefault(key, {})
+            inner = place.get(key, {})
             if isinstance(inner, str):  # a part given by its name gains options: cell.reset=after
-                inner = place[key] = {"name": inner}
-            if not isinstance(inner, dict):
-                raise ConfigError(f"--set {override}: {key} is not a section but {inner!r}.")
+                inner = {"name": inner}
+            if not isinstance(inner, Mapping):
+                raise ConfigError(f"--set {clipped(override)}: {key} is not a section but {shown(inner)}.")
+            inner = place[key] = dict(inner)  # the caller's table stays as it was
             place = inner
         place[keys[-1]] = value_of(text)
     return result
 
 
 def value_of(text: str) -> Any:
-    """A value as typed on the command line: TOML where it is TOML, a string otherwise; none takes a setting away."""
-    if text.strip() in ("none", "None"):
+    """A value as typed on the command line: TOML where it is TOML, a string otherwise; none takes a setting away.
+
+    >>> value_of("[64, 32]"), value_of("cuda:1"), value_of("2024-05-01"), value_of("none")
+    ([64, 32], 'cuda:1', '2024-05-01', None)
+    """
+    text = text.strip()
+    if text in ("none", "None"):
         return None
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text.strip()
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    value = found.pop("value")
+    # What goes on after the value on a line of its own was not meant as TOML; a date is the name of something.
+    return text if found or isinstance(value, datetime.date | datetime.time) else value
 
 
 def settings_from(kind: type[S], table: Table, source: str | Path | None = None) -> S:
@@ -122,41 +158,73 @@ def settings_from(kind: type[S], table: Table, source: str | Path | None = None)
     7
     >>> settings_from(Training, {"sede": 7})
     Traceback (most recent call last):
-    recurra.errors.ConfigError: there is no setting 'sede'. Did you mean 'seed'? Known: seed.
+    recurra.settings.SettingError: there is no setting 'sede'. Did you mean 'seed'? Known: seed.
     """
     try:
-        return _made(kind, table, ())
-    except ConfigError as error:
-        if source is None:
+        return _made(kind, table, (), None)
+    except SettingError as error:
+        line = None if source is None else line_of(Path(source), error.keys, table)
+        if line is None:
             raise
-        line = _line_of(Path(source), str(error))
-        raise ConfigError(f"{source}{'' if line is None else f':{line}'}: {error}") from error
+        raise SettingError(f"{source}:{line}: {error}", error.keys) from error
 
 
-def _made(kind: type[S], table: Table, path: tuple[str, ...]) -> S:
+def _made(kind: type[S], table: Table, path: tuple[str, ...], usual: S | None) -> S:
+    """A section; what the table does not give is as usual, for a task has defaults of its own for a section."""
     hints = get_type_hints(kind)
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {} if usual is None else {name: getattr(usual, name) for name in known}
     for key, value in table.items():
-        name = ".".join((*path, str(key)))
+        keys = (*path, str(key))
         if key not in known:
-            raise ConfigError(f"there is no setting '{name}'. {did_you_mean(str(key), known)}")
-        hint = hints[key]
-        if dataclasses.is_dataclass(hint):
-            if not isinstance(value, Mapping):
-                raise ConfigError(f"{name} is a section, [{name}], but is {value!r}.")
-            # A task has defaults of its own for a section; what is given is laid over them.
-            factory = known[key].default_factory
-            usual = table_of(factory()) if factory is not dataclasses.MISSING else {}
-            given[key] = _made(hint, {**usual, **value}, (*path, key))  # type: ignore[arg-type]
+            raise SettingError(f"there is no setting '{dotted(keys)}'. {did_you_mean(str(key)[:80], known)}", keys)
+        default = given[key] if usual is not None else _default(known[key])
+        if not dataclasses.is_dataclass(hints[key]):
+            given[key] = _value(value, hints[key], default, keys)
             continue
-        if not fits(value, hint):
-            choices = choices_of(hint)
-            near = f" {did_you_mean(str(value), choices)}" if choices else ""
-            raise ConfigError(f"{name} must be {in_words(hint)}, but is {_shown(value)}.{near}")
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        given[key] = float(value) if is_number and hint in (float, float | None) else value
+        if not isinstance(value, Mapping):
+            name = dotted(keys)
+            raise SettingError(f"{name} is a section, [{name}], but is {shown(value)}.", keys)
+        given[key] = _made(hints[key], value, keys, default)
     return kind(**given)
+
+
+def _value(value: object, hint: Any, default: object, keys: tuple[str, ...]) -> Any:
+    """A value as its setting takes it."""
+    value = _plain(value, keys)
+    name = dotted(keys)
+    if value is None or (value == "none" and fits(None, hint)):
+        value = None if fits(None, hint) else "" if default == "" else "none"
+    elif isinstance(value, dict) and {str, dict[str, Any]} <= {*get_args(hint)}:  # a Part
+        if "name" not in value:  # options alone are those of the usual part
+            value = {**({"name": default} if isinstance(default, str) else default or {}), **value}  # type: ignore[dict-item]
+        if not isinstance(value.get("name"), str):
+            raise SettingError(f'{name} needs a name: {{name = "…", …}}, but is {shown(value)}.', keys)
+    if not fits(value, hint):
+        choices = choices_of(hint)
+        near = f" {did_you_mean(str(value)[:80], choices)}" if choices else ""
+        raise SettingError(f"{name} must be {in_words(hint)}, but is {shown(value)}.{near}", keys)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_whole and hint in (float, float | None) else value  # type: ignore[arg-type]
+
+
+def _plain(value: object, keys: tuple[str, ...], depth: int = 0) -> object:
+    """A copy in which all is as TOML has it; an option that is none is left out."""
+    if depth > DEEPEST:
+        raise SettingError(f"{dotted(keys)} is nested more than {DEEPEST} deep.", keys)
+    if isinstance(value, Mapping):
+        inside = {key: _plain(item, keys, depth + 1) for key, item in value.items() if item is not None}
+        if all(isinstance(key, str) for key in inside):
+            return inside
+    elif isinstance(value, list | tuple):
+        return [_plain(item, keys, depth + 1) for item in value]
+    elif value is None and depth == 0:
+        return None
+    try:
+        toml_value(value)
+    except ConfigError as error:
+        raise SettingError(f"{dotted(keys)}: {error}", keys) from error
+    return value
 
 
 def table_of(settings: object) -> dict[str, Any]:
@@ -175,80 +243,36 @@ def toml_text(settings: object, *, about: bool = False) -> str:
     ... class Training:
     ...     seed: int = setting(1, "of everything that is drawn")
     >>> toml_text(Training(), about=True)
-    'seed = 1  # of everything that is drawn\\n'
+    'seed = 1                      # of everything that is drawn\\n'
     """
-    return "\n".join(_toml_lines(settings, (), about)).strip() + "\n"
+    return "\n".join(_toml_lines(settings, (), about, None)).strip() + "\n"
 
 
-def _toml_lines(settings: object, path: tuple[str, ...], about: bool) -> Iterator[str]:
+def _toml_lines(settings: object, path: tuple[str, ...], about: bool, usual: object) -> Iterator[str]:
     sections = []
     for field in dataclasses.fields(settings):  # type: ignore[arg-type]
         value = getattr(settings, field.name)
+        default = _default(field) if usual is None else getattr(usual, field.name)
         if dataclasses.is_dataclass(value):
-            sections.append((field, value))
+            sections.append((field, value, default))
             continue
-        line = f"# {field.name} = …" if value is None else f"{field.name} = {toml_value(value)}"
+        is_absent = value is None and default is None
+        line = f"# {field.name} = …" if is_absent else f"{field.name} = {_none_or(value)}"
         if about and "about" in field.metadata:
             yield f"{line:28}  # {field.metadata['about']}"
-        elif value is not None:
+        elif not is_absent:
             yield line
-    for field, value in sections:
-        if about:
-            yield f"\n# {field.metadata.get('about', '')}"
-        else:
-            yield ""
+    for field, value, default in sections:
+        yield f"\n# {field.metadata.get('about', '')}" if about else ""
         yield f"[{'.'.join((*path, field.name))}]"
-        yield from _toml_lines(value, (*path, field.name), about)
+        yield from _toml_lines(value, (*path, field.name), about, default)
 
 
-def toml_value(value: object) -> str:
-    """A value as TOML writes it.
-
-    >>> toml_value({"name": "lstm", "wrap": [{"name": "zoneout", "rate": 0.1}], "bias": True})
-    '{name = "lstm", wrap = [{name = "zoneout", rate = 0.1}], bias = true}'
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return repr(value) if value == value and abs(value) != float("inf") else str(value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, str):
-        # JSON escapes all that TOML must have escaped, but for DEL; lone surrogates have no place in either.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(key)} = {toml_value(item)}" for key, item in value.items() if item is not None)
-        return "{" + inside + "}"
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(toml_value(item) for item in value) + "]"
-    raise ConfigError(f"a setting cannot hold {value!r}: TOML has no such value.")
+def _none_or(value: object) -> str:
+    return '"none"' if value is None else toml_value(value)
 
 
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(str(key))
-
-
-def _copied(table: Table) -> dict[str, Any]:
-    return {key: _copied(value) if isinstance(value, Mapping) else value for key, value in table.items()}
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}…"
-
-
-def _line_of(path: Path, message: str) -> int | None:
-    """The line of a config file that sets the first dotted name in a message."""
-    found = re.search(r"[a-z_]+(?:\.[A-Za-z0-9_]+)+|'[^' ]+'|^\w+", message)
-    if found is None or not path.is_file():
-        return None
-    keys = found[0].strip("'").split(".")
-    current: list[str] = []
-    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
-        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
-            current = header[1].split(".")
-        elif assignment := re.match(r"\s*([\w.\"-]+)\s*=", line):
-            whole = [*current, *assignment[1].strip('"').split(".")]
-            if whole == keys[: len(whole)] and len(whole) >= min(len(keys), 1):
-                return number
-    return None
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
