@@ -15,16 +15,21 @@ from recurra.named import catalogue, find
 def test_the_public_names_are_these() -> None:
     assert recurra.__all__ == [
         "Cell",
+        "CheckpointError",
         "ConfigError",
         "DataError",
         "EngineError",
         "Padded",
         "RecurraError",
         "Recurrent",
+        "Trained",
+        "TrainingError",
         "detached",
         "from_torch",
+        "load",
         "pad",
         "to_torch",
+        "train",
     ]
     assert {*recurra.__all__, "__version__"} == set(dir(recurra))
     assert all(getattr(recurra, name) is not None for name in recurra.__all__)

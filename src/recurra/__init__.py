@@ -14,40 +14,52 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recurra.cells import Cell
-    from recurra.errors import ConfigError, DataError, EngineError, RecurraError
+    from recurra.errors import CheckpointError, ConfigError, DataError, EngineError, RecurraError, TrainingError
     from recurra.interchange import from_torch, to_torch
     from recurra.padding import Padded, pad
     from recurra.recurrent import Recurrent, detached
+    from recurra.runs import train
+    from recurra.training.trained import Trained, load
 
 __version__ = "0.1.0"
 
 # Where each public name lives. It is imported when first touched, so that `import recurra` does not import torch.
 _HOMES = {
     "Cell": "recurra.cells",
+    "CheckpointError": "recurra.errors",
     "ConfigError": "recurra.errors",
     "DataError": "recurra.errors",
     "EngineError": "recurra.errors",
     "Padded": "recurra.padding",
     "Recurrent": "recurra.recurrent",
     "RecurraError": "recurra.errors",
+    "Trained": "recurra.training.trained",
+    "TrainingError": "recurra.errors",
     "detached": "recurra.recurrent",
     "from_torch": "recurra.interchange",
+    "load": "recurra.training.trained",
     "pad": "recurra.padding",
     "to_torch": "recurra.interchange",
+    "train": "recurra.runs",
 }
 
 __all__ = [
     "Cell",
+    "CheckpointError",
     "ConfigError",
     "DataError",
     "EngineError",
     "Padded",
     "RecurraError",
     "Recurrent",
+    "Trained",
+    "TrainingError",
     "detached",
     "from_torch",
+    "load",
     "pad",
     "to_torch",
+    "train",
 ]
 
 

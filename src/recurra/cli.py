@@ -43,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RecurraError as error:
         print(f"recurra: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("\nrecurra: stopped.", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"\nrecurra: {stop or 'stopped.'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of a pipe, such as head, has seen enough; what Python flushes at its end goes nowhere.

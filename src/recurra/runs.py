@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import itertools
 import json
+import math
 import os
 import statistics
 import sys
@@ -70,8 +71,13 @@ def train(
 ) -> Any:
     """Train a model and return it: by the name of a task and files, or by a config file.
 
-    model = recurra.train("tagging", train="train.conllu", valid="dev.conllu", out="runs/pos",
-                          settings={"model": {"hidden": 128}})
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.conll").write_text("the\\tDET\\ncat\\tNOUN\\n\\na\\tDET\\ndog\\tNOUN\\n")
+    >>> few = {"training.steps": 30, "model.hidden": 16, "model.dropout": 0.0, "data.cache": False}
+    >>> model = train("tagging", train=str(folder / "train.conll"), out=folder / "run", settings=few)
+    >>> model.predict(["the dog"])[0].output
+    'DET NOUN'
     """
     from recurra.training.trained import load
 
@@ -202,7 +208,8 @@ def _finish(task: Task[Any, Any, Any], store: Any, trainer: Any, folder: Path) -
         },
     }
     if "valid" in found:
-        summary["data"]["valid"] = {"path": data.valid, "rows": len(trainer.valid)}
+        count = int(found["valid"].values["count"])
+        summary["data"]["valid"] = {"path": data.valid, "rows": len(trainer.valid), "tokens": count}
     if "test" in found:
         summary["test"] = {"path": data.test, "scores": _finite(found["test"].values)}
     write_text(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
@@ -310,10 +317,11 @@ def several(this: Setup, folder: Path, seeds: int, progress: Progress, *, start_
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """The run folder, for this process alone."""
+    """The run folder, for this process alone; one that stays empty is taken away again."""
+    lock = folder / ".lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = open(folder / ".lock", "w")  # noqa: SIM115  # closed below
+        file = open(lock, "w")  # noqa: SIM115  # closed below
     except OSError as error:
         raise CheckpointError(f"the run folder {folder} cannot be written: {error.strerror}.") from error
     with file:
@@ -324,7 +332,12 @@ def held(folder: Path) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise CheckpointError(f"another process is training in {folder} at this moment.") from error
-        yield
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,4 +354,5 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, An
 
 
 def _finite(scores: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in scores.items() if value == value and abs(value) != float("inf")}
+    """What a summary keeps: how long scoring took is not a score, and JSON has no NaN."""
+    return {name: value for name, value in scores.items() if math.isfinite(value) and name != "seconds"}

@@ -14,7 +14,7 @@ class Value(nn.Module):
     """A vector of real values per step.
 
         o_t   = W h_t + b
-        loss  = Σ_t |o_t - y_t|²
+        loss  = Σ_t |o_t - y_t|²             where y_t is known; NaN is a number that is not
 
     It has no labels and gives no distribution, so it is not a Head and no file of its name is in the catalogue.
 
@@ -37,8 +37,8 @@ class Value(nn.Module):
         if not isinstance(targets, Tensor) or targets.shape != o.shape:
             found = tuple(targets.shape) if isinstance(targets, Tensor) else repr(targets)
             raise DataError(f"targets must be a tensor of shape {tuple(o.shape)}, but found {found}.")
-        beyond = ~features.mask.unsqueeze(2)
-        return (o - targets.masked_fill(beyond, 0)).square().sum((1, 2))
+        unknown = ~features.mask.unsqueeze(2) | targets.isnan()
+        return (o - targets).masked_fill(unknown, 0).square().sum((1, 2))
 
     def best(self, features: Padded) -> Tensor:
         """(B, T, size): the values, 0 on padding. Gradients flow."""

@@ -418,7 +418,7 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         tags.append(found)
     values = None
     if data.values:
-        parts = [matrix(column(name), place, name, np.float64) for name in data.values]
+        parts = [matrix(column(name), place, name, np.float64, missing=True) for name in data.values]
         for name, part in zip(data.values, parts, strict=True):
             if len(part) != length:
                 raise DataError(f"{place}: found {length} elements, but {len(part)} numbers in '{name}'.")
@@ -444,8 +444,11 @@ def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tu
     raise DataError(f"{place}: '{name}' must hold words, as a list or separated by blanks, but is {shown(value)}.")
 
 
-def matrix(value: object, place: str, name: str, dtype: type) -> NDArray[Any]:
-    """Numbers per step, (T, n), from lists of lists, a list, or a string of numbers separated by blanks."""
+def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool = False) -> NDArray[Any]:
+    """Numbers per step, (T, n), from lists of lists, a list, or a string of numbers separated by blanks.
+
+    Where numbers may be missing, null is NaN.
+    """
     if isinstance(value, str):
         value = value.split()
     if not isinstance(value, list):
@@ -459,8 +462,8 @@ def matrix(value: object, place: str, name: str, dtype: type) -> NDArray[Any]:
     array = array.reshape(len(array), -1) if array.ndim < 2 else array
     if array.ndim != 2:
         raise DataError(f"{place}: '{name}' must be a list of steps, each a list of numbers, but is nested deeper.")
-    if np.isinf(array).any() or (name == "frames" and np.isnan(array).any()):
-        raise DataError(f"{place}: '{name}' holds a number that is not finite.")
+    if np.isinf(array).any() or (not missing and np.isnan(array).any()):
+        raise DataError(f"{place}: '{name}' holds a number that is missing or not finite.")
     return array
 
 

@@ -60,7 +60,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
             continue
         seen[key] = name
         kept[name] = tensor.detach().contiguous().cpu()
-    words = {"about": json.dumps(about or {}), "shared": json.dumps(shared)}
+    # One word alone: safetensors writes several in an order that changes, and the same weights must be the same file.
+    words = {"recurra": json.dumps({"about": about or {}, "shared": shared})}
     with replacing(path) as unfinished:
         try:
             save_file(kept, str(unfinished), metadata=words)
@@ -83,8 +84,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(str(path), framework="pt") as opened:
             words = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        about = json.loads(words.get("about", "{}"))
-        for name, first in json.loads(words.get("shared", "{}")).items():
+        ours = json.loads(words.get("recurra", '{"about": {}, "shared": {}}'))
+        for name, first in ours["shared"].items():
             tensors[name] = tensors[first]
     except CheckpointError:
         raise
@@ -92,7 +93,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(f"{path} does not exist: this is not a finished run.") from error
     except Exception as error:  # safetensors has an error type of its own for a broken header
         raise CheckpointError(f"{path} cannot be read as weights ({error}).") from error
-    return tensors, about
+    return tensors, ours["about"]
 
 
 def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:

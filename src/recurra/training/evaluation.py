@@ -43,6 +43,20 @@ def outputs_of(
     return found
 
 
+@torch.no_grad()
+def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded], *, tokens: int = TOKENS) -> float:
+    """The loss per label in evaluation mode; NaN where nothing is labelled."""
+    was_training = model.training
+    model.eval()
+    total, count = 0.0, 0
+    device = next(model.parameters()).device
+    for numbers in in_order_of_length(task.lengths(Rows(rows)), tokens=tokens):
+        lost, labels = task.loss(model, moved(task.batch([rows[number] for number in numbers]), device))
+        total, count = total + float(lost), count + labels
+    model.train(was_training)
+    return total / count if count else float("nan")
+
+
 def moved(batch: Any, device: torch.device) -> Any:
     """A batch, a NamedTuple of tensors and of more such, on a device; lengths stay on the CPU."""
     if device.type == "cpu":

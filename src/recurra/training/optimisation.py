@@ -85,7 +85,7 @@ def optimiser(part: Part, parameters: Iterable[Tensor], learning_rate: float) ->
 class Schedule:
     """The learning rate as a share of its height.
 
-        warm-up        min(1, (step + 1) / warmup), times
+        warm-up        min(1, max((step + 1) / warmup, 10 p)), a tenth of training at most, times
         constant       1
         linear         1 − (1 − end) p                       p: the share of training that is done
         cosine         end + (1 − end) (1 + cos πp) / 2
@@ -101,7 +101,7 @@ class Schedule:
         self.warmup = warmup
 
     def share(self, step: int, progress: float, plateaus: int) -> float:
-        warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        warm = min(1.0, max((step + 1) / self.warmup, 10 * progress)) if self.warmup else 1.0
         options, p = self.options, min(1.0, progress)
         if self.name == "linear":
             return warm * (1 - (1 - options["end"]) * p)

@@ -25,9 +25,14 @@ AHEAD = 4096
 class Trained:
     """A model with its task, ready to predict.
 
-    model = recurra.load("runs/pos")
-    [answer] = model.predict(["the old man the boat"])
-    answer.output, answer.detail["upos"]
+    >>> import recurra, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.conll").write_text("the\\tDET\\ncat\\tNOUN\\n")
+    >>> few = {"training.steps": 20, "model.hidden": 8, "data.cache": False, "data.min_count": 1}
+    >>> model = recurra.train("tagging", train=str(folder / "train.conll"), out=folder / "run", settings=few)
+    >>> [answer] = model.predict(["the cat"], detail=True)
+    >>> answer.detail["tokens"], answer.detail["tags"]
+    (['the', 'cat'], ['DET', 'NOUN'])
     """
 
     def __init__(self, task: Task[Any, Any, Any], model: nn.Module, folder: Path) -> None:
@@ -89,7 +94,16 @@ class Trained:
 
 
 def load(folder: str | os.PathLike[str], *, device: str = "cpu") -> Trained:
-    """The best model of a run folder."""
+    """The best model of a run folder.
+
+    >>> import recurra, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.conll").write_text("the\\tDET\\ncat\\tNOUN\\n")
+    >>> few = {"training.steps": 20, "model.hidden": 8, "data.cache": False, "data.min_count": 1}
+    >>> _ = recurra.train("tagging", train=str(folder / "train.conll"), out=folder / "run", settings=few)
+    >>> load(folder / "run").predict(["the cat"])[0].output
+    'DET NOUN'
+    """
     path = Path(folder)
     task = load_task(path)
     model = task.build()

@@ -21,7 +21,7 @@ from recurra.data.store import Encoded, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError
 from recurra.tasks.task import Scores, Task
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
-from recurra.training.evaluation import moved, outputs_of
+from recurra.training.evaluation import loss_of, moved, outputs_of
 from recurra.training.guard import culprit
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from recurra.training.optimisation import Average, Schedule, optimiser
@@ -80,7 +80,7 @@ class Trainer:
         self.optimiser = optimiser(self.training.optimizer, self.parameters, self.training.learning_rate)
         self.schedule = Schedule(self.training.schedule, warmup=self.training.warmup)
         part = self.training.average
-        self.average = Average(part, self.model) if part not in (None, "none") else None
+        self.average = Average(part, self.model) if part is not None else None
         is_half = self.training.precision == "float16"
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half and self.device.type == "cuda")
         lengths = task.lengths(store)
@@ -176,7 +176,10 @@ class Trainer:
                 if stop.is_set():
                     log.write(EventLine(position.step, "interrupted"))
                     self.save(log)
-                    raise Interrupted
+                    raise Interrupted(
+                        f"stopped at step {position.step:,}, all is saved. "
+                        f"Go on with: recurra train {self.folder} --resume"
+                    )
             if position.validated != position.step:
                 self._validate(log)
             position.seconds = time.monotonic() - began
@@ -300,7 +303,8 @@ class Trainer:
             if self.schedule.name == "plateau" and position.since_plateau > self.schedule.options["patience"]:
                 position.plateaus, position.since_plateau = position.plateaus + 1, 0
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
-        log.write(ValidLine(position.step, position.epoch, finite, math.nan, is_best, position.seconds))
+        loss = loss_of(self.task, self.predicting, self.valid_rows)
+        log.write(ValidLine(position.step, position.epoch, finite, loss, is_best, position.seconds))
         self.progress.valid(position.step, scores.values, scores.first, is_best)
 
     def scores(self) -> Scores:

@@ -45,7 +45,6 @@ REFUSED = {
     "nan": (pa.array([1.0, math.nan]), "row 2: the value of 'a' is not a finite number"),
     "infinity": (pa.array([math.inf]), "row 1: the value of 'a' is not a finite number"),
     "nan in a list": (pa.array([[1.0], [0.0, math.nan]]), "row 2: the value of 'a' is not a finite number"),
-    "null in a list": (pa.array([[1, None]]), "row 1: the value of 'a' has a null inside an array"),
     "null among lists": (pa.array([[[1], None]]), "row 1: the value of 'a' mixes arrays with other values"),
 }
 

@@ -88,7 +88,6 @@ def _array(raw: list[object], what: str, deepest: int, kinds: set[type]) -> list
             raise DataError(f"{what} mixes arrays with other values in one array.")
         return [_array(cast("list[object]", part), what, deepest - 1, kinds) for part in raw]
     parts = [_single(part, what) for part in raw]
-    if None in parts:
-        raise DataError(f"{what} has a null inside an array. Give the number or the text, or leave the row out.")
-    kinds.update(str if isinstance(part, str) else float for part in parts)
+    # A null inside an array is a value that is not known; the task says whether it can do without.
+    kinds.update(str if isinstance(part, str) else float for part in parts if part is not None)
     return list(parts)

@@ -1,0 +1,272 @@
+"""Tagging: from files to tags and back, and everything that can be wrong with a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+import recurra
+from recurra.errors import ConfigError, DataError
+from recurra.runs import begin, setup
+from recurra.training.evaluation import outputs_of
+from recurra.training.progress import Silent
+from recurra.training.trained import Trained, load
+
+SMALL = [
+    "model.hidden=16",
+    "model.embedding=12",
+    "model.characters.hidden=6",
+    "model.characters.embedding=6",
+    "model.dropout=0",
+    "model.word_dropout=0",
+    "data.min_count=1",
+    "data.cache=false",
+    "training.device=cpu",
+    "training.threads=1",
+    "training.average=none",
+    "training.learning_rate=0.02",
+    "training.epochs=60",
+]
+
+SENTENCES = [
+    ("play the hits of Mozart now", "O O O O B-artist B-time", "PlayMusic"),
+    ("book a table for two", "O O O O B-size", "BookRestaurant"),
+    ("rain in New York tomorrow ?", "O O B-city I-city B-time O", "GetWeather"),
+    ("play Bach", "O B-artist", "PlayMusic"),
+    ("a table in New York", "O O O B-city I-city", "BookRestaurant"),
+    ("tomorrow", "B-time", "GetWeather"),
+    ("now play the Mozart Bach hits", "B-time O O B-artist I-artist O", "PlayMusic"),
+    ("is it cold ?", "O O O O", "GetWeather"),
+]
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def trained(folder: Path, file: str, *overrides: str, valid: str = "") -> Trained:
+    this = setup("tagging", given={"train": file, "valid": valid}, overrides=[*SMALL, *overrides])
+    begin(this, folder / "run", Silent())
+    return load(folder / "run")
+
+
+def slots(folder: Path) -> str:
+    return write(folder / "slots.tsv", "".join(f"{tokens}\t{tags}\t{label}\n" for tokens, tags, label in SENTENCES))
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf", '{name = "crf", constraints = "none"}'])
+def test_eight_sentences_are_learned_by_heart_and_predicted_back(tmp_path: Path, head: str) -> None:
+    columns = 'data.columns=["tokens", "tags", "label"]'
+    model = trained(tmp_path, slots(tmp_path), columns, f"model.head={head}")
+    answers = model.predict([tokens for tokens, _, _ in SENTENCES])
+    assert [answer.output for answer in answers] == [f"{tags}\t{label}" for _, tags, label in SENTENCES]
+    scores = model.evaluate(tmp_path / "slots.tsv").values
+    assert scores["f1"] == scores["accuracy"] == scores["sentence_accuracy"] == scores["label_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["model.cell=gru", "model.layers=2", "model.skip=residual"],
+        ['model.cell={name="peephole_lstm"}', "model.merge=mean", "model.summary=mean"],
+        ["model.characters.cell=none", "model.bidirectional=false", "model.summary=last"],
+        ["model.embedding=0", "data.lowercase=true", "training.epochs=150"],
+    ],
+)
+def test_any_wiring_learns_eight_sentences(tmp_path: Path, options: list[str]) -> None:
+    if "model.bidirectional=false" in options:  # what comes later cannot tell what came before
+        text = "".join(f"{tokens}\t{tags}\t{label}\n" for tokens, tags, label in SENTENCES)
+        file = write(tmp_path / "slots.tsv", text.replace("is it cold", "cold is it"))
+    else:
+        file = slots(tmp_path)
+    model = trained(tmp_path, file, 'data.columns=["tokens", "tags", "label"]', *options)
+    assert model.evaluate(file).values["sentence_accuracy"] == 1.0
+
+
+def test_several_columns_are_tagged_at_once(tmp_path: Path) -> None:
+    rows = [("1\tdogs\tdog\tNOUN\tNNS\t_", "2\tbark\tbark\tVERB\tVBP\t_"), ("1\tBark\tbark\tNOUN\tNN\t_",)]
+    text = "".join("".join(f"{row}\t0\t_\t_\t_\n" for row in sentence) + "\n" for sentence in rows)
+    file = write(tmp_path / "a.conllu", text)
+    model = trained(tmp_path, file, 'data.tags=["upos", "xpos", "lemma"]')
+    [answer] = model.predict(["dogs bark"])
+    assert answer.output == "NOUN VERB\tNNS VBP\tdog bark"
+    scores = model.evaluate(file).values
+    assert scores["accuracy"] == scores["accuracy.xpos"] == scores["accuracy.lemma"] == 1.0
+
+
+def test_frames_get_tags(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    lines = []
+    for _ in range(8):
+        frames = draw.normal(size=(int(draw.integers(1, 9)), 3)) * 100 + 7
+        tags = ["high" if step[1] > 7 else "low" for step in frames]
+        lines.append(json.dumps({"frames": frames.round(3).tolist(), "tags": tags}))
+    file = write(tmp_path / "a.jsonl", "\n".join(lines) + "\n")
+    model = trained(tmp_path, file)
+    assert model.evaluate(file).values["accuracy"] == 1.0
+    [answer] = model.predict(["[[0, 300, 0], [0, -300, 0]]"])
+    assert answer.output == "high low"
+
+
+def test_a_number_per_step_is_learned_in_its_own_unit(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    lines = []
+    for _ in range(8):
+        frames = draw.normal(size=(6, 2))
+        values = 1000 + 50 * frames.sum(1)
+        lines.append(json.dumps({"frames": frames.tolist(), "values": [*values[:5].tolist(), None]}))
+    file = write(tmp_path / "a.jsonl", "\n".join(lines) + "\n")
+    model = trained(tmp_path, file, "training.epochs=300")
+    scores = model.evaluate(file)
+    assert scores.first == "rmse"
+    assert not scores.higher_is_better
+    assert scores.values["rmse"] < 15  # the spread of the values is about 70
+    [answer] = model.predict(["[[0.5, 0.5]]"])
+    assert 900 < float(answer.output) < 1100
+
+
+def test_missing_tags_count_neither_in_training_nor_in_scores(tmp_path: Path) -> None:
+    rows = [{"tokens": ["a", "b"], "tags": ["A", None]}, {"tokens": ["b", "a"], "tags": ["B", "A"]}]
+    file = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    model = trained(tmp_path, file)
+    assert sorted(model.task.tags[0].tokens) == ["A", "B"]  # type: ignore[attr-defined]
+    assert model.evaluate(file).values["accuracy"] == 1.0
+
+
+def random_sentences(count: int) -> list[tuple[str, ...]]:
+    draw = np.random.default_rng(1)
+    words = ["play", "Mozart", "unseen", "Überraschung", "x" * 60, "?", "New", "York"]
+    return [tuple(draw.choice(words, int(draw.integers(0, 9)))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_padding_batch_and_order_never_change_a_prediction(tmp_path: Path, head: str) -> None:
+    columns = 'data.columns=["tokens", "tags", "label"]'
+    model = trained(tmp_path, slots(tmp_path), columns, f"model.head={head}", "training.epochs=5")
+    model.model.double()
+    sentences = random_sentences(30)
+    together = model.predict(sentences, detail=True)
+    alone = [model.predict([sentence], detail=True)[0] for sentence in sentences]
+    backwards = model.predict(sentences[::-1], detail=True, batch_tokens=17)[::-1]
+    for one, two, three in zip(together, alone, backwards, strict=True):
+        assert one.output == two.output == three.output
+        assert_close(torch.tensor([two.score, three.score]), torch.full((2,), one.score), atol=1e-9, rtol=0)
+        for other in (two, three):
+            for a, b in zip(one.detail["probabilities"], other.detail["probabilities"], strict=True):
+                assert np.allclose(a, b, atol=2e-6)
+
+
+def test_an_empty_line_gets_an_answer_of_its_own(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.conll", "they\tPRON\n\n")
+    model = trained(tmp_path, file, "training.steps=2")
+    assert [answer.output for answer in model.predict(["", "they they", "  "])] == ["", "PRON PRON", ""]
+
+
+def test_probabilities_are_those_of_the_chosen_tags(tmp_path: Path) -> None:
+    model = trained(
+        tmp_path, slots(tmp_path), 'data.columns=["tokens", "tags", "_"]', "training.steps=3", "model.head=softmax"
+    )
+    example = next(model.task.questions(None, ["play the unseen"]))
+    batch = model.task.batch([model.task.encode(example)])
+    logits = model.model.heads[0].readout(model.model.features(batch).values)  # type: ignore[operator, union-attr, index]
+    [answer] = model.answers([example], detail=True)
+    assert_close(torch.tensor(answer.detail["probabilities"][0]), logits.softmax(-1).amax(-1)[0], atol=2e-6, rtol=0)
+    assert answer.score == pytest.approx(float(logits.detach().log_softmax(-1).amax(-1).sum()), abs=1e-5)
+
+
+def test_unknown_words_are_those_without_a_vector(tmp_path: Path) -> None:
+    train = write(tmp_path / "a.conll", "they\tPRON\nsing\tVERB\n\nthey\tPRON\n\n")
+    test = write(tmp_path / "b.conll", "they\tPRON\ngo\tX\nsing\tVERB\n\n")
+    model = trained(tmp_path, train, "data.min_count=2")
+    scores = model.evaluate(test).values
+    # 'go' has a tag that is not known, so of the two unknown words 'sing' alone can be right.
+    assert scores["unknown_accuracy"] in (0.0, 0.5)
+    assert scores["count"] == 3
+
+
+def test_word_vectors_are_a_start(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.conll", "they\tPRON\nsing\tVERB\n\n")
+    vectors = write(tmp_path / "v.txt", "they 1 0 0\nunseen 0 0 9\n")
+    options = (f"data.vectors={vectors}", "model.embedding=3", "training.steps=1", "training.learning_rate=1e-9")
+    model = trained(tmp_path, file, *options)
+    weight = model.model.read_words.embedding.weight  # type: ignore[union-attr]
+    number = model.task.words.id("they")  # type: ignore[attr-defined]
+    assert_close(weight[number].detach(), torch.tensor([1.0, 0.0, 0.0]), atol=1e-6, rtol=0)  # type: ignore[index]
+
+
+def test_vectors_of_another_size_are_refused_with_the_setting_to_change(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.conll", "they\tPRON\n\n")
+    vectors = write(tmp_path / "v.txt", "they 1 0 0\n")
+    with pytest.raises(ConfigError, match=r"vectors of size 3: set model.embedding = 3 \(it is 12\)"):
+        trained(tmp_path, file, f"data.vectors={vectors}")
+
+
+MALFORMED: Sequence[tuple[str, str, list[str], str]] = [
+    ("a.tsv", "a b\tX\n", ["tokens", "tags"], r"a.tsv:1: found 2 elements, but 1 tags in 'tags'"),
+    ("a.tsv", "a\tX\n\tX\n", ["tokens", "tags"], r"a.tsv:2: there is no element here. .*data.empty = \"keep\""),
+    ("a.tsv", "a\tX\n", ["_", "tags"], r"a.tsv:1: tagging reads words from a column 'tokens'"),
+    ("a.tsv", "a\tX\n", ["tokens", "_"], r"a.tsv:1: tagging needs a column with tags"),
+    ("a.tsv", "a\tX\t \n", ["tokens", "tags", "label"], r"a.tsv:1: the label in 'label' must be a word"),
+    ("a.jsonl", '{"tokens": ["a"], "tags": [1]}\n', [], r"a.jsonl:1: 'tags' must hold words"),
+    ("a.jsonl", '{"tokens": ["a", ""], "tags": ["X", "X"]}\n', [], r"a.jsonl:1: word 2 of 'tokens' is empty"),
+    ("a.jsonl", '{"tokens": 3, "tags": ["X"]}\n', [], r"a.jsonl:1: 'tokens' must hold words"),
+    ("a.jsonl", '{"frames": [[1], [1, 2]], "tags": ["X", "X"]}\n', [], r"steps of 1 and of 2 numbers"),
+    ("a.jsonl", '{"frames": [["x"]], "tags": ["X"]}\n', [], r"a.jsonl:1: 'frames' must hold as many numbers"),
+    ("a.jsonl", '{"frames": [[[1]]], "tags": ["X"]}\n', [], r"nested deeper"),
+    ("a.jsonl", '{"frames": [[1]], "tags": ["X"]}\n{"frames": [[1, 2]], "tags": ["X"]}\n', [], r"a.jsonl:2: found 2"),
+    ("a.jsonl", '{"frames": [[1]], "values": [1, 2]}\n', [], r"found 1 elements, but 2 numbers in 'values'"),
+    ("a.jsonl", '{"tokens": ["a"], "tags": ["X"]}\n{"tokens": ["a"]}\n', [], r"a.jsonl:2: there is no column 'tags'"),
+    ("a.txt", "a b c\n", [], r"a.txt:1: tagging needs a column with tags"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "columns", "said"), MALFORMED)
+def test_a_file_that_does_not_fit_is_said_with_its_line(
+    tmp_path: Path, name: str, text: str, columns: list[str], said: str
+) -> None:
+    file = write(tmp_path / name, text)
+    options = [f"data.columns={json.dumps(columns)}"] if columns else []
+    with pytest.raises(DataError, match=said):
+        trained(tmp_path, file, *options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_tag_column_that_is_not_there_has_a_near_one(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.conll", "they\tPRON\n\n")
+    with pytest.raises(DataError, match=r"there is no column 'tag'. Did you mean 'tags'"):
+        trained(tmp_path, file, 'data.tags=["tag"]')
+
+
+def test_frames_of_another_size_are_refused_in_prediction(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"frames": [[1, 2]], "tags": ["X"]}\n')
+    model = trained(tmp_path, file, "training.steps=1")
+    with pytest.raises(DataError, match="found frames of 3, but expects frames of 2 numbers"):
+        model.predict(["[[1, 2, 3]]"])
+    with pytest.raises(DataError, match="input:1: a line of frames is a JSON list"):
+        model.predict(["hello"])
+
+
+def test_a_model_saved_elsewhere_predicts_the_same(tmp_path: Path) -> None:
+    model = trained(tmp_path, slots(tmp_path), 'data.columns=["tokens", "tags", "_"]', "training.steps=3")
+    model.save(tmp_path / "elsewhere")
+    again = recurra.load(tmp_path / "elsewhere")
+    sentences = random_sentences(5)
+    assert [a.output for a in again.predict(sentences)] == [a.output for a in model.predict(sentences)]
+    assert [a.score for a in again.predict(sentences)] == [a.score for a in model.predict(sentences)]
+    with pytest.raises(recurra.CheckpointError, match="exists already"):
+        model.save(tmp_path / "elsewhere")
+
+
+def test_outputs_come_in_the_order_of_the_rows(tmp_path: Path) -> None:
+    model = trained(tmp_path, slots(tmp_path), 'data.columns=["tokens", "tags", "_"]', "training.steps=1")
+    examples: list[Any] = list(model.task.questions(None, ["a b c", "a", "", "a b"]))
+    outputs = outputs_of(model.task, model.model, [model.task.encode(example) for example in examples])
+    assert [len(output.tags[0]) for output in outputs] == [3, 1, 0, 2]

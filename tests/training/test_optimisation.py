@@ -1,0 +1,124 @@
+"""Optimisers by name, schedules and averages against their formulas."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from recurra.errors import ConfigError
+from recurra.settings import Part
+from recurra.training.optimisation import OPTIMISERS, Average, Schedule, optimiser
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_every_optimiser_makes_a_loss_smaller(name: str) -> None:
+    weight = nn.Parameter(torch.tensor([3.0, -2.0]))
+    chosen = optimiser(name, [weight], 0.1)
+    for _ in range(50):
+        chosen.zero_grad()
+        weight.square().sum().backward()
+        chosen.step()
+    assert weight.detach().square().sum() < 13
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("adm", r"training.optimizer = 'adm' is not known. Did you mean 'adam'"),
+        ({"name": "sgd", "momentun": 0.9}, r"'sgd' has no option 'momentun'. Did you mean 'momentum'"),
+        ({"momentum": 0.9}, r"needs a name"),
+        ({"name": "adam", "betas": [2.0, 0.9]}, r"'adam' cannot be made: Invalid beta"),
+        ({"name": "adam", "fused": True}, r"'adam' has no option 'fused'"),
+    ],
+)
+def test_an_optimiser_that_cannot_be_is_said(part: Part, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        optimiser(part, [torch.zeros(1, requires_grad=True)], 0.1)
+
+
+@pytest.mark.parametrize(
+    ("part", "step", "progress", "plateaus", "share"),
+    [
+        ("constant", 7, 0.9, 3, 1.0),
+        ("linear", 7, 0.25, 0, 0.75),
+        ({"name": "linear", "end": 0.5}, 7, 0.5, 0, 0.75),
+        ("cosine", 7, 1 / 3, 0, (1 + math.cos(math.pi / 3)) / 2),
+        ({"name": "cosine", "end": 0.2}, 7, 1.0, 0, 0.2),
+        ("plateau", 7, 0.5, 3, 0.125),
+        ({"name": "plateau", "factor": 0.1}, 7, 0.5, 5, 0.01),
+    ],
+)
+def test_schedules_follow_their_formulas(part: Part, step: int, progress: float, plateaus: int, share: float) -> None:
+    assert Schedule(part, warmup=0).share(step, progress, plateaus) == pytest.approx(share, abs=1e-12)
+
+
+def test_warm_up_rises_to_its_height_within_a_tenth_of_training() -> None:
+    schedule = Schedule("constant", warmup=100)
+    assert [schedule.share(step, 0.0, 0) for step in (0, 49, 99, 500)] == [0.01, 0.5, 1.0, 1.0]
+    assert schedule.share(1, 0.05, 0) == 0.5
+    assert schedule.share(1, 0.1, 0) == 1.0
+
+
+def test_inverse_sqrt_falls_from_the_end_of_the_warm_up() -> None:
+    schedule = Schedule("inverse_sqrt", warmup=4)
+    assert schedule.share(3, 0.0, 0) == 1.0
+    assert schedule.share(15, 0.0, 0) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("cosin", "Did you mean 'cosine'"),
+        ({"name": "cosine", "start": 1}, "'cosine' has no option 'start'"),
+        ({"name": "cosine", "end": "x"}, "training.schedule.end must be a number of at least 0, but is 'x'"),
+        ({"name": "plateau", "factor": True}, "training.schedule.factor must be a number"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_said(part: Part, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Schedule(part, warmup=0)
+
+
+def weights_over_time() -> list[nn.Linear]:
+    made = []
+    for number in range(30):
+        layer = nn.Linear(1, 1)
+        nn.init.constant_(layer.weight, float(number * number))
+        made.append(layer)
+    return made
+
+
+def test_ema_is_the_recursion_of_its_formula() -> None:
+    over_time = weights_over_time()
+    average = Average({"name": "ema", "decay": 0.7}, over_time[0])
+    expected, count = 0.0, 0
+    for number, model in enumerate(over_time[1:]):
+        decay = min(0.7, (1 + number) / (10 + number))
+        expected = decay * expected + (1 - decay) * float(model.weight.detach())
+        count = average.update(model, count, progress=0.0)
+    assert count == 29
+    assert float(average.model.weight) == pytest.approx(expected, rel=1e-5)  # type: ignore[arg-type]
+
+
+def test_mean_is_that_of_the_steps_after_its_share_of_training() -> None:
+    over_time = weights_over_time()
+    average = Average({"name": "mean", "after": 0.5}, over_time[0])
+    count = 0
+    for number, model in enumerate(over_time):
+        count = average.update(model, count, progress=number / 30)
+    late = [float(number * number) for number in range(15, 30)]
+    assert float(average.model.weight) == pytest.approx(sum(late) / len(late), rel=1e-5)  # type: ignore[arg-type]
+
+
+def test_an_average_is_a_model_of_its_own() -> None:
+    model = nn.Linear(1, 1)
+    average = Average("ema", model)
+    before = float(average.model.weight)  # type: ignore[arg-type]
+    with torch.no_grad():
+        model.weight += 1
+    assert float(average.model.weight) == before  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"training.average.decay must be below 1, but is 1"):
+        Average({"name": "ema", "decay": 1}, model)

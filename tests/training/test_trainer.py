@@ -1,0 +1,278 @@
+"""Training: it learns, it is the same each time, and it goes on exactly where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from recurra.cli import main
+from recurra.errors import CheckpointError, ConfigError, TrainingError
+from recurra.runs import begin, resume
+from recurra.training.log import Log, TrainLine, ValidLine, read_log
+from recurra.training.preparation import prepared
+from recurra.training.progress import Progress, Silent
+from recurra.training.trained import load
+from recurra.training.trainer import Trainer
+from tests.training.small import SMALL, small_setup
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECURRA_CACHE", str(tmp_path / "cache"))
+
+
+def digest(run: Path) -> str:
+    return hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_a_small_language_is_learned(tmp_path: Path) -> None:
+    begin(small_setup(tmp_path, "training.epochs=12", "training.learning_rate=0.01"), tmp_path / "run", Silent())
+    model = load(tmp_path / "run")
+    scores = model.evaluate(tmp_path / "valid.conll")
+    assert scores.values["accuracy"] > 0.99
+    [answer] = model.predict(["they run the walk"])
+    assert answer.output == "PRON VERB DET NOUN"
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: Path) -> None:
+    for name, seed in (("one", 1), ("two", 1), ("three", 2)):
+        begin(small_setup(tmp_path, f"training.seed={seed}"), tmp_path / name, Silent())
+    assert digest(tmp_path / "one") == digest(tmp_path / "two") != digest(tmp_path / "three")
+
+
+class StopsAt(Progress):
+    """A progress that dies at a step, as a killed process would."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+
+    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None: ...
+
+    def step(self, step: int, epoch: float, loss: float, learning_rate: float, tokens: int) -> None:
+        if step == self.last:
+            raise MemoryError
+
+    def validating(self, done: int, total: int) -> None: ...
+
+    def valid(self, step: int, scores: Mapping[str, float], first: str, best: bool) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ('training.optimizer={name="sgd", momentum=0.9}', "training.schedule=plateau", "training.average=none"),
+        ("training.optimizer=asgd", "training.schedule=inverse_sqrt", 'training.average={name="mean", after=0.3}'),
+        ("training.accumulate=2", "training.schedule=linear", "training.precision=bfloat16", "training.validate=3"),
+        ('model.cell={name="gru", wrap=[{name="zoneout", rate=0.1}]}', "training.optimizer=adamw"),
+    ],
+)
+def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: Path, options: tuple[str, ...]) -> None:
+    begin(small_setup(tmp_path, *options), tmp_path / "whole", Silent())
+    steps = json.loads((tmp_path / "whole" / "summary.json").read_text())["steps"]
+    for last in (1, steps // 2 + 1):
+        run = tmp_path / f"broken{last}"
+        with pytest.raises(MemoryError):
+            begin(small_setup(tmp_path, "training.save_minutes=0.0001", *options), run, StopsAt(last))
+        resume(run, Silent())
+        assert digest(run) == digest(tmp_path / "whole")
+        seen = [line.step for line in read_log(run / "metrics.jsonl") if isinstance(line, ValidLine)]
+        assert seen == [
+            line.step for line in read_log(tmp_path / "whole" / "metrics.jsonl") if isinstance(line, ValidLine)
+        ]
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "recurra", *arguments]
+
+
+def train_command(tmp_path: Path, run: Path, *overrides: str) -> list[str]:
+    small_setup(tmp_path)
+    files = ["--train", str(tmp_path / "train.conll"), "--valid", str(tmp_path / "valid.conll")]
+    sets = [part for override in [*SMALL, *overrides] for part in ("--set", override)]
+    return command("train", "tagging", *files, "--out", str(run), *sets)
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "RECURRA_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+
+
+def wait_for_first_checkpoint(run: Path, process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 40
+    while not (run / "last" / "checkpoint.safetensors").exists():
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        assert time.monotonic() < end, "no checkpoint was written"
+        time.sleep(0.01)
+
+
+def test_kill_9_and_resume_end_with_the_weights_of_an_unbroken_run(tmp_path: Path) -> None:
+    options = ("training.epochs=15", "training.save_minutes=0.00001")
+    run = tmp_path / "killed"
+    with subprocess.Popen(train_command(tmp_path, run, *options), env=environment(tmp_path), text=True) as process:
+        wait_for_first_checkpoint(run, process)
+        time.sleep(0.3)
+        process.kill()
+    assert not (run / "summary.json").exists(), "the run was over before it was killed"
+    done = subprocess.run(command("train", str(run), "--resume", "--quiet"), env=environment(tmp_path), check=False)
+    assert done.returncode == 0
+    begin(small_setup(tmp_path, "training.epochs=15"), tmp_path / "whole", Silent())
+    assert digest(run) == digest(tmp_path / "whole")
+
+
+def test_ctrl_c_saves_and_exits_with_130(tmp_path: Path) -> None:
+    run = tmp_path / "stopped"
+    arguments = train_command(tmp_path, run, "training.epochs=1500", "training.save_minutes=0.0001")
+    with subprocess.Popen(arguments, env=environment(tmp_path), text=True, stderr=subprocess.PIPE) as process:
+        wait_for_first_checkpoint(run, process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"recurra train {run} --resume" in said
+    assert "Traceback" not in said
+
+
+def test_a_loss_that_is_no_number_names_step_layer_and_batch(tmp_path: Path) -> None:
+    this = small_setup(tmp_path)
+    task, store = prepared(this.kind, this.settings, lambda _: None)
+    trainer = Trainer(task, store, [], tmp_path / "run", Silent())
+    with torch.no_grad():
+        trainer.model.recurrent.cells[0][0].from_input.weight.fill_(math.nan)  # type: ignore[union-attr, index]
+    with Log(tmp_path / "run") as log, pytest.raises(TrainingError) as error:
+        trainer.run(log)
+    said = str(error.value)
+    assert "at step 1 (epoch 1)" in said
+    assert "recurrent.cells.0.0" in said
+    assert "train.conll:" in said
+
+
+def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    begin(small_setup(tmp_path, "training.steps=1"), tmp_path / "run", Silent())
+    before = digest(tmp_path / "run")
+    with pytest.raises(CheckpointError, match="holds a run already"):
+        begin(small_setup(tmp_path, "training.steps=1"), tmp_path / "run", Silent())
+    assert digest(tmp_path / "run") == before
+
+
+def test_only_limits_can_change_when_a_run_is_resumed(tmp_path: Path) -> None:
+    begin(small_setup(tmp_path, "training.steps=2"), tmp_path / "run", Silent())
+    with pytest.raises(ConfigError, match="only limits can change"):
+        resume(tmp_path / "run", Silent(), overrides=["model.hidden=99"])
+    resume(tmp_path / "run", Silent(), overrides=["training.steps=4"])
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["steps"] == 4
+
+
+def test_a_run_on_other_data_is_not_resumed(tmp_path: Path) -> None:
+    begin(small_setup(tmp_path, "training.steps=2"), tmp_path / "run", Silent())
+    with open(tmp_path / "train.conll", "a") as file:
+        file.write("they\tPRON\n\n")
+    with pytest.raises(CheckpointError, match="the training data has changed"):
+        resume(tmp_path / "run", Silent(), overrides=["training.steps=4"])
+
+
+def test_a_broken_checkpoint_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
+    begin(small_setup(tmp_path, "training.steps=2"), tmp_path / "run", Silent())
+    checkpoint = tmp_path / "run" / "last" / "checkpoint.safetensors"
+    whole = checkpoint.read_bytes()
+    checkpoint.write_bytes(whole[:100])
+    with pytest.raises(CheckpointError, match="cut off"):
+        resume(tmp_path / "run", Silent(), overrides=["training.steps=4"])
+    assert checkpoint.read_bytes() == whole[:100]
+
+
+def test_two_batches_accumulated_are_one_of_both(tmp_path: Path) -> None:
+    """With plain gradient descent and no dropout, two batches of one row make the update of one batch of two rows."""
+    (tmp_path / "train.conll").write_text("they\tPRON\nrun\tVERB\n\nthe\tDET\nrun\tNOUN\n\n")
+    (tmp_path / "valid.conll").write_text("they\tPRON\n\n")
+    plain = (
+        "training.steps=1",
+        "model.dropout=0",
+        "model.word_dropout=0",
+        "training.optimizer=sgd",
+        "training.warmup=0",
+    )
+    both = (*plain, "training.precision=float64", "training.average=none", "training.learning_rate=0.1")
+    begin(small_setup(tmp_path, *both, "training.batch_size=2"), tmp_path / "one", Silent())
+    begin(small_setup(tmp_path, *both, "training.batch_size=1", "training.accumulate=2"), tmp_path / "two", Silent())
+    one, two = load(tmp_path / "one").model.state_dict(), load(tmp_path / "two").model.state_dict()
+    for name, value in one.items():
+        assert torch.allclose(value, two[name], atol=1e-12, rtol=0), name
+
+
+def test_patience_ends_a_run(tmp_path: Path) -> None:
+    options = ("training.epochs=50", "training.patience=2", "training.learning_rate=1e-9", "training.average=none")
+    begin(small_setup(tmp_path, *options), tmp_path / "run", Silent())
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["stopped"] == "no better score for 2 validations"
+    assert summary["epochs"] == 3
+
+
+def test_the_log_holds_each_step_once_and_says_what_was_best(tmp_path: Path) -> None:
+    begin(small_setup(tmp_path), tmp_path / "run", Silent())
+    lines = read_log(tmp_path / "run" / "metrics.jsonl")
+    assert isinstance(lines[0], TrainLine)
+    assert lines[0].step == 1
+    valid = [line for line in lines if isinstance(line, ValidLine)]
+    assert len(valid) == 3
+    best = max(valid, key=lambda line: line.scores["accuracy"])
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["best"]["step"] == best.step
+    assert summary["best"]["scores"]["accuracy"] == pytest.approx(best.scores["accuracy"])
+    assert (tmp_path / "run" / "report.html").exists()
+    assert (tmp_path / "run" / "card.md").exists()
+
+
+def test_another_run_is_a_start_and_what_was_reused_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    begin(small_setup(tmp_path), tmp_path / "first", Silent())
+    (tmp_path / "other.conll").write_text("they\tPRON\nsing\tVERB\nUH\tINTJ\n\n")
+    arguments = train_command(tmp_path, tmp_path / "second", "training.steps=1", "training.learning_rate=1e-12")[3:]
+    arguments[arguments.index("--train") + 1] = str(tmp_path / "other.conll")
+    assert main([*arguments, "--set", "training.average=none", "--from", str(tmp_path / "first")]) == 0
+    said = capsys.readouterr().err
+    assert "read_words.embedding.weight: reused, 2 of 4 rows" in said
+    assert "heads.0.transitions: reused, 2 of 3 rows" in said
+    assert "recurrent.cells.0.0.from_input.weight: reused" in said
+    old, new = load(tmp_path / "first"), load(tmp_path / "second")
+
+    def vector(model: object, word: str) -> np.ndarray:
+        number = model.task.words.id(word)  # type: ignore[attr-defined]
+        return model.model.read_words.embedding.weight[number].detach().numpy()  # type: ignore[attr-defined]
+
+    assert np.allclose(vector(old, "they"), vector(new, "they"), atol=1e-6)
+
+
+def test_several_seeds_give_mean_and_spread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = train_command(tmp_path, tmp_path / "runs", "training.steps=3")[3:]
+    assert main([*arguments, "--seeds", "2", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2 seeds: mean ± standard deviation\n")
+    values = [
+        json.loads((tmp_path / "runs" / f"seed-{seed}" / "summary.json").read_text())["best"]["scores"]["accuracy"]
+        for seed in (1, 2)
+    ]
+    assert f"accuracy             {np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}" in said
+
+
+def test_a_dry_run_trains_nothing_and_tells_what_would_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = train_command(tmp_path, tmp_path / "run")[3:]
+    assert main([*arguments, "--dry-run", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "40 examples of 2 to 8 elements" in said
+    assert "recurrent.cells.0.1.from_input.weight" in said
+    assert "kept for the backward pass of the largest batch" in said
+    assert not (tmp_path / "run").exists()
