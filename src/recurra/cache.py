@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from recurra.errors import ConfigError
+
 
 def cache_folder() -> Path:
     """$RECURRA_CACHE, or recurra in the user's cache folder."""
-    given = os.environ.get("RECURRA_CACHE")
-    if given:
+    if given := os.environ.get("RECURRA_CACHE"):
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recurra"
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "recurra"
+    try:
+        return Path.home() / ".cache" / "recurra"
+    except RuntimeError as error:
+        raise ConfigError("there is no home folder to keep a cache in: set RECURRA_CACHE to a folder.") from error

@@ -11,9 +11,11 @@ import mmap
 import os
 import shutil
 import tempfile
+from array import array
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +28,27 @@ Encoded: TypeAlias = Mapping[str, NDArray[Any]]
 TOUCHED_AT_MOST = 64 << 20
 """Bytes read through the maps before their pages are given back; the system keeps them in its own cache."""
 
+TOUCHED_AT_ONCE = 64 << 10
+"""Bytes that the system maps around each that is read: sixteen pages on Linux."""
+
 
 class Field(NamedTuple):
     """What one field of a store looks like."""
 
     dtype: str
     width: int | None  # n of (T, n); None for (T,)
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Field:
+        assert values.ndim in (1, 2), f"a field has the shape (T,) or (T, n), not {values.shape}"
+        return cls(values.dtype.str, values.shape[1] if values.ndim == 2 else None)
+
+    @property
+    def step_bytes(self) -> int:
+        return np.dtype(self.dtype).itemsize * (1 if self.width is None else self.width)
+
+    def shape(self, length: int) -> tuple[int, ...]:
+        return (length,) if self.width is None else (length, self.width)
 
 
 class Store:
@@ -41,6 +58,8 @@ class Store:
     >>> store = Store.write(folder, [{"words": np.array([3, 1], "int32")}, {"words": np.array([2], "int32")}])
     >>> len(store), store[1]["words"].tolist(), store.lengths("words").tolist()
     (2, [2], [2, 1])
+
+    The folder holds meta.json, a NAME.values for each field, and offsets.npy: (rows + 1, fields), in steps.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,16 +68,18 @@ class Store:
             meta = json.loads((folder / "meta.json").read_text("utf-8"))
             self.rows: int = meta["rows"]
             self.fields = {name: Field(*field) for name, field in meta["fields"].items()}
-            self._offsets = {name: np.load(folder / f"{name}.offsets.npy", mmap_mode="r") for name in self.fields}
-            self._maps = {name: _mapped(folder / f"{name}.values") for name in self.fields}
-            for name, field in self.fields.items():
-                wanted = int(self._offsets[name][-1]) * np.dtype(field.dtype).itemsize * (field.width or 1)
-                if len(self._offsets[name]) != self.rows + 1 or os.stat(folder / f"{name}.values").st_size != wanted:
+            self._offsets = np.load(folder / "offsets.npy", mmap_mode="r", allow_pickle=False)
+            self._maps = [_mapped(folder / f"{name}.values") for name in self.fields]
+            if self._offsets.shape != (self.rows + 1, len(self.fields)) or self._offsets.dtype != np.int64:
+                raise ValueError("its offsets are not those of its rows")
+            for (name, field), end, pages in zip(self.fields.items(), self._offsets[-1], self._maps, strict=True):
+                if np.dtype(field.dtype).hasobject or len(pages) != int(end) * field.step_bytes:
                     raise ValueError(f"{name} is not as long as it should be")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # a broken file may fail in any way
             raise DataError(
                 f"the encoded examples in {folder} cannot be used ({error}). Remove that folder."
             ) from error
+        self._steps = [(name, field, np.dtype(field.dtype), field.step_bytes) for name, field in self.fields.items()]
         self._touched = 0
 
     def __len__(self) -> int:
@@ -68,98 +89,85 @@ class Store:
         """All fields of one row, copied out of the maps."""
         if self._touched > TOUCHED_AT_MOST:
             self._give_back()
-        result = {}
-        for name, (dtype, width) in self.fields.items():
-            start, end = self._offsets[name][row : row + 2].tolist()
-            items = width or 1
-            size = np.dtype(dtype).itemsize * items
-            flat = np.frombuffer(self._maps[name], dtype, (end - start) * items, start * size) if end > start else None
-            values = np.empty(0, dtype) if flat is None else flat.copy()
-            result[name] = values if width is None else values.reshape(-1, width)
-            # A page is the least that is read, however short the row.
-            self._touched += (end - start) * size + 2 * mmap.PAGESIZE
+        number = range(self.rows)[row]
+        starts, ends = self._offsets[number : number + 2].tolist()
+        result: dict[str, NDArray[Any]] = {}
+        for (name, field, dtype, size), pages, start, end in zip(self._steps, self._maps, starts, ends, strict=True):
+            try:
+                here = np.ndarray(field.shape(end - start), dtype, pages, start * size)
+            except (ValueError, TypeError) as error:
+                raise DataError(f"row {number} in {self.folder} is broken ({error}). Remove that folder.") from error
+            result[name] = here.copy()
+            self._touched += here.nbytes + TOUCHED_AT_ONCE
+        self._touched += TOUCHED_AT_ONCE
         return result
 
     def lengths(self, field: str) -> NDArray[np.int64]:
         """The length of every row of a field."""
-        return np.diff(self._offsets[field])
+        if not self.rows:  # then nobody has said what fields there are
+            return np.zeros(0, np.int64)
+        self._touched += self._offsets.nbytes
+        return np.diff(self._offsets[:, list(self.fields).index(field)])
 
     def _give_back(self) -> None:
         self._touched = 0
-        for name, pages in self._maps.items():
-            for one in (pages, getattr(self._offsets[name], "_mmap", None)):
-                if isinstance(one, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                    one.madvise(mmap.MADV_DONTNEED)
+        for pages in (*self._maps, getattr(self._offsets, "_mmap", None)):
+            if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                pages.madvise(mmap.MADV_DONTNEED)
 
     @classmethod
     def write(cls, folder: Path, examples: Iterable[Encoded]) -> Store:
         """Write a store in one pass; it takes its name only when it is whole."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".unfinished", dir=folder.parent))
         try:
-            _write(unfinished, examples)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".unfinished", dir=folder.parent))
             try:
-                os.rename(unfinished, folder)
-            except OSError:
-                if not (folder / "meta.json").exists():  # another process was quicker, with the same
-                    raise
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+                _write(unfinished, examples)
+                try:
+                    os.rename(unfinished, folder)
+                except OSError:
+                    if not (folder / "meta.json").exists():  # else another process was quicker, with the same
+                        raise
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+        except OSError as error:
+            why = error.strerror or error
+            raise DataError(f"the encoded examples cannot be written to {folder}: {why}.") from error
         return cls(folder)
 
 
 def _write(folder: Path, examples: Iterable[Encoded]) -> None:
     fields: dict[str, Field] = {}
-    files: dict[str, Any] = {}
-    offsets: dict[str, _Numbers] = {}
+    files: dict[str, BinaryIO] = {}
+    ends: dict[str, int] = {}
+    offsets = array("q")  # 8 bytes a number, where a list would take 36
     rows = 0
-    try:
+    with ExitStack() as closing:
         for rows, example in enumerate(examples, 1):
             if rows == 1:
-                for name, values in example.items():
-                    fields[name] = Field(values.dtype.str, values.shape[1] if values.ndim == 2 else None)
-                    files[name] = open(folder / f"{name}.values", "wb")  # noqa: SIM115  # closed below
-                    offsets[name] = _Numbers()
-                    offsets[name].append(0)
+                fields = {name: Field.of(values) for name, values in example.items()}
+                files = {name: closing.enter_context(open(folder / f"{name}.values", "wb")) for name in fields}
+                ends = dict.fromkeys(fields, 0)
+                offsets.extend(ends.values())
             assert example.keys() == fields.keys(), "every example has the same fields"
-            for name, values in example.items():
-                field = Field(values.dtype.str, values.shape[1] if values.ndim == 2 else None)
-                assert field == fields[name], f"{name}: {field} after {fields[name]}"
+            for name, field in fields.items():
+                values = example[name]
+                assert Field.of(values) == field, f"{name}: {Field.of(values)} after {field}"
                 files[name].write(values.tobytes())
-                offsets[name].append(offsets[name].last + len(values))
-    finally:
+                ends[name] += len(values)
+            offsets.extend(ends.values())
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
-            file.close()
-    for name, numbers in offsets.items():
-        np.save(folder / f"{name}.offsets.npy", numbers.array())
+    np.save(folder / "offsets.npy", np.asarray(offsets, np.int64).reshape(rows + 1, len(fields)))
     meta = {"rows": rows, "fields": {name: list(field) for name, field in fields.items()}}
     (folder / "meta.json").write_text(json.dumps(meta), "utf-8")
-
-
-class _Numbers:
-    """A growing array of whole numbers: 8 bytes each, where a list would take 36."""
-
-    def __init__(self) -> None:
-        self._values = np.empty(1024, np.int64)
-        self._count = 0
-        self.last = 0
-
-    def append(self, value: int) -> None:
-        if self._count == len(self._values):
-            self._values = np.resize(self._values, 2 * self._count)
-        self._values[self._count] = self.last = value
-        self._count += 1
-
-    def array(self) -> NDArray[np.int64]:
-        return self._values[: self._count]
 
 
 def _mapped(path: Path) -> mmap.mmap | bytes:
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
-            return b""
+            return b""  # there is nothing to map
         pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if hasattr(mmap, "MADV_RANDOM"):
         pages.madvise(mmap.MADV_RANDOM)

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +20,12 @@ from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.settings import table_of
 from recurra.tasks.task import Task
 
-VERSION = 1
+VERSION = 2
 """Raised when the meaning of what is cached changes."""
 
 UNUSED_DAYS = 30
+UNFINISHED_DAYS = 2
+"""After so long without use, what is in the cache is removed."""
 
 OF_THE_RUN = ("train", "valid", "test", "cache", "vectors")
 """Settings of data that do not change how an example is encoded."""
@@ -45,13 +48,16 @@ def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str]
         return _made(kind, settings, _private(), say)
     mark = _mark(kind, settings, files)
     entry = cache_folder() / "data" / mark
-    if entry.is_dir():
+    if os.path.exists(entry):  # False where one may not look
         try:
-            os.utime(entry)
-            return _found(kind, settings, entry)
+            found = _found(kind, settings, entry)
         except (RecurraError, OSError):
             say(f"the cache in {entry} is broken and is made again")
-            shutil.rmtree(entry, ignore_errors=True)
+            _remove(entry)
+        else:
+            with suppress(OSError):  # of one that may only be read
+                os.utime(entry)
+            return found
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
         _tidy(entry.parent)
@@ -63,9 +69,9 @@ def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str]
         _made(kind, settings, unfinished, say)
         try:
             os.rename(unfinished, entry)
-        except OSError:
-            if not entry.is_dir():  # else another process was quicker, with the same
-                raise
+        except OSError as error:
+            if not os.path.isdir(entry):  # else another process was quicker, with the same
+                raise DataError(f"the encoded examples cannot be kept in {entry}: {error.strerror}.") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return _found(kind, settings, entry)
@@ -87,7 +93,10 @@ def _mark(kind: type[Task[Any, Any, Any]], settings: Any, files: list[str]) -> s
 def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Callable[[str], None]) -> Prepared:
     began = time.monotonic()
     task = kind.prepared(settings)
-    task.save(folder)
+    try:
+        task.save(folder)
+    except OSError as error:
+        raise DataError(f"what was learned of the data cannot be written to {folder}: {error.strerror}.") from error
     store = Store.write(folder / "store", (task.encode(e) for e in task.read(settings.data.files("train"))))
     say(f"read {len(store):,} examples in {time.monotonic() - began:.1f} s")
     return Prepared(task, store)
@@ -106,6 +115,14 @@ def _private() -> Path:
 def _tidy(folder: Path) -> None:
     """Remove what was not used for a month, and what was never finished."""
     for entry in folder.iterdir():
-        days = (time.time() - entry.stat().st_mtime) / 86_400
-        if days > (2 if entry.name.endswith(".unfinished") else UNUSED_DAYS):
-            shutil.rmtree(entry, ignore_errors=True)
+        with suppress(OSError):  # another process tidies too
+            days = (time.time() - entry.stat().st_mtime) / 86_400
+            if days > (UNFINISHED_DAYS if entry.name.endswith(".unfinished") else UNUSED_DAYS):
+                _remove(entry)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir():
+        shutil.rmtree(entry, ignore_errors=True)
+    else:
+        entry.unlink(missing_ok=True)
