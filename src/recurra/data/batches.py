@@ -15,7 +15,9 @@ POOL = 64
 class Batches(Sequence["NDArray[np.int64]"]):
     """The batches of one epoch, each the numbers of its rows: a pure function of lengths, budget, seed and epoch.
 
-        rows × longest row ≤ budget          (one row longer than the budget is a batch of its own)
+        rows × longest row ≤ tokens          (one row longer than that is a batch of its own)
+
+    or, where `rows` is given, so many rows; a row without elements counts as one.
 
     >>> batches = Batches(np.array([5, 1, 5, 1]), tokens=10, seed=1, epoch=0)
     >>> sorted(sorted(batch.tolist()) for batch in batches)
@@ -31,6 +33,7 @@ class Batches(Sequence["NDArray[np.int64]"]):
         seed: int,
         epoch: int,
     ) -> None:
+        assert (tokens is None) != (rows is None), "a batch is bounded by its elements or by its rows"
         draw = np.random.default_rng([seed, epoch])
         order = draw.permutation(len(lengths))
         average = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
@@ -43,9 +46,8 @@ class Batches(Sequence["NDArray[np.int64]"]):
             self._order[first : first + len(part)] = part
             cuts = range(0, len(part), rows) if rows is not None else _cuts(lengths[part], tokens or 1)
             starts.extend(first + cut for cut in cuts)
-        ends = [*starts[1:], len(order)]
-        bounds = np.array(list(zip(starts, ends, strict=True)), np.int64).reshape(-1, 2)
-        self._bounds = draw.permutation(bounds, axis=0)
+        edges = np.array([*starts, len(order)], np.int64)
+        self._bounds = draw.permutation(np.stack([edges[:-1], edges[1:]], axis=1), axis=0)
 
     def __len__(self) -> int:
         return len(self._bounds)

@@ -42,11 +42,15 @@ class Normal(NamedTuple):
         """The scales of a run, by name."""
         try:
             found = json.loads(path.read_text("utf-8"))
-            return {
+            scales = {
                 name: Normal(np.array(scale["mean"], float), np.array(scale["spread"], float))
                 for name, scale in found.items()
             }
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            for name, (mean, spread) in scales.items():
+                if mean.ndim != 1 or mean.shape != spread.shape or not (spread > 0).all():
+                    raise ValueError(f"'{name}' has no mean and spread for each column")
+            return scales
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise CheckpointError(f"{path} cannot be read ({error}): the run folder is not whole.") from error
 
 
@@ -59,12 +63,13 @@ class Counted:
         self.squares = np.zeros(0)
 
     def add(self, values: NDArray[Any], place: str) -> None:
+        """Count the steps of one example, (T, n), in; one without steps has no n to agree on."""
+        if len(values) == 0:
+            return
         width = values.shape[1]
         if self.count is None:
             self.count, self.mean, self.squares = np.zeros(width), np.zeros(width), np.zeros(width)
         if width != len(self.count):
-            if len(values) == 0:
-                return
             raise DataError(f"{place}: found {width} numbers a step, but the first example has {len(self.count)}.")
         values = values.astype(np.float64)
         known = ~np.isnan(values)
@@ -78,7 +83,10 @@ class Counted:
         self.count = total
 
     def finished(self) -> Normal:
+        """What mean and spread come to."""
         if self.count is None:
             raise DataError("there are no numbers in the training data.")
         spread = np.sqrt(self.squares / np.maximum(self.count, 1))
-        return Normal(self.mean, np.where(spread > 1e-12, spread, 1.0))
+        # The mean of equal numbers is rounded, so their spread is not quite 0.
+        is_constant = spread <= 1e-12 * np.abs(self.mean)
+        return Normal(self.mean, np.where(is_constant, 1.0, spread))
