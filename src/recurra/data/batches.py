@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ POOL = 64
 """So many batches' worth of rows are sorted by length together: little padding, and still a random order."""
 
 
+@final
 class Batches(Sequence["NDArray[np.int64]"]):
     """The batches of one epoch, each the numbers of its rows: a pure function of lengths, budget, seed and epoch.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ class Normal(NamedTuple):
             raise CheckpointError(f"{path} cannot be read ({error}): the run folder is not whole.") from error
 
 
+@final
 class Counted:
     """Sums from which mean and spread come (Welford's, a block at a time); missing numbers (NaN) are left out."""
 

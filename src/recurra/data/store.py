@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ class Field(NamedTuple):
         return (length,) if self.width is None else (length, self.width)
 
 
+@final
 class Store:
     """Encoded examples in a folder, read one at a time.
 
@@ -174,6 +175,7 @@ def _mapped(path: Path) -> mmap.mmap | bytes:
     return pages
 
 
+@final
 class Rows:
     """A few encoded examples in memory, with the face of a store."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import final
+
 from torch import Tensor, nn
 from torch.nn import functional
 
 from recurra.padding import Padded
 
 
+@final
 class LockedDropout(nn.Module):
     """In training, y_t = m ∘ x_t / (1 − rate), the mask m drawn once for a row (Gal & Ghahramani 2016)."""
 

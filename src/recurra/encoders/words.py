@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ class Spellings(NamedTuple):
     rows: Tensor  # (B, T): where each word is spelt
 
 
+@final
 class Spelling(nn.Module):
     """A word's vector from its characters: both ends of a bidirectional recurrent network, [h→_W; h←_1]."""
 
@@ -38,6 +39,7 @@ class Spelling(nn.Module):
         return torch.cat([forward[0], backward[0]], dim=-1)
 
 
+@final
 class ReadWords(nn.Module):
     """[word vector; spelling], either of which may be left out.
 
