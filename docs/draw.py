@@ -1,8 +1,9 @@
-"""Draws the pictures of the cells' data flow: python docs/draw.py [--check].
+"""Draws the pictures of the docs: python docs/draw.py [--check].
 
-Writes docs/cells/pictures/NAME.svg, one picture per function of PICTURES. With --check nothing is written, and the exit
-status is 1 where a picture on disk is not what would be written. A picture in which a wire runs through a box or a
-label, or two of these lie on each other, is refused.
+Writes docs/cells/pictures/NAME.svg, the data flow of the cells, and docs/pictures/NAME.svg, that of whole models: one
+picture per function of PICTURES. With --check nothing is written, and the exit status is 1 where a picture on disk is
+not what would be written. A picture in which a wire runs through a box or a label, or two of these lie on each other,
+is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-FOLDER = Path(__file__).parent / "cells" / "pictures"
+DOCS = Path(__file__).parent
 
 # Okabe and Ito's colours, told apart by colour-blind readers too. Shapes say the same: what has weights is a box with
 # corners, what has none is round, what is random is dashed.
@@ -852,6 +853,57 @@ def weight_drop() -> str:
     return svg(picture)
 
 
+# Whole models.
+
+
+def tagger() -> str:
+    picture = Picture(
+        "The tagger",
+        "Each word is its vector beside what a recurrent network reads off its spelling; dropout with one mask for a "
+        "whole row; a recurrent network in both directions; dropout again; scores for each tag, e_t = W h_t + b; and a "
+        "CRF, whose A joins neighbouring tags.",
+        1060,
+        690,
+    )
+    words, tags = ("every", "bird", "sings"), ("DET", "NOUN", "VERB")
+    columns = [(245 + 285 * number, word, tag) for number, (word, tag) in enumerate(zip(words, tags, strict=True))]
+    before: list[tuple[Area, Area, Area]] = []
+    for number, (x, word, tag) in enumerate(columns, 1):
+        chosen = picture.pill(x, 96, f"y_{number}")
+        scores = picture.box(x, 176, f"e_{number} = W h_{number} + b", colour=ORANGE, width=170, height=36)
+        above = picture.box(x, 250, "m ⊙ [h→; h←] / (1 − rate)", colour=PURPLE, width=216, height=36)
+        backward = picture.box(x + 62, 330, "h←", colour=SKY, width=70, height=40)
+        forward = picture.box(x - 62, 402, "h→", colour=SKY, width=70, height=40)
+        below = picture.box(x, 484, f"m' ⊙ x_{number} / (1 − rate)", colour=PURPLE, width=216, height=36)
+        vector = picture.box(x - 62, 566, "word vector", colour=GREEN, width=100, height=40)
+        spelling = picture.box(x + 62, 566, "spelling", colour=SKY, width=84, height=40)
+        for start, shift in ((vector, -62), (spelling, 62)):
+            picture.wire(start.top(), below.bottom(shift), colour=STATE["x"])
+        rail = Point(x, 444)
+        picture.wire(below.top(), rail, colour=STATE["x"], arrow=False)
+        for target in (forward, backward):
+            picture.wire(rail, Point(target.x, rail.y), target.bottom(), colour=STATE["x"])
+        picture.wire(backward.top(), above.bottom(62), colour=STATE["h"])
+        picture.wire(forward.top(), above.bottom(-62), colour=STATE["h"])
+        picture.wire(above.top(), scores.bottom(), colour=STATE["h"])
+        picture.wire(scores.top(), chosen.bottom())
+        fork = Point(x, 620)
+        picture.wire(Point(x, 654), fork, colour=STATE["x"], arrow=False)
+        for target in (vector, spelling):
+            picture.wire(fork, Point(target.x, fork.y), target.bottom(), colour=STATE["x"])
+        picture.label(x, 676, word, anchor="middle", size=19, colour=STATE["x"])
+        picture.wire(chosen.top(), Point(x, 40))
+        picture.label(x, 30, tag, anchor="middle", size=19)
+        if before:
+            earlier, further, left = before[-1]
+            picture.wire(earlier.right(), forward.left(), colour=STATE["h"], width=3)
+            picture.wire(backward.left(), further.right(), colour=STATE["h"], width=3)
+            picture.wire(left.right(), chosen.left(), colour=BLUE, width=3)
+            picture.label((left.x + x) / 2, 86, f"A[y_{number - 1}, y_{number}]", anchor="middle", colour=BLUE)
+        before.append((forward, backward, chosen))
+    return svg(picture)
+
+
 PICTURES: tuple[Callable[[], str], ...] = (
     elman,
     orthogonal_elman,
@@ -868,17 +920,22 @@ PICTURES: tuple[Callable[[], str], ...] = (
     zoneout,
     recurrent_dropout,
     weight_drop,
+    tagger,
 )
+
+MODELS = (tagger,)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Draw the pictures of the cells.")
+    parser = argparse.ArgumentParser(description="Draw the pictures of the docs.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file differs")
     check: bool = parser.parse_args().check
     differing = 0
     for draw in PICTURES:
-        path, content = FOLDER / f"{draw.__name__}.svg", draw()
+        folder = DOCS / "pictures" if draw in MODELS else DOCS / "cells" / "pictures"
+        path, content = folder / f"{draw.__name__}.svg", draw()
         if not check:
+            folder.mkdir(exist_ok=True)
             path.write_text(content, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != content:
             print(f"{path}: not what docs/draw.py draws; run python docs/draw.py", file=sys.stderr)
