@@ -234,3 +234,123 @@ def test_a_pipe_that_closes_early_is_no_error() -> None:
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout == "coupled_lstm\n"
     assert "Error" not in done.stderr
+
+
+TAGGED = "they\tPRON\nrun\tVERB\n\nthe\tDET\nrun\tNOUN\n\n"
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that took a second, made by the command itself."""
+    folder = tmp_path_factory.mktemp("tagger")
+    (folder / "train.conll").write_text(TAGGED)
+    sets = ["training.epochs=40", "model.hidden=16", "model.dropout=0", "data.min_count=1", "data.cache=false"]
+    options = [part for setting in sets for part in ("--set", setting)]
+    files = ["--train", str(folder / "train.conll"), "--valid", str(folder / "train.conll")]
+    assert main(["train", "tagging", *files, "--out", str(folder / "run"), "--quiet", *options]) == 0
+    return folder
+
+
+def test_train_ends_by_saying_what_was_reached(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(tagger / "run")]) == 0
+    said = capsys.readouterr().out
+    assert "tagging: 4 word vectors of" in said
+    assert "40 steps" in said
+    assert "valid: accuracy 1.0000" in said
+    assert main(["info", str(tagger / "run"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"]["scores"]["accuracy"] == 1.0
+
+
+def test_evaluate_prints_scores_or_one_json_object(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(tagger / "train.conll")
+    assert main(["evaluate", str(tagger / "run"), data, "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["accuracy"] == 1.0
+    assert {"count", "seconds"} <= scores.keys()
+    assert main(["evaluate", str(tagger / "run"), data, "--tables"]) == 0
+    said = capsys.readouterr().out
+    assert "accuracy             1.0000" in said
+    assert "PRON    1.0000 1.0000 1.0000     1" in said
+
+
+def test_predict_answers_every_line_in_order(tagger: Path) -> None:
+    command = [sys.executable, "-m", "recurra", "predict", str(tagger / "run")]
+    done = subprocess.run(command, input="the run\n\nthey run\n", capture_output=True, text=True, check=True)
+    assert done.stdout == "DET NOUN\n\nPRON VERB\n"
+    done = subprocess.run([*command, "--json"], input="they run\n", capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    assert answer["tags"] == ["PRON", "VERB"]
+    assert answer["tokens"] == ["they", "run"]
+    assert answer["line"] == 1
+    assert all(0 < p <= 1 for p in answer["probabilities"][0])
+
+
+def test_predictions_of_a_file_score_as_evaluate_says(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(tagger / "run"), str(tagger / "train.conll")]) == 0
+    (tagger / "predicted.txt").write_text(capsys.readouterr().out)
+    assert main(["score", str(tagger / "train.conll"), str(tagger / "predicted.txt"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] == 1.0
+    (tagger / "predicted.txt").write_text("PRON NOUN\nDET NOUN\n")
+    assert main(["score", str(tagger / "train.conll"), str(tagger / "predicted.txt")]) == 0
+    assert "accuracy             0.7500" in capsys.readouterr().out
+
+
+def test_config_prints_every_setting_and_reads_it_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "tagging", "--set", "model.cell=gru"]) == 0
+    printed = capsys.readouterr().out
+    assert 'cell = "gru"' in printed
+    (tmp_path / "mine.toml").write_text(printed)
+    assert main(["config", str(tmp_path / "mine.toml")]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_check_says_what_a_file_can_serve(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tagger / "train.conll")]) == 0
+    said = capsys.readouterr().out
+    assert "tagging: yes" in said
+    assert f"recurra train tagging --train {tagger / 'train.conll'}" in said
+    assert main(["check", str(tagger / "train.conll"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"][0]["rows"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "taging"], "there is no task 'taging'. Did you mean 'tagging'?"),
+        (["train", "tagging"], "set data.train, or give --train FILE"),
+        (["train", "tagging", "--train", "none.conll"], "none.conll"),
+        (["train", "mine.toml"], "there is no config file mine.toml"),
+        (["train", "none", "--resume"], "there is no folder none"),
+        (["train", "none", "--resume", "--seeds", "2"], "leave --seeds out"),
+        (["train", "tagging", "--set", "model.hiden=3"], "there is no setting 'model.hiden'. Did you mean 'hidden'?"),
+        (["train", "tagging", "--set", "hidden"], "--set takes section.key=value"),
+        (["train", "tagging", "--set", "training.epochs=none"], "training needs an end"),
+        (["evaluate", "none", "a.conll"], "there is no folder none"),
+        (["predict", "none"], "there is no folder none"),
+        (["info", "none"], "there is no run in none"),
+        (["check", "none.tsv"], "none.tsv"),
+        (["config", "taging"], "there is no task 'taging'"),
+        (["score", "none.conll", "none.txt"], "none.conll"),
+    ],
+)
+def test_a_mistake_leaves_one_sentence_and_nothing_else(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert said in shown.err
+    assert shown.err.startswith("recurra: ")
+    assert shown.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["config", "tagging"], ["check", "a.conll"], ["train", "tagging"], ["info", "x"]]
+)
+def test_what_needs_no_torch_does_not_import_it(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text(TAGGED)
+    code = f"import sys, recurra.cli\nrecurra.cli.main({arguments!r})\nassert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr

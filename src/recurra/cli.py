@@ -254,8 +254,12 @@ def info(options: argparse.Namespace) -> None:
 def check(options: argparse.Namespace) -> None:
     """What is in some files, what is odd about it and which tasks it can serve."""
     from recurra.data.check import check as checked
+    from recurra.named import catalogue
+    from recurra.tasks.task import Task
 
     report = checked(options.data, format=options.format, columns=options.columns, valid=options.valid)
+    known = catalogue(Task)
+    report = report._replace(tasks=[service for service in report.tasks if service.task in known])
     print(json.dumps(report.json(), ensure_ascii=False) if options.json else report.text())
 
 

@@ -12,7 +12,7 @@ import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recurra.errors import CheckpointError, ConfigError
 from recurra.named import catalogue, find
@@ -20,6 +20,10 @@ from recurra.settings import read_toml, settings_from, table_of, toml_text, with
 from recurra.tasks.task import Scores, Task
 from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
+
+if TYPE_CHECKING:
+    from recurra.data.store import Store
+    from recurra.training.trainer import Trainer
 
 LIMITS = ("epochs", "steps", "minutes", "patience", "save_minutes", "threads", "device")
 """Settings of training that may change when a run is resumed."""
@@ -94,24 +98,54 @@ def train(
 
 
 def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | None = None) -> None:
-    """A new run in a new folder."""
+    """A new run in a new folder, which is made only when all files were read and the model built without complaint."""
+    from recurra.training.preparation import prepared
+    from recurra.training.trained import load_task
+    from recurra.training.trainer import Trainer
+    from recurra.training.transfer import start_from as transfer
+
+    check_is_new(folder)
+    with progress:
+        task, store = prepared(this.kind, this.settings, progress.note)
+        trainer = Trainer(task, store, held_out(task, progress), folder, progress)
+        if (said := task.initialise(trainer.model)) is not None:
+            progress.note(said)
+        if start_from is not None:
+            for line in transfer(trainer.model, task, load_task(start_from), start_from):
+                progress.note(str(line))
+        trainer.weights_are_given()
+        with held(folder):
+            check_is_new(folder)
+            task.save(folder)
+            (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
+            with Log(folder) as log:
+                trainer.save(log)  # a run killed before its next checkpoint is resumed from these very weights
+                trainer.run(log)
+            _finish(trainer, store)
+
+
+def held_out(task: Task[Any, Any, Any], progress: Progress) -> list[Any]:
+    """The validation examples. The test files are read too, so that a mistake in them shows before training."""
+    data = task.settings.data
+    for example in task.read(data.files("test")):
+        task.encode(example)
+    if not data.files("valid"):
+        progress.note("no validation data: the weights of the last step are kept")
+    return list(task.read(data.files("valid")))
+
+
+def check_is_new(folder: Path) -> None:
     if (folder / "config.toml").exists():
         raise CheckpointError(
             f"{folder} holds a run already. Go on with it: recurra train {folder} --resume; or choose another --out."
         )
-    from recurra.training.preparation import prepared
-
-    with held(folder):
-        task, store = prepared(this.kind, this.settings, progress.note)
-        task.save(folder)
-        (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
-        _run(task, store, folder, progress, start_from=start_from)
 
 
 def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -> None:
     """Go on with a run from its last checkpoint; limits may be raised by --set."""
     from recurra.training.preparation import prepared
     from recurra.training.trained import load_task
+    from recurra.training.trainer import Trainer
 
     for override in overrides:
         name = override.partition("=")[0].strip()
@@ -120,61 +154,33 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
                 f"a run is resumed as it was begun: of --set {override} only limits can change "
                 f"({', '.join(LIMITS)}), and where the data lies."
             )
-    with held(folder):
-        task = load_task(folder)
+    task = load_task(folder)
+    with progress, held(folder):
         if overrides:
             table = with_overrides(table_of(task.settings), overrides)
             task = type(task).load(settings_from(type(task.settings), table), folder)
-            (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
         _, store = prepared(type(task), task.settings, progress.note)
-        _run(task, store, folder, progress, resumed=True)
-
-
-def _run(
-    task: Task[Any, Any, Any],
-    store: Any,
-    folder: Path,
-    progress: Progress,
-    *,
-    resumed: bool = False,
-    start_from: Path | None = None,
-) -> None:
-    from recurra.training.trained import load_task
-    from recurra.training.trainer import Trainer
-    from recurra.training.transfer import start_from as transfer
-
-    data = task.settings.data
-    valid = list(task.read(data.files("valid")))
-    if not valid:
-        progress.note("no validation data: the weights of the last step are kept")
-    with progress:
-        trainer = Trainer(task, store, valid, folder, progress)
-        if resumed:
-            trainer.restore()
-        elif start_from is not None:
-            reused = transfer(trainer.model, task, load_task(start_from), start_from)
-            for line in reused:
-                progress.note(str(line))
-            if trainer.average is not None:
-                trainer.average.model.load_state_dict(trainer.model.state_dict())
-        if trainer.first_words and not resumed:
-            progress.note(trainer.first_words)
+        trainer = Trainer(task, store, held_out(task, progress), folder, progress)
+        trainer.restore()
+        if overrides:
+            (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
         at = trainer.position
-        with Log(folder, at.log_bytes if resumed else None) as log:
-            if resumed:
-                log.write(EventLine(at.step, f"resumed from step {at.step}"))
+        with Log(folder, at.log_bytes) as log:
+            log.write(EventLine(at.step, f"resumed from step {at.step}"))
             trainer.run(log)
-        _finish(task, store, trainer, folder)
+        _finish(trainer, store)
 
 
-def _finish(task: Task[Any, Any, Any], store: Any, trainer: Any, folder: Path) -> None:
+def _finish(trainer: Trainer, store: Store) -> None:
     """The best weights scored once more, the summary, the report and the card."""
     import torch
 
     import recurra
+    from recurra.analysis.report import write_card, write_report
     from recurra.training.checkpoint import write_text
     from recurra.training.trained import load
 
+    task, folder = trainer.task, trainer.folder
     model = load(folder, device=str(trainer.device))
     data, at = task.settings.data, trainer.position
     found: dict[str, Scores] = {}
@@ -213,8 +219,6 @@ def _finish(task: Task[Any, Any, Any], store: Any, trainer: Any, folder: Path) -
     if "test" in found:
         summary["test"] = {"path": data.test, "scores": _finite(found["test"].values)}
     write_text(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
-    from recurra.analysis.report import write_card, write_report
-
     write_report(folder)
     write_card(folder)
 

@@ -69,6 +69,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
             raise
         except Exception as error:  # safetensors wraps what the system says in an error of its own
             raise OSError(str(error)) from error
+        # safetensors makes files for their owner alone; a model is meant to be read like the files beside it.
+        mask = os.umask(0)
+        os.umask(mask)
+        unfinished.chmod(0o666 & ~mask)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

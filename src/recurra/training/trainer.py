@@ -73,7 +73,6 @@ class Trainer:
         set_up_torch(self.training, self.device)
         torch.manual_seed(self.training.seed)
         self.model = task.build().to(self.device, dtype_of(self.training))
-        self.first_words = task.initialise(self.model)
         named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
         self.names = [name for name, _ in named]
         self.parameters = [parameter for _, parameter in named]
@@ -85,6 +84,11 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half and self.device.type == "cuda")
         lengths = task.lengths(store)
         self.position = Position(rows=len(store), elements=int(lengths.sum()))
+
+    def weights_are_given(self) -> None:
+        """The model's weights were set from outside: the average begins there too."""
+        if self.average is not None:
+            self.average.model.load_state_dict(self.model.state_dict())
 
     @property
     def predicting(self) -> nn.Module:
