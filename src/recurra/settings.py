@@ -119,7 +119,7 @@ def with_overrides(table: Table, overrides: Sequence[str]) -> dict[str, Any]:
             raise ConfigError(f"--set takes section.key=value, such as model.hidden=256, but got {shown(override)}.")
         place = result
         for key in keys[:-1]:
-            inner = place.get(key, {})
+            inner = {} if place.get(key) is None else place[key]
             if isinstance(inner, str):  # a part given by its name gains options: cell.reset=after
                 inner = {"name": inner}
             if not isinstance(inner, Mapping):
@@ -228,12 +228,9 @@ def _plain(value: object, keys: tuple[str, ...], depth: int = 0) -> object:
 
 
 def table_of(settings: object) -> dict[str, Any]:
-    """Settings as a table, without those that are absent."""
-    return {
-        field.name: table_of(value) if dataclasses.is_dataclass(value) else value
-        for field in dataclasses.fields(settings)  # type: ignore[arg-type]
-        if (value := getattr(settings, field.name)) is not None
-    }
+    """Settings as a table from which settings_from makes the same; those that are absent are None."""
+    values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
+    return {name: table_of(value) if dataclasses.is_dataclass(value) else value for name, value in values.items()}
 
 
 def toml_text(settings: object, *, about: bool = False) -> str:
