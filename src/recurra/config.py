@@ -80,8 +80,8 @@ class TaggingData(Data):
     tags: list[str] | None = setting(None, "columns with a tag per element; none: `upos` of CoNLL-U or `tags`")
     values: list[str] | None = setting(None, "columns with a number per element, in place of tags")
     label: str | None = setting(None, "column with one label for the whole; none: `label`, if there is one")
-    lowercase: bool = setting(False, "look words up in lower case; spellings keep their case")
-    min_count: int = setting(2, "a word seen less often is unknown; its spelling is still read")
+    lowercase: bool = setting(True, "look words up in lower case; spellings keep their case")
+    min_count: int = setting(1, "a word seen less often is unknown; its spelling is still read")
     max_words: int | None = setting(None, "so many words have a vector of their own, the most frequent ones")
     vectors: str | None = setting(None, "file of word vectors to start from, as word2vec or GloVe writes text")
 
@@ -102,8 +102,8 @@ class SpellingModel:
     """How the characters of a word become a vector."""
 
     cell: Part = setting("lstm", "a cell, or none: words are then known by their vectors alone")
-    embedding: int = setting(48, "size of a character's vector")
-    hidden: int = setting(96, "size of each direction")
+    embedding: int = setting(64, "size of a character's vector")
+    hidden: int = setting(150, "size of each direction")
     layers: int = setting(1, "layers")
 
     def __post_init__(self) -> None:
@@ -123,7 +123,7 @@ class TaggingModel:
     merge: str = setting("concat", "how two directions become one")
     skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
     dropout: float = setting(0.5, "of inputs, between layers and of outputs; one mask for a whole row")
-    word_dropout: float = setting(0.05, "share of words whose vector is that of the unknown word, in training")
+    word_dropout: float = setting(0.3, "share of words whose vector is that of the unknown word, in training")
     head: Part = setting("crf", "softmax or crf, or a table with its options")
     summary: Literal["max", "mean", "last"] = setting("max", "how steps become one vector for the label of the whole")
     label_weight: float = setting(1.0, "weight of the whole's label in the loss, beside the tags of one row")
@@ -155,7 +155,9 @@ class TaggingSettings:
     data: TaggingData = section(TaggingData, "where the examples come from")
     model: TaggingModel = section(TaggingModel, "the network")
     training: Training = dataclasses.field(
-        default_factory=lambda: Training(epochs=20, average={"name": "ema", "decay": 0.998}),
+        default_factory=lambda: Training(
+            epochs=15, batch_tokens=500, learning_rate=4e-3, average={"name": "ema", "decay": 0.998}
+        ),
         metadata={"about": "how the weights are found"},
     )
 
