@@ -116,6 +116,17 @@ def test_frames_get_tags(tmp_path: Path) -> None:
     assert answer.output == "high low"
 
 
+def test_an_example_without_a_frame_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
+    rows = [{"frames": [[1, 2]], "values": [3]}, {"frames": [], "values": []}]
+    file = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=r"a\.jsonl:2: there is no element here"):
+        trained(tmp_path, file)
+    model = trained(tmp_path, file, "data.empty=keep", "training.steps=1")
+    empty, one = model.predict(["[]", "[[1, 2]]"])
+    assert empty.output == "" != one.output
+    assert model.evaluate(file).values["count"] == 1
+
+
 def test_a_number_per_step_is_learned_in_its_own_unit(tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     lines = []
@@ -190,6 +201,21 @@ def test_unknown_words_are_those_without_a_vector(tmp_path: Path) -> None:
     # 'go' has a tag that is not known, so of the two unknown words 'sing' alone can be right.
     assert scores["unknown_accuracy"] in (0.0, 0.5)
     assert scores["count"] == 3
+
+
+def test_upper_case_letters_are_known_to_the_spelling_of_words_that_are_looked_up_in_lower_case(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.conll", "THEY\tPRON\nthey\tX\n\n")
+    model = trained(tmp_path, file, "data.lowercase=true")
+    assert model.task.words.tokens == ("<unk>", "they")  # type: ignore[attr-defined]
+    assert {"T", "t"} <= set(model.task.characters.tokens)  # type: ignore[attr-defined]
+    assert model.predict(["THEY they"])[0].output == "PRON X"
+
+
+def test_tags_in_another_scheme_than_bio_are_not_held_to_bio(tmp_path: Path) -> None:
+    file = write(tmp_path / "iob1.conll", "New\tI-city\nYork\tI-city\nRome\tB-city\nis\tO\n\n")
+    model = trained(tmp_path, file)
+    assert model.predict(["New York Rome is"])[0].output == "I-city I-city B-city O"
+    assert model.task.settings.model.head == {"name": "crf", "constraints": "none"}
 
 
 def test_word_vectors_are_a_start(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.labels import accuracy, per_label
 from recurra.metrics.numbers import mae, rmse
-from recurra.metrics.spans import scheme_of, span_scores
+from recurra.metrics.spans import breaches, scheme_of, span_scores
 from recurra.named import did_you_mean
 from recurra.settings import Part
 from recurra.tasks.task import Axes, Loss, Prediction, Scores, Table, Task
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 UNLABELLED = -100
 """The label of an element that has none: it counts neither in training nor in scores."""
+
+LOOKED_AT = 2000
+"""Sentences that are looked at to see in which scheme their tags are."""
 
 LONGEST_WORD = 40
 """Characters of a word that its spelling keeps: the first and the last twenty."""
@@ -82,20 +85,22 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         data = settings.data
         path = data.files("train")[0]
         first = next(rows(path, format=data.format, columns=data.columns))
-        return dataclasses.replace(settings, data=with_columns(data, first, path))
+        data = with_columns(data, first, path)
+        if settings.model.head == "crf" and data.tags:
+            settings = dataclasses.replace(settings, model=dataclasses.replace(settings.model, head=fitting_crf(data)))
+        return dataclasses.replace(settings, data=data)
 
     @classmethod
     def prepared(cls, settings: TaggingSettings) -> Self:
         data = settings.data
-        words: Counter[str] = Counter()
-        characters: Counter[str] = Counter()
+        forms: Counter[str] = Counter()
         tags: list[Counter[str]] = [Counter() for _ in data.tags or ()]
         labels: Counter[str] = Counter()
         frames, values = Normal.counted(), Normal.counted()
         empty = True
         for sentence in sentences(data.files("train"), data):
             empty = False
-            words.update(map(str.lower, sentence.tokens) if data.lowercase else sentence.tokens)
+            forms.update(sentence.tokens)
             for counter, column in zip(tags, sentence.tags, strict=True):
                 counter.update(tag for tag in column if tag)
             if sentence.label is not None:
@@ -106,8 +111,11 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
                 values.add(sentence.values, f"{data.files('train')[sentence.file]}:{sentence.line}")
         if empty:
             raise DataError(f"{data.train} holds no sentence to learn from.")
-        for word, count in words.items():
-            for character in word:
+        words: Counter[str] = Counter()
+        characters: Counter[str] = Counter()
+        for form, count in forms.items():
+            words[form.lower() if data.lowercase else form] += count
+            for character in form:
                 characters[character] += count
         for name, counter in zip(data.tags or (), tags, strict=True):
             if not counter:
@@ -168,7 +176,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
     def encode(self, example: Sentence) -> Encoded:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
-        if example.frames is not None:
+        if example.frames is not None and self.frames is not None and len(example.frames) == 0:
+            encoded["frames"] = np.zeros((0, len(self.frames.mean)), np.float32)
+        elif example.frames is not None:
             if self.frames is None or example.frames.shape[1] != len(self.frames.mean):
                 size = "words" if self.frames is None else f"frames of {len(self.frames.mean)} numbers"
                 raise DataError(f"line {example.line}: found frames of {example.frames.shape[1]}, but expects {size}.")
@@ -187,7 +197,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             encoded["label"] = np.array([label], np.int32)
         if self.values is not None:
             shape = (len(example), len(self.values.mean))
-            values = np.full(shape, np.nan) if example.values is None else self.values.scaled(example.values)
+            is_known = example.values is not None and len(example) > 0
+            values = self.values.scaled(example.values) if is_known else np.full(shape, np.nan)  # type: ignore[arg-type]
             encoded["values"] = values.astype(np.float32)
         return encoded
 
@@ -383,6 +394,17 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
     return dataclasses.replace(data, tokens=tokens, frames=frames, tags=tags or [], values=values, label=label)
 
 
+def fitting_crf(data: TaggingData) -> Part:
+    """A CRF that forbids what BIO forbids, unless the data itself does it: IOB1 looks like BIO by its labels alone."""
+    looked_at = list(itertools.islice(sentences(data.files("train"), data), LOOKED_AT))
+    for column in range(len(data.tags or ())):
+        labelled = [[tag for tag in sentence.tags[column] if tag] for sentence in looked_at]
+        is_bio = scheme_of(itertools.chain.from_iterable(labelled)) == "bio"
+        if is_bio and breaches(labelled, "bio") > len(labelled) / 20:
+            return {"name": "crf", "constraints": "none"}
+    return "crf"
+
+
 def sentences(files: Sequence[str | Path], data: TaggingData) -> Iterator[Sentence]:
     """The sentences of some files, each checked: as many tags as elements, numbers that are numbers."""
     for number, path in enumerate(files):
@@ -459,6 +481,8 @@ def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool =
         widths = {len(step) for step in value if isinstance(step, list)}
         why = f"steps of {min(widths)} and of {max(widths)} numbers" if len(widths) > 1 else f"{shown(value)}"
         raise DataError(f"{place}: '{name}' must hold as many numbers at every step, but has {why}.") from error
+    if len(array) == 0:
+        return np.zeros((0, 0), dtype)
     array = array.reshape(len(array), -1) if array.ndim < 2 else array
     if array.ndim != 2:
         raise DataError(f"{place}: '{name}' must be a list of steps, each a list of numbers, but is nested deeper.")

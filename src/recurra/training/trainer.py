@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from recurra.config import Training
 from recurra.data.batches import Batches
-from recurra.data.store import Encoded, Store
+from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError
 from recurra.tasks.task import Scores, Task
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
@@ -202,7 +202,7 @@ class Trainer:
         total, count, elements, first = 0.0, 0, 0, 0
         for number, chosen in enumerate(batches[position.batch : position.batch + training.accumulate]):
             rows = [self.store[int(row)] for row in chosen]
-            elements += int(sum(self.task.lengths(_Few(rows)).tolist()))
+            elements += int(self.task.lengths(Rows(rows)).sum())
             lost, labels = self._loss(rows, number)
             if labels == 0:
                 continue
@@ -318,18 +318,6 @@ class Trainer:
 
     def save_model(self) -> None:
         write_tensors(self.folder / "model.safetensors", self.predicting.state_dict())
-
-
-class _Few:
-    """Some encoded rows with the face of a store."""
-
-    def __init__(self, rows: Sequence[Encoded]) -> None:
-        self.rows = rows
-
-    def lengths(self, field: str) -> Any:
-        import numpy as np
-
-        return np.array([len(row[field]) for row in self.rows])
 
 
 def device_of(training: Training) -> torch.device:
