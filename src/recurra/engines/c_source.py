@@ -30,19 +30,53 @@ static inline real power_of_two(integer n) {{
     return bits.r;
 }}
 
-/* e^a - 1 = 2^n (e^r - 1) + (2^n - 1), a = n ln 2 + r: exact to the last digits also where a is near 0. */
-static inline real exp_minus_one(real a) {{
+/* a = n ln 2 + r with n whole and |r| <= ln 2 / 2; returns e^r - 1, exact to the last digits also where r is near 0. */
+static inline real split_exponent(real a, real *n) {{
+    const real shifted = a * (real)1.4426950408889634074 + (real){magic};
+    *n = shifted - (real){magic};
+    const real r = (a - *n * (real){ln2_high}) - *n * (real){ln2_low};
+    real p = {lead};
+{terms}    return p * r * r + r;
+}}
+/* Where 2^n alone would overflow, or have no room for all its digits, it is multiplied in two parts. */
+static inline real r_exp(real a) {{
+    real n;
     a = a > (real){top} ? (real){top} : a;
     a = a < -(real){bottom} ? -(real){bottom} : a;
-    const real shifted = a * (real)1.4426950408889634074 + (real){magic};
-    const real n = shifted - (real){magic};
-    const real r = (a - n * (real){ln2_high}) - n * (real){ln2_low};
-    real p = {lead};
-{terms}    p = p * r * r + r;
-    const real s = power_of_two((integer)n);
-    return s * p + (s - 1);
+    const real p = split_exponent(a, &n);
+    const integer half = (integer)n >> 1;
+    const real s = power_of_two(half);
+    return (s * p + s) * power_of_two((integer)n - half);
 }}
-static inline real r_exp(real a) {{ return exp_minus_one(a) + 1; }}
+static inline real exp_minus_one(real a) {{
+    real n;
+    a = a > (real){top} ? (real){top} : a;
+    a = a < -50 ? -50 : a;
+    const real p = split_exponent(a, &n);
+    const real s = power_of_two((integer)n - 1);
+    return 2 * (s * p + (s - (real)0.5));
+}}
+/* log a = e ln 2 + log m, m between sqrt 1/2 and sqrt 2; log m = 2 artanh q = 2 (q + q^3/3 + ...), q = (m-1)/(m+1). */
+static inline real r_log(real a) {{
+    const int is_small = a < (real){smallest};
+    union {{ integer i; real r; }} bits;
+    bits.r = is_small ? a * (real){scale} : a;
+    const integer from_half = bits.i - {sqrt_half};
+    const integer e = from_half >> {mantissa};
+    bits.i = (from_half & {mantissa_mask}) + {sqrt_half};
+    const real f = bits.r - 1, q = f / (2 + f), z = q * q;
+    real p = {log_lead};
+{log_terms}    const real n = (real)e - (is_small ? {scale_log} : 0);
+    const real y = n * (real){ln2_high} + (n * (real){ln2_low} + (2 * q + 2 * q * z * p));
+    const real ends = a == 0 ? -(real)INFINITY : (real)NAN;
+    return a > 0 ? (a > {largest} ? a : y) : ends;
+}}
+/* log(1 + a) for the rounded 1 + a, and by how much that was rounded (Kahan). */
+static inline real r_log1p(real a) {{
+    const real u = 1 + a, d = u - 1;
+    const real y = r_log(u) * (a / d);
+    return d == 0 ? a : u > {largest} ? u : y;
+}}
 static inline real r_sigmoid(real a) {{ return 1 / (2 + exp_minus_one(-a)); }}
 static inline real r_tanh(real a) {{
     const real e = exp_minus_one(-2 * (a < 0 ? -a : a));
@@ -56,8 +90,6 @@ static inline real r_min(real a, real b) {{ return a < b || a != a ? a : b; }}
 static inline real r_abs(real a) {{ return {fabs}(a); }}
 static inline real r_sqrt(real a) {{ return {sqrt}(a); }}
 static inline real r_rsqrt(real a) {{ return 1 / {sqrt}(a); }}
-static inline real r_log(real a) {{ return {log}(a); }}
-static inline real r_log1p(real a) {{ return {log1p}(a); }}
 static inline real r_sin(real a) {{ return {sin}(a); }}
 static inline real r_cos(real a) {{ return {cos}(a); }}
 static inline real r_erf(real a) {{ return {erf}(a); }}
@@ -100,6 +132,13 @@ FUNCTIONS = {
 }
 
 
+PARAMETERS = (
+    "long first, long last, long part, long t, const int64_t *lengths, real **base, const int64_t *row, "
+    "const int64_t *step"
+)
+"""Rows `first` to `last` of step t; `part` says whose sums are added to. The rest is where things lie (c_passes.py)."""
+
+
 def source(plan: Plan, is_double: bool) -> str:
     """All row passes of a plan as one C file."""
     passes = [*plan.forward.passes, *plan.inference.passes, *plan.backward.passes]
@@ -118,14 +157,21 @@ def named(direction: str, passes: list[RowPass]) -> list[str]:
 
 def prelude(is_double: bool) -> str:
     suffix = "" if is_double else "f"
-    functions = {name: name + suffix for name in ("fabs", "sqrt", "log", "log1p", "sin", "cos", "erf", "pow")}
+    functions = {name: name + suffix for name in ("fabs", "sqrt", "sin", "cos", "erf", "pow")}
     # e^r = 1 + r + r² (1/2! + r/3! + …) for |r| ≤ ln 2 / 2: as many terms as the type has digits.
     order = 13 if is_double else 7
     terms = "".join(f"    p = p * r + (real){1 / math.factorial(k)!r};\n" for k in range(order - 1, 1, -1))
-    numbers = (
-        {"bias": 1023, "mantissa": 52, "top": 709.9, "bottom": 708.0, "magic": 6755399441055744.0}
+    # artanh q = q + q³ (1/3 + q²/5 + …) for |q| ≤ 0.172, likewise.
+    last = 11 if is_double else 5
+    log_terms = "".join(f"    p = p * z + (real){1 / (2 * k + 1)!r};\n" for k in range(last - 1, 0, -1))
+    numbers: dict[str, object] = (
+        {"bias": 1023, "mantissa": 52, "top": 710.0, "bottom": 746.0, "magic": 6755399441055744.0}
+        | {"smallest": "0x1p-1022", "largest": "1.7976931348623157e308", "scale": "0x1p54", "scale_log": 54}
+        | {"sqrt_half": "0x3fe6a09e667f3bcdLL", "mantissa_mask": "0xfffffffffffffLL"}
         if is_double
-        else {"bias": 127, "mantissa": 23, "top": 89.0, "bottom": 87.0, "magic": 12582912.0}
+        else {"bias": 127, "mantissa": 23, "top": 89.0, "bottom": 104.0, "magic": 12582912.0}
+        | {"smallest": "0x1p-126f", "largest": "3.4028234663852886e38f", "scale": "0x1p25f", "scale_log": 25}
+        | {"sqrt_half": "0x3f3504f3", "mantissa_mask": "0x7fffff"}
     )
     return PRELUDE.format(
         real="double" if is_double else "float",
@@ -134,6 +180,8 @@ def prelude(is_double: bool) -> str:
         ln2_low=1.90821492927058770002e-10 if is_double else -2.12194440e-4,
         lead=f"(real){1 / math.factorial(order)!r}",
         terms=terms,
+        log_lead=f"(real){1 / (2 * last + 1)!r}",
+        log_terms=log_terms,
         **numbers,
         **functions,
     )
@@ -156,8 +204,8 @@ def function(row_pass: RowPass, name: str) -> str:
     writer = RowWriter(row_pass)
     body = list(writer.body())
     lines = [
-        f"void {name}(long rows, long t, const long *lengths, real **base, const long *row, const long *step) {{",
-        "    for (long b = 0; b < rows; b++) {",
+        f"void {name}({PARAMETERS}) {{",
+        "    for (long b = first; b < last; b++) {",
         *(f"        {line}" for line in writer.pointers()),
         "        if (lengths && t >= lengths[b]) {",
         *(f"            {line}" for line in writer.padded()),
@@ -197,6 +245,8 @@ class RowWriter:
                 at = f"t == 0 ? {first} : {at} + (t - 1) * step[{number}]"
             elif buffer.place is Place.TURNS:
                 at += f" + ({'t' if is_written else '(t + 1)'} & 1) * step[{number}]"
+            elif buffer.place is Place.SUMS:
+                at = f"base[{number}] + part * step[{number}]"
             constant = "" if is_written else "const "
             yield f"{constant}real *{self.pointer(buffer, is_written)} = {at};  /* {buffer.name} */"
 

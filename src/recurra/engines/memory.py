@@ -33,9 +33,10 @@ def libc() -> ctypes.CDLL:
 class Memory:
     """Tensors for the buffers of a plan, made when first asked for."""
 
-    def __init__(self, rows: int, steps: int, like: Tensor) -> None:
+    def __init__(self, rows: int, steps: int, like: Tensor, parts: int = 1) -> None:
         self.rows = rows
         self.steps = steps
+        self.parts = parts  # how many threads may add to a sum
         self.like = like
         self.tensors: dict[str, Tensor] = {}
         self.first: dict[str, Tensor] = {}  # PREVIOUS: what the first step reads
@@ -48,7 +49,7 @@ class Memory:
                 Place.SEQUENCE: (rows, steps, width),
                 Place.ROWS: (rows, width),
                 Place.TURNS: (2, rows, width),
-                Place.SUMS: (width,),
+                Place.SUMS: (self.parts, width),
             }[buffer.place]
             make = self.like.new_zeros if buffer.place in (Place.SUMS, Place.TURNS) else self.like.new_empty
             self.tensors[buffer.name] = in_large_pages(make(shape))
@@ -77,81 +78,8 @@ class Memory:
             return torch.cat([self.first[buffer.name].unsqueeze(1), earlier], dim=1).flatten(0, 1)
         return self.tensor(buffer).flatten(0, 1)
 
-    def bound(self, product: Product) -> Callable[[int], None]:
-        """A product with its operands and its result in place: only the step is left to say."""
-        weight, out, buffer = self.products[product], self.tensor(product.out), product.operand
-        if buffer.place is Place.ROWS:
-            steps = [self.tensor(buffer)] * self.steps
-        elif buffer.place is Place.PREVIOUS:
-            # The operand of a step is the state before it.
-            steps = [self.first[buffer.name], *self.tensors[buffer.name].unbind(1)]
-        else:
-            steps = list(self.tensor(buffer).unbind(1))
-        parts = torch.get_num_threads()
-        if self.rows == 1 and self.steps >= 16 and parts > 1 and not any(size % parts for size in weight.shape):
-            split = split_columns if weight.shape[0] <= weight.shape[1] else split_rows
-            return split(steps, weight, out, parts)
-        if self.rows > 1 and self.steps >= 8 and weight.numel() >= WORTH_PACKING and can_pack(weight.dtype):
-            return packed_product(steps, weight, out)
-
-        def multiply(t: int) -> None:
-            torch.mm(steps[t], weight, out=out)
-
-        return multiply
-
-
-def split_columns(steps: list[Tensor], weight: Tensor, out: Tensor, parts: int) -> Callable[[int], None]:
-    """A single row times a wide matrix, a stretch of columns for each thread; torch would use one thread for it all."""
-    width = weight.shape[1] // parts
-    pieces = weight.unflatten(1, (parts, width)).transpose(0, 1).contiguous()
-    operand = weight.new_empty(parts, 1, weight.shape[0])
-    target = out.view(parts, 1, width)
-
-    def multiply(t: int) -> None:
-        operand.copy_(steps[t])
-        torch.bmm(operand, pieces, out=target)
-
-    return multiply
-
-
-def split_rows(steps: list[Tensor], weight: Tensor, out: Tensor, parts: int) -> Callable[[int], None]:
-    """A single row times a tall matrix: each thread adds up a stretch of it, then the stretches are added."""
-    pieces = weight.unflatten(0, (parts, -1)).contiguous()
-    stretches = weight.new_empty(parts, 1, weight.shape[1])
-    operands = [step.view(parts, 1, -1) for step in steps]
-
-    def multiply(t: int) -> None:
-        torch.bmm(operands[t], pieces, out=stretches)
-        torch.sum(stretches, 0, out=out)
-
-    return multiply
-
-
-WORTH_PACKING = 500_000
-"""Numbers in a weight. Measured with 2 threads: with 1 M a step's product takes 0.74 of the time, with 0.26 M it takes
-longer, for its result is new memory each time."""
-
-
-@functools.cache
-def can_pack(dtype: torch.dtype) -> bool:
-    """Whether this torch lets oneDNN lay out a weight once for many products; it is no public part of torch."""
-    names = ("_reorder_linear_weight", "_linear_pointwise")
-    return (
-        dtype == torch.float32
-        and torch.backends.mkldnn.is_available()
-        and all(hasattr(torch.ops.mkldnn, name) for name in names)
-    )
-
-
-def packed_product(steps: list[Tensor], weight: Tensor, out: Tensor) -> Callable[[int], None]:
-    """Products with a weight that oneDNN has laid out for its own use: about a quarter faster than with a plain one."""
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), len(out))
-    linear = torch.ops.mkldnn._linear_pointwise
-
-    def multiply(t: int) -> None:
-        out.copy_(linear(steps[t], packed, None, "none", [], ""))
-
-    return multiply
+    def product(self, product: Product, t: int) -> None:
+        torch.mm(self.read(product.operand, t), self.products[product], out=self.tensor(product.out))
 
 
 class TorchPasses:
@@ -173,7 +101,7 @@ class TorchPasses:
         for write, value in results:
             flat = value.expand(memory.rows, *write.value.shape).reshape(memory.rows, -1)
             if write.buffer.place is Place.SUMS:
-                memory.tensor(write.buffer).add_((flat if active is None else flat * active).sum(0))
+                memory.tensor(write.buffer)[0].add_((flat if active is None else flat * active).sum(0))
                 continue
             target = memory.target(write.buffer, t)[:, write.column : write.column + write.value.width]
             target.copy_(flat)

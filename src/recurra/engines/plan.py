@@ -1,7 +1,7 @@
 """The plan of a cell: which products and row passes make a step, what is saved for the way back, what comes after.
 
 A step is cut at its products with weights. Between two products lies a row pass: every row of the batch by itself, one
-sweep over its numbers. A plan is data; row_passes.py runs it and c_source.py prints its passes as C.
+sweep over its numbers. A plan is data: planned.py runs it, c_source.py prints its passes as C.
 
     forward    [products of states] → pass 0 → [products] → pass 1 → …
     backward   pass 0 → [products] → pass 1 → …, the same weights the other way
@@ -29,7 +29,7 @@ class Place(Enum):
     ROWS = "B, w"
     TURNS = "2, B, w: written in turns, so that a step reads what the last one wrote"
     SHARED = "w, one for all rows"
-    SUMS = "w, added to by every row and step"
+    SUMS = "parts, w: added to by every row and step, each thread in a part of its own"
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
@@ -13,12 +12,15 @@ from torch.utils._pytree import tree_flatten
 
 from recurra.cells import AnyCell
 from recurra.engines.c_library import compiler
-from recurra.engines.c_passes import Call, Compiled
+from recurra.engines.c_passes import Compiled
+from recurra.engines.c_run import CPasses, CSteps, threads
 from recurra.engines.engine import Layer, Reader, Reading
-from recurra.engines.memory import Memory
+from recurra.engines.memory import Memory, TorchPasses
 from recurra.engines.plan import Phases, Place, Plan, make_plan
 from recurra.engines.trace import Contraction, NoPlan, trace, weights_of
 from recurra.padding import Padded
+
+Direction: TypeAlias = Literal["forward", "inference", "backward"]
 
 
 class Planned:
@@ -83,7 +85,10 @@ class Planned:
             inputs = Padded(inputs, x.lengths).reversed().values
         lengths = None if x.is_full else x.lengths
         rows, weights = split_fixed(plan, reader)
-        results = Steps.apply(plan, lengths, every, len(rows), inputs, *state, *rows, *weights)  # type: ignore[no-untyped-call]
+        tensors = (inputs, *state, *rows, *weights)
+        training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        run = Run(plan, lengths, every, len(rows), training)
+        results = Steps.apply(run, *tensors)  # type: ignore[no-untyped-call]
         sequences, finals = results[: -len(state)], results[-len(state) :]
         if backward:
             sequences = [Padded(sequence, x.lengths).reversed().values for sequence in sequences]
@@ -107,44 +112,55 @@ COMPILED = Compiled()
 """Every plan's compiled row passes, for the whole process."""
 
 
-def walk(phases: Phases, calls: list[Call], memory: Memory, steps: Iterable[int]) -> None:
-    """Step by step: products, then each pass and the products of what it made."""
-    before = [memory.bound(product) for product in phases.before]
-    after = [[memory.bound(product) for product in products] for products in phases.after_pass]
-    for t in steps:
-        for multiply in before:
-            multiply(t)
-        for call, products in zip(calls, after, strict=True):
-            call(t)
-            for multiply in products:
-                multiply(t)
+def run_steps(plan: Plan, direction: Direction, memory: Memory, lengths: Tensor | None) -> None:
+    """All steps of a sequence: products, then each pass and the products of what it made."""
+    phases: Phases = getattr(plan, direction)
+    functions = COMPILED.functions(plan, memory.like.dtype)
+    backward = direction == "backward"
+    if functions is not None:
+        CSteps(CPasses(functions, memory, lengths), memory, phases, direction).run(backward=backward)
+        return
+    passes = TorchPasses(memory, lengths)
+    for t in reversed(range(memory.steps)) if backward else range(memory.steps):
+        for product in phases.before:
+            memory.product(product, t)
+        for row_pass, products in zip(phases.passes, phases.after_pass, strict=True):
+            passes.run(row_pass, t)
+            for product in products:
+                memory.product(product, t)
+
+
+class Run(NamedTuple):
+    """What the steps of one run need beside tensors."""
+
+    plan: Plan
+    lengths: Tensor | None
+    every: bool
+    row_count: int  # how many tensors out of `fixed` have a row each
+    training: bool  # whether the way back will be gone
 
 
 class Steps(torch.autograd.Function):
     """All steps of a plan, forward and back."""
 
     @staticmethod
-    def forward(
-        ctx: Any, plan: Plan, lengths: Tensor | None, every: bool, row_count: int, inputs: Tensor, *tensors: Tensor
-    ) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, run: Run, inputs: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        plan, lengths, every, row_count, training = run
         count = len(plan.states)
         start = [tensor.contiguous() for tensor in tensors[:count]]
         rows = [tensor.contiguous() for tensor in tensors[count : count + row_count]]
         weights = tensors[count + row_count :]
         inputs = inputs if inputs.stride(-1) == 1 else inputs.contiguous()
-        training = any(ctx.needs_input_grad)
-        phases = plan.forward if training else plan.inference
-        memory = Memory(inputs.shape[0], inputs.shape[1], inputs)
-        lay_out(memory, plan, inputs, start, rows, weights)
-        calls = COMPILED.passes(plan, memory, lengths).bind(phases, "forward" if training else "inference")
-        walk(phases, calls, memory, range(memory.steps))
+        direction: Direction = "forward" if training else "inference"
+        memory = Memory(inputs.shape[0], inputs.shape[1], inputs, threads(len(inputs), getattr(plan, direction)))
+        lay_out(memory, plan, direction, inputs, start, rows, weights)
+        run_steps(plan, direction, memory, lengths)
         sequences = [memory.tensor(buffer) for buffer in plan.states]
         finals = [last_of(sequence, before, lengths) for sequence, before in zip(sequences, start, strict=True)]
         if training:
             ctx.set_materialize_grads(False)
             ctx.plan, ctx.lengths, ctx.every = plan, lengths, every
             kept = {n: t for n, t in memory.tensors.items() if n == "saved" or n.startswith("forward operand")}
-            # All by save_for_backward, so that whoever computes again what was saved (recompute.py) can let it go.
             tensors_kept = (*start, *rows, *weights, *sequences, *kept.values())
             ctx.save_for_backward(inputs if plan.needs_inputs else None, *tensors_kept)
             ctx.counts, ctx.kept = (len(rows), len(weights)), list(kept)
@@ -160,27 +176,28 @@ class Steps(torch.autograd.Function):
         weights = tensors[count + row_count : count + row_count + weight_count]
         sequences = tensors[count + row_count + weight_count :][:count]
         kept = dict(zip(ctx.kept, tensors[len(tensors) - len(ctx.kept) :], strict=True))
-        memory = Memory(sequences[0].shape[0], sequences[0].shape[1], sequences[0])
-        lay_out(memory, plan, inputs, start, rows, weights)
+        B, T, _ = sequences[0].shape
+        memory = Memory(B, T, sequences[0], threads(B, plan.backward))
+        lay_out(memory, plan, "backward", inputs, start, rows, weights)
         for buffer, sequence in zip(plan.states, sequences, strict=True):
             memory.tensors[buffer.name] = sequence
             memory.tensors[buffer.name.replace("state", "previous")] = sequence
         memory.tensors.update(kept)
         of_sequences = gradients[:-count] + (None,) * (count - len(gradients[:-count]))
         lay_out_gradients(memory, plan, of_sequences, gradients[-count:])
-        calls = COMPILED.passes(plan, memory, ctx.lengths).bind(plan.backward, "backward")
-        walk(plan.backward, calls, memory, reversed(range(memory.steps)))
+        run_steps(plan, "backward", memory, ctx.lengths)
         d_start = [sum_of_parts(memory, parts) for parts in plan.d_states]
         d_weights = weight_gradients(
             plan, memory, weights, ctx.needs_input_grad[-weight_count:] if weight_count else ()
         )
         nothing = (None,) * row_count
-        return (None, None, None, None, memory.tensor(plan.d_inputs), *d_start, *nothing, *d_weights)
+        return (None, memory.tensor(plan.d_inputs), *d_start, *nothing, *d_weights)
 
 
 def lay_out(
     memory: Memory,
     plan: Plan,
+    direction: Direction,
     inputs: Tensor | None,
     start: list[Tensor],
     rows: list[Tensor],
@@ -195,14 +212,14 @@ def lay_out(
     for name, row in zip(plan.trace.row_inputs, rows, strict=True):
         memory.tensors[name] = row
     known = dict(zip(plan.trace.weight_inputs, weights, strict=True))
-    for phases in (plan.forward, plan.inference, plan.backward):
-        for product in [*phases.before, *(product for slot in phases.after_pass for product in slot)]:
-            matrices = [computed(weight.node, known, plan) for weight in product.weights]
-            memory.products[product] = matrices[0] if len(matrices) == 1 else torch.cat(matrices, dim=1)
-        for row_pass in phases.passes:
-            for buffer in {b for parts in row_pass.reads.values() for b, _ in parts}:
-                if buffer.weight is not None and buffer.name not in memory.tensors:
-                    memory.tensors[buffer.name] = computed(buffer.weight.node, known, plan).contiguous().flatten()
+    phases: Phases = getattr(plan, direction)
+    for product in [*phases.before, *(product for slot in phases.after_pass for product in slot)]:
+        matrices = [computed(weight.node, known, plan) for weight in product.weights]
+        memory.products[product] = matrices[0] if len(matrices) == 1 else torch.cat(matrices, dim=1)
+    for row_pass in phases.passes:
+        for buffer in {b for parts in row_pass.reads.values() for b, _ in parts}:
+            if buffer.weight is not None and buffer.name not in memory.tensors:
+                memory.tensors[buffer.name] = computed(buffer.weight.node, known, plan).contiguous().flatten()
 
 
 def lay_out_gradients(
@@ -242,7 +259,7 @@ def weight_gradients(
     for contraction, left, right in plan.matrices:
         known[contraction.node] = memory.history(left).T @ memory.history(right)
     for contraction, buffer in plan.sums:
-        known[contraction.node] = over_rows(contraction, memory.tensor(buffer))
+        known[contraction.node] = over_rows(contraction, memory.tensor(buffer).sum(0))
     found: list[Tensor | None] = []
     for node, is_needed in zip(plan.trace.weight_gradients, needed, strict=True):
         found.append(computed(node, known, plan) if node is not None and is_needed else None)
