@@ -34,9 +34,34 @@ class Spelling(nn.Module):
 
     def forward(self, characters: Padded) -> Tensor:
         """(N, W) to (N, 2H)."""
+        groups = of_like_length(characters.lengths) if characters.values.device.type == "cpu" else []
+        if len(groups) < 2:
+            return self._read(characters)
+        parts = [
+            self._read(Padded(characters.values[rows, :longest], characters.lengths[rows])) for rows, longest in groups
+        ]
+        return torch.cat(parts)[torch.cat([rows for rows, _ in groups]).argsort()]
+
+    def _read(self, characters: Padded) -> Tensor:
         _, states = self.recurrent(Padded(self.embedding(characters.values), characters.lengths))
         forward, backward = states[-1]
         return torch.cat([forward[0], backward[0]], dim=-1)
+
+
+WIDEST = (4, 7, 11)
+"""Words up to so many characters are read together. A few long words would make all others as long as themselves:
+with the words of English text, reading them in four groups takes about half the time."""
+
+
+def of_like_length(lengths: Tensor) -> list[tuple[Tensor, int]]:
+    """The rows in groups of like length, each with its longest.
+
+    >>> [(rows.tolist(), longest) for rows, longest in of_like_length(torch.tensor([3, 12, 1, 9, 4]))]
+    [([0, 2, 4], 4), ([3], 9), ([1], 12)]
+    """
+    group = torch.bucketize(lengths, torch.tensor(WIDEST))
+    found = [(group == number).nonzero().squeeze(1) for number in range(len(WIDEST) + 1)]
+    return [(rows, int(lengths[rows].max())) for rows in found if len(rows)]
 
 
 @final
