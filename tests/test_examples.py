@@ -1,0 +1,29 @@
+"""Every example runs from the command line as its first line says, and shows what it is meant to show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+
+SHOWN = {"tag_words.py": "she/PRON feeds/VERB the/DET small/ADJ birds/NOUN"}
+"""A line that each must print."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_an_example_runs_and_shows_what_it_is_meant_to(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert SHOWN[example.name] in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_an_example_is_short_and_says_how_it_is_run(example: Path) -> None:
+    lines = example.read_text().splitlines()
+    assert len(lines) <= 60
+    assert f"python examples/{example.name}" in lines[0]
