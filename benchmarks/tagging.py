@@ -31,9 +31,9 @@ FILES = {
 
 SETTINGS = {
     "en": ["training.epochs=12"],
-    "tr": ["training.epochs=20"],
-    "fr": ["training.epochs=20"],
-    "snips": ['data.columns=["tokens", "tags", "label"]', "training.epochs=12"],
+    "tr": ["training.epochs=30", 'model.head={name="softmax", label_smoothing=0.1}'],
+    "fr": ["training.epochs=30"],
+    "snips": ['data.columns=["tokens", "tags", "label"]', "training.epochs=15"],
     "wnut17": ["training.epochs=20"],
 }
 

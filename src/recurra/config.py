@@ -156,7 +156,7 @@ class TaggingSettings:
     model: TaggingModel = section(TaggingModel, "the network")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
-            epochs=15, batch_tokens=500, learning_rate=4e-3, average={"name": "ema", "decay": 0.998}
+            epochs=20, batch_tokens=500, learning_rate=4e-3, average={"name": "ema", "decay": 0.998}
         ),
         metadata={"about": "how the weights are found"},
     )
