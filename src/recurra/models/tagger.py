@@ -161,7 +161,7 @@ class Tagger(nn.Module):
         features = self.features(batch)
         lengths = features.lengths.tolist()
         found = [each.best(features) for each in self.heads]  # type: ignore[operator]
-        scores = sum((score.double().cpu() for _, score in found), torch.zeros(len(lengths), dtype=torch.double))
+        scores = sum((score.double().cpu().numpy() for _, score in found), np.zeros(len(lengths)))
         tags = [best.cpu().numpy() for best, _ in found]
         chosen = None
         if detail:
@@ -173,8 +173,8 @@ class Tagger(nn.Module):
         labels = certain = None
         if self.label is not None:
             logs = self.label(self.pooled(features)).log_softmax(-1)
-            certain, labels = (each.cpu() for each in logs.max(-1))
-            scores = scores + certain.double()
+            certain, labels = (each.cpu().numpy() for each in logs.double().max(-1))
+            scores = scores + certain
         return [
             TaggerOutput(
                 tuple(column[row, :length] for column in tags),
@@ -182,7 +182,7 @@ class Tagger(nn.Module):
                 values[row, :length] if values is not None else None,
                 int(labels[row]) if labels is not None else None,
                 tuple(column[row, :length] for column in chosen) if chosen is not None else None,
-                float(certain[row].exp()) if certain is not None else None,
+                float(np.exp(certain[row])) if certain is not None else None,
             )
             for row, length in enumerate(lengths)
         ]
@@ -197,13 +197,13 @@ def head(spec: Any, size: int, labels: Sequence[str]) -> Head:
     return made(kind, name, size, labels, **options)
 
 
-def batched(rows: Sequence[Encoded], *, columns: int) -> TaggerBatch:
-    """Encoded sentences as one batch."""
+def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> TaggerBatch:
+    """Encoded sentences as one batch; their spelling only where a model reads it."""
     names = rows[0].keys()
     words = spellings = frames = values = label = None
     if "words" in names:
         words = padded([row["words"] for row in rows], np.int64)
-        spellings = spelt(rows, words)
+        spellings = spelt(rows, words) if spelling else None
     if "frames" in names:
         frames = padded([row["frames"] for row in rows], np.float32)
     tags = tuple(padded([row[f"tags{n}"] for row in rows], np.int64, UNLABELLED).values for n in range(columns))

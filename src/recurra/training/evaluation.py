@@ -28,7 +28,8 @@ def outputs_of(
 ) -> list[Any]:
     """Outputs of the model in evaluation mode; which rows are predicted together does not change them."""
     was_training = model.training
-    model.eval()
+    if was_training:  # to look at every module takes long beside one short sentence
+        model.eval()
     found: list[Any] = [None] * len(rows)
     done = 0
     device = next(model.parameters()).device
@@ -39,7 +40,8 @@ def outputs_of(
         done += len(numbers)
         if told is not None:
             told(done, len(rows))
-    model.train(was_training)
+    if was_training:
+        model.train()
     return found
 
 
