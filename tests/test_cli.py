@@ -323,6 +323,7 @@ def test_check_says_what_a_file_can_serve(tagger: Path, capsys: pytest.CaptureFi
         (["train", "none", "--resume"], "there is no folder none"),
         (["train", "none", "--resume", "--seeds", "2"], "leave --seeds out"),
         (["train", "tagging", "--set", "model.hiden=3"], "there is no setting 'model.hiden'. Did you mean 'hidden'?"),
+        (["train", "tagging", "--seeds", "0"], "--seeds must be at least 1, but is 0"),
         (["train", "tagging", "--set", "hidden"], "--set takes section.key=value"),
         (["train", "tagging", "--set", "training.epochs=none"], "training needs an end"),
         (["evaluate", "none", "a.conll"], "there is no folder none"),

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"recurra: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        print(f"\nrecurra: {stop or 'stopped.'}", file=sys.stderr)
+        print(f"\nrecurra: {str(stop) or 'stopped.'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of a pipe, such as head, has seen enough; what Python flushes at its end goes nowhere.
@@ -197,8 +197,10 @@ def train(options: argparse.Namespace) -> None:
         runs.resume(Path(options.what), shown, overrides=options.set)
         print(runs.told(Path(options.what)))
         return
-    given_files = {name: getattr(options, name) for name in ("train", "valid", "test")}
-    this = runs.setup(options.what, given=given_files, overrides=options.set)
+    if options.seeds is not None and options.seeds < 1:
+        raise ConfigError(f"--seeds must be at least 1, but is {options.seeds}.")
+    on_the_line = {name: getattr(options, name) for name in ("train", "valid", "test", "format", "columns")}
+    this = runs.setup(options.what, given=on_the_line, overrides=options.set)
     if options.dry_run:
         print(runs.rehearsed(this, shown))
         return
@@ -220,6 +222,8 @@ def evaluate(options: argparse.Namespace) -> None:
         print(json.dumps({name: value for name, value in scores.values.items() if math.isfinite(value)}))
         return
     for name, value in scores.values.items():
+        if math.isnan(value):  # nothing to measure it on, such as unknown words
+            continue
         print(f"{name:20} {value:.4f}" if name not in ("count", "seconds") else f"{name:20} {value:,.6g}")
     for title, table in scores.tables.items() if options.tables else ():
         print(f"\n{title}\n{table.text()}")
@@ -332,6 +336,8 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("what", help="tagging; or config.toml; or, with --resume, a run folder")
     for name, about in (("train", "learn from"), ("valid", "decide when to stop"), ("test", "score once at the end")):
         sub.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
+    sub.add_argument("--format", help="conllu, conll, tsv, csv, jsonl, parquet or text (by the extension)")
+    sub.add_argument("--columns", nargs="+", metavar="ROLE", help="roles of the columns of a table")
     sub.add_argument("--out", metavar="RUN", help="folder for the run (runs/TASK-1, -2, …)")
     sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
     sub.add_argument("--resume", action="store_true", help="go on with the run from its last checkpoint")

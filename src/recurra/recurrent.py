@@ -194,8 +194,10 @@ class Recurrent(nn.Module):
         self._through(x.values, x.lengths, read)
         return tuple(found)
 
-    def engine_report(self, x: Padded | None = None, *, every: bool = False) -> EngineReport:
+    def engine_report(self, x: Padded | None = None, *, every: bool = False, slower_ones: bool = False) -> EngineReport:
         """Which engine runs each layer, and why not a faster one; for a batch like x, if given.
+
+        Slower engines than the one that runs a layer are asked only if `slower_ones`: their answer may take a second.
 
         >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
         layer 1, peephole_lstm: planned
@@ -211,9 +213,10 @@ class Recurrent(nn.Module):
             wanted = engine_named(self.engine)
             size = layer[0].cell.input_size
             inputs = x if number == 0 else Padded(like.new_zeros(*x.values.shape[:2], size), x.lengths)
-            refusals = tuple((engine.name, engine.refusal(layer, inputs, every)) for engine in ENGINES)
-            slower = tuple((engine.name, engine.slower(layer, inputs)) for engine in ENGINES)
             engine = choose(None, layer, inputs, every) if wanted is None else wanted
+            asked = ENGINES if slower_ones else ENGINES[: ENGINES.index(engine) + 1]
+            refusals = tuple((each.name, each.refusal(layer, inputs, every)) for each in asked)
+            slower = tuple((each.name, each.slower(layer, inputs)) for each in asked)
             rows.append(LayerReport(layer[0].cell, len(layer), engine, wanted is not None, refusals, slower))
         return EngineReport(tuple(rows))
 
@@ -312,8 +315,8 @@ class LayerReport(NamedTuple):
     directions: int
     engine: Engine
     asked_for: bool
-    refusals: tuple[tuple[str, str | None], ...]  # every engine, fastest first, and why it cannot run the layer
-    slower: tuple[tuple[str, str | None], ...]  # every engine, and why 'auto' leaves it to another although it can
+    refusals: tuple[tuple[str, str | None], ...]  # engines, fastest first, and why one cannot run the layer
+    slower: tuple[tuple[str, str | None], ...]  # the same engines, and why 'auto' leaves it to another although it can
 
     def lines(self, number: int) -> list[str]:
         ways = ", both directions" if self.directions == 2 else ""

@@ -42,6 +42,10 @@ def setup(what: str, *, given: Mapping[str, Any] | None = None, overrides: Seque
     >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
     64
     """
+    if (Path(what) / "config.toml").is_file():
+        raise ConfigError(
+            f"{what} is a run: go on with it by --resume, or take its settings for another: {what}/config.toml."
+        )
     source = what if what.endswith(".toml") or Path(what).is_file() else None
     table: dict[str, Any] = read_toml(what) if source is not None else {"task": what}
     if "task" not in table:
@@ -51,8 +55,21 @@ def setup(what: str, *, given: Mapping[str, Any] | None = None, overrides: Seque
     if not isinstance(data, dict):
         raise ConfigError(f"{what}: data is a section, [data], but is {data!r}.")
     table["data"] = {**data, **{key: value for key, value in (given or {}).items() if value}}
-    settings: Any = settings_from(kind.Settings, with_overrides(table, overrides), source)
+    table = with_overrides(table, overrides)
+    settings: Any = settings_from(kind.Settings, without_other_limits(table), source)
     return Setup(kind, settings)
+
+
+def without_other_limits(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A limit in steps or minutes stands alone: the usual number of epochs does not end a run before it.
+
+    >>> without_other_limits({"training": {"steps": 80}})
+    {'training': {'steps': 80, 'epochs': None}}
+    """
+    training = table.get("training")
+    if isinstance(training, Mapping) and training.keys() & {"steps", "minutes"} and "epochs" not in training:
+        return {**table, "training": {**training, "epochs": None}}
+    return dict(table)
 
 
 def task_named(name: object) -> type[Task[Any, Any, Any]]:
@@ -92,7 +109,7 @@ def train(
     table = _merged({"data": {key: value for key, value in given.items() if value}}, settings or {})
     base = read_toml(task) if task.endswith(".toml") else {"task": task}
     kind = task_named(base.get("task"))
-    made: Any = settings_from(kind.Settings, _merged(base, table))
+    made: Any = settings_from(kind.Settings, without_other_limits(_merged(base, table)))
     begin(Setup(kind, made), Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None)
     return load(out)
 
@@ -100,13 +117,15 @@ def train(
 def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | None = None) -> None:
     """A new run in a new folder, which is made only when all files were read and the model built without complaint."""
     from recurra.training.preparation import prepared
-    from recurra.training.trained import load_task
-    from recurra.training.trainer import Trainer
-    from recurra.training.transfer import start_from as transfer
 
     check_is_new(folder)
     with progress:
         task, store = prepared(this.kind, this.settings, progress.note)
+        # What is wrong with a file is said before torch is imported.
+        from recurra.training.trained import load_task
+        from recurra.training.trainer import Trainer
+        from recurra.training.transfer import start_from as transfer
+
         trainer = Trainer(task, store, held_out(task, progress), folder, progress)
         if (said := task.initialise(trainer.model)) is not None:
             progress.note(said)
@@ -213,6 +232,9 @@ def _finish(trainer: Trainer, store: Store) -> None:
             for title, table in scores.tables.items()
         },
     }
+    if "test" in found:
+        count = int(found["test"].values["count"])
+        summary["data"]["test"] = {"path": data.test, "tokens": count}
     if "valid" in found:
         count = int(found["valid"].values["count"])
         summary["data"]["valid"] = {"path": data.valid, "rows": len(trainer.valid), "tokens": count}
@@ -313,7 +335,7 @@ def several(this: Setup, folder: Path, seeds: int, progress: Progress, *, start_
                 begin(one, part, progress, start_from=start_from)
         summary = json.loads((part / "summary.json").read_text("utf-8"))
         found.append(summary.get("test", summary["best"])["scores"])
-    names = [name for name in found[0] if all(name in scores for scores in found)]
+    names = [name for name in found[0] if name != "count" and all(name in scores for scores in found)]
     columns = {name: [scores[name] for scores in found] for name in names}
     spread = {name: statistics.stdev(values) if seeds > 1 else 0.0 for name, values in columns.items()}
     return Spread(seeds, {name: statistics.fmean(values) for name, values in columns.items()}, spread)

@@ -200,6 +200,8 @@ def _value(value: object, hint: Any, default: object, keys: tuple[str, ...]) -> 
             value = {**({"name": default} if isinstance(default, str) else default or {}), **value}  # type: ignore[dict-item]
         if not isinstance(value.get("name"), str):
             raise SettingError(f'{name} needs a name: {{name = "…", …}}, but is {shown(value)}.', keys)
+    if isinstance(value, str) and not fits(value, hint) and fits([value], hint):
+        value = [value]  # one item of a list: data.tags=xpos
     if not fits(value, hint):
         choices = choices_of(hint)
         near = f" {did_you_mean(str(value)[:80], choices)}" if choices else ""

@@ -175,6 +175,16 @@ def test_padding_batch_and_order_never_change_a_prediction(tmp_path: Path, head:
                 assert np.allclose(a, b, atol=2e-6)
 
 
+def test_words_given_as_a_list_are_taken_as_they_are(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"tokens": ["New York", "sleeps"], "tags": ["CITY", "VERB"]}\n')
+    model = trained(tmp_path, file)
+    assert model.predict([["New York", "sleeps"]])[0].output == "CITY VERB"
+    with pytest.raises(DataError, match="an input is a text or a list, but found 3"):
+        model.predict([3])  # type: ignore[list-item]
+    with pytest.raises(DataError, match=r"predict takes a list of inputs: predict\(\[text\]\)"):
+        model.predict("New York")
+
+
 def test_an_empty_line_gets_an_answer_of_its_own(tmp_path: Path) -> None:
     file = write(tmp_path / "a.conll", "they\tPRON\n\n")
     model = trained(tmp_path, file, "training.steps=2")

@@ -19,7 +19,7 @@ import torch
 
 from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, TrainingError
-from recurra.runs import begin, resume
+from recurra.runs import begin, resume, setup
 from recurra.training.log import Log, TrainLine, ValidLine, read_log
 from recurra.training.preparation import prepared
 from recurra.training.progress import Progress, Silent
@@ -212,6 +212,18 @@ def test_two_batches_accumulated_are_one_of_both(tmp_path: Path) -> None:
     one, two = load(tmp_path / "one").model.state_dict(), load(tmp_path / "two").model.state_dict()
     for name, value in one.items():
         assert torch.allclose(value, two[name], atol=1e-12, rtol=0), name
+
+
+@pytest.mark.parametrize("override", ["training.steps=80", "training.minutes=3"])
+def test_a_limit_that_is_given_is_not_cut_short_by_the_usual_epochs(override: str) -> None:
+    assert setup("tagging").settings.training.epochs == 20
+    assert setup("tagging", overrides=[override]).settings.training.epochs is None
+    assert setup("tagging", overrides=[override, "training.epochs=2"]).settings.training.epochs == 2
+
+
+def test_very_few_updates_are_said_to_be_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(train_command(tmp_path, tmp_path / "run", "training.steps=2")[3:]) == 0
+    assert "only 2 updates, which is few: raise training.epochs" in capsys.readouterr().err
 
 
 def test_patience_ends_a_run(tmp_path: Path) -> None:

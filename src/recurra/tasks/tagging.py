@@ -157,19 +157,23 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def read(self, files: Sequence[str | Path]) -> Iterator[Sentence]:
         return sentences(files, self.settings.data)
 
-    def questions(self, file: str | Path | None, lines: Iterable[str]) -> Iterator[Sentence]:
+    def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Sentence]:
         data = self.settings.data
         if file is not None and extension(file) not in ("txt", "text", ""):
-            wanted = dataclasses.replace(data, tags=[], values=None, label=None, empty="keep")
-            yield from sentences([file], dataclasses.replace(wanted, format=None))
+            # A file like those of training is read like them; another by its ending.
+            is_like = extension(file) == extension(data.files("train")[0])
+            format = data.format if is_like else None
+            wanted = dataclasses.replace(data, tags=[], values=None, label=None, empty="keep", format=format)
+            yield from sentences([file], wanted)
             return
         for number, line in enumerate(lines, 1):
-            if data.frames is None:
-                yield Sentence(tuple(line.split()), None, (), None, None, 0, number)
-                continue
             place = f"{file or 'input'}:{number}"
+            if data.frames is None:
+                words = words_of(line if isinstance(line, str) else list(line), place, "tokens")
+                yield Sentence(words, None, (), None, None, 0, number)
+                continue
             try:
-                frames = json.loads(line)
+                frames = json.loads(line) if isinstance(line, str) else line
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(f"{place}: a line of frames is a JSON list of lists of numbers.") from error
             yield Sentence((), matrix(frames, place, "frames", np.float32), (), None, None, 0, number)

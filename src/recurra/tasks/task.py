@@ -104,8 +104,8 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """The examples of some files, with their answers."""
 
     @abstractmethod
-    def questions(self, file: str | Path | None, lines: Iterable[str]) -> Iterator[Example]:
-        """Examples without answers: those of a file in a known format, or one a line."""
+    def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Example]:
+        """Examples without answers: those of a file in a known format, or one a line, a text or its words."""
 
     @abstractmethod
     def encode(self, example: Example) -> Encoded:

@@ -47,7 +47,7 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
     for name, parameter in model.named_parameters():
         lines.append(f"{name:44}{'x'.join(map(str, parameter.shape)):>16}{parameter.numel():12,}")
     lines += [f"{'':44}{'in all':>16}{sum(p.numel() for p in model.parameters()):12,}", ""]
-    lines += [f"{'layer':44}output for the largest batch", *shapes]
+    lines += [f"{'layer':44}output for the largest batch", *dict.fromkeys(shapes)]
     return "\n".join(lines)
 
 

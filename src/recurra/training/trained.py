@@ -40,14 +40,19 @@ class Trained:
         self.model = model.eval()
         self.folder = folder
 
+    def __repr__(self) -> str:
+        return f"<Trained {self.task.name} in {self.folder}: {self.task.described()}>"
+
     def predict(
         self, inputs: Sequence[str | Sequence[str]], *, detail: bool = False, batch_tokens: int = TOKENS
     ) -> list[Prediction]:
         """An answer for each input, in order: a line of blank-separated words, or a list of them."""
         if isinstance(inputs, str):
             raise DataError("predict takes a list of inputs: predict([text]).")
-        texts = [text if isinstance(text, str) else " ".join(text) for text in inputs]
-        examples = list(self.task.questions(None, texts))
+        for text in inputs:
+            if not isinstance(text, str | list | tuple):
+                raise DataError(f"an input is a text or a list, but found {text!r:.60}.")
+        examples = list(self.task.questions(None, inputs))
         return self.answers(examples, detail=detail, batch_tokens=batch_tokens)
 
     def predict_file(

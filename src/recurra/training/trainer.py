@@ -27,6 +27,9 @@ from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from recurra.training.optimisation import Average, Schedule, optimiser
 from recurra.training.progress import Progress
 
+FEW_STEPS = 200
+"""With fewer updates than this, a network has hardly begun to learn."""
+
 LOG_SECONDS = 1.0
 """About so often a line of training goes to metrics.jsonl."""
 
@@ -146,7 +149,12 @@ class Trainer:
         position, training = self.position, self.training
         position.ended = None
         batches = self.task.batches(self.store, position.epoch)
-        self.progress.start(position.step, self._total_steps(batches), training.epochs)
+        total = self._total_steps(batches)
+        if total is not None and total < FEW_STEPS and position.step == 0:
+            self.progress.note(
+                f"only {total} updates, which is few: raise training.epochs, or lower training.batch_tokens"
+            )
+        self.progress.start(position.step, total, training.epochs)
         began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
         self.model.train()
         with stopping() as stop:
@@ -167,7 +175,7 @@ class Trainer:
                 self.progress.step(position.step, epoch, loss, rate, tokens)
                 if position.seconds - logged >= LOG_SECONDS or position.step == 1:
                     speed = tokens / max(1e-9, self._last_seconds)
-                    log.write(TrainLine(position.step, position.epoch, loss, rate, norm, speed, position.seconds))
+                    log.write(TrainLine(position.step, epoch, loss, rate, norm, speed, position.seconds))
                     logged = position.seconds
                 if self._is_time_to_validate(len(batches)):
                     self._validate(log)
@@ -218,11 +226,11 @@ class Trainer:
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if count != first:
             torch._foreach_mul_(gradients, first / count)
+        if training.clip_value is not None:
+            torch.nn.utils.clip_grad_value_(self.parameters, training.clip_value)
         norm = float(torch.nn.utils.get_total_norm(gradients))
         if not math.isfinite(norm) and not self.scaler.is_enabled():
             self._refuse(f"the gradient became {norm}", rows, number)
-        if training.clip_value is not None:
-            torch.nn.utils.clip_grad_value_(self.parameters, training.clip_value)
         if training.clip is not None and norm > training.clip:
             torch._foreach_mul_(gradients, training.clip / norm)
         self.scaler.step(self.optimiser)
@@ -246,8 +254,8 @@ class Trainer:
         shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
         raise TrainingError(
             f"{what} at step {self.position.step + 1} (epoch {self.position.epoch + 1}): {why}. The batch was {shown}. "
-            f"Lower training.learning_rate or training.clip, or look at these examples; the checkpoint in "
-            f"{self.folder / 'last'} is from before this step."
+            f"Look at these examples, or train with a lower training.learning_rate or training.clip"
+            + (f": --from {self.folder} begins with the last weights that were kept." if self._has_model() else ".")
         )
 
     def _progress(self, batches: Batches) -> float:
@@ -285,6 +293,8 @@ class Trainer:
 
     def _is_time_to_validate(self, batches: int) -> bool:
         every = self.training.validate
+        if not self.valid:  # there is nothing to score, and the last weights are those that will be kept
+            return False
         return self.position.step % every == 0 if every is not None else self.position.batch >= batches
 
     def _validate(self, log: Log) -> None:
@@ -315,6 +325,9 @@ class Trainer:
         """Scores on the validation data as things stand."""
         outputs = outputs_of(self.task, self.predicting, self.valid_rows, told=self.progress.validating)
         return self.task.score(self.valid, outputs)
+
+    def _has_model(self) -> bool:
+        return (self.folder / "model.safetensors").exists()
 
     def save_model(self) -> None:
         write_tensors(self.folder / "model.safetensors", self.predicting.state_dict())

@@ -81,7 +81,11 @@ def test_the_ending_says_the_format(name: str, expected: str) -> None:
         ("a.parquet", None, {}, "columns must name at least one column and none twice"),
     ],
 )
-def test_a_format_that_cannot_be_is_refused_in_words(path: str, format: Any, columns: Any, message: str) -> None:
+def test_a_format_that_cannot_be_is_refused_in_words(
+    path: str, format: Any, columns: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(path).touch()
     with pytest.raises((ConfigError, DataError)) as refusal:
         reader(path, format, columns)
     assert message in str(refusal.value)
