@@ -78,14 +78,18 @@ def largest_difference(plan: Plan, functions: Functions, dtype: torch.dtype) -> 
 
 
 def difference_of_product(dtype: torch.dtype) -> str | None:
-    """The same for a product with more rows and columns than are multiplied at once, and not a multiple of either."""
-    product = Product(Buffer("operand", Place.ROWS, 5), (), Buffer("out", Place.ROWS, 101))
-    memory = Memory(11, 1, torch.zeros((), dtype=dtype))
+    """The same for products: more rows and columns than are multiplied at once, multiples of neither; and one row."""
     # Whole numbers, so that no order of adding up is more exact than another.
-    operand, weight = (torch.arange(11.0 * 5).view(11, 5) % 7 - 3, torch.arange(5.0 * 101).view(5, 101) % 11 - 5)
-    memory.tensors["operand"], memory.products[product] = operand.to(dtype), weight.to(dtype)
-    CSteps(CPasses({}, memory, None), memory, Phases([product], [], []), "forward").run(backward=False)
-    return None if torch.equal(memory.tensor(product.out), (operand @ weight).to(dtype)) else "a product"
+    weight = (torch.arange(19.0 * 101).view(101, 19) % 11 - 5).to(dtype).T
+    for rows in (11, 1):
+        operand = (torch.arange(rows * 19.0).view(rows, 19) % 7 - 3).to(dtype)
+        product = Product(Buffer("operand", Place.ROWS, 19), (), Buffer("out", Place.ROWS, 101))
+        memory = Memory(rows, 1, operand)
+        memory.tensors["operand"], memory.products[product] = operand, weight
+        CSteps(CPasses({}, memory, None), memory, Phases([product], [], []), "forward").run(backward=False)
+        if not torch.equal(memory.tensor(product.out), operand @ weight):
+            return f"a product of {rows} row{'s' * (rows > 1)}"
+    return None
 
 
 def random_memory(row_pass: RowPass, dtype: torch.dtype) -> Memory:

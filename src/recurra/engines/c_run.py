@@ -152,10 +152,11 @@ class CSteps:
         weight, out = memory.products[product], memory.tensor(product.out)
         depth, width = weight.shape
         panel = self.library.panel_width()
-        panels = weight.new_empty(-(-width // panel) * panel * depth)
+        is_direct = memory.rows == 1 and weight.stride(0) == 1
+        panels = None if is_direct else weight.new_empty(-(-width // panel) * panel * depth)
         operand = memory.tensors[buffer.name] if buffer.place is Place.PREVIOUS else memory.tensor(buffer)
         first = memory.first[buffer.name] if buffer.place is Place.PREVIOUS else None
-        self.held += [weight, panels, operand, out, *([] if first is None else [first])]
+        self.held += [tensor for tensor in (weight, panels, operand, out, first) if tensor is not None]
         return Operation(
             operand=operand.data_ptr(),
             operand_row=operand.stride(0),
@@ -165,7 +166,7 @@ class CSteps:
             weight=weight.data_ptr(),
             weight_row=weight.stride(0),
             weight_column=weight.stride(1),
-            panels=panels.data_ptr(),
+            panels=None if panels is None else panels.data_ptr(),
             out=out.data_ptr(),
             depth=depth,
             width=width,

@@ -45,7 +45,7 @@ typedef real vector __attribute__((vector_size(BYTES), aligned(sizeof(real)), ma
 typedef void pass_of_rows(long, long, long, long, const int64_t *, real **, const int64_t *, const int64_t *);
 
 /* A product where `pass` is null: out = operand · weight, the operand being `first` at step 0 where there is one, and
-   then what the step before left. */
+   then what the step before left. Without panels the weight is read as it lies. */
 typedef struct {{
     pass_of_rows *pass;
     real **base;
@@ -72,6 +72,30 @@ static void multiply_block(long rows, const real *a, long stride, const real *pa
     }}
 }}
 
+/* A single row needs no panels where the weight is a transpose: each column lies in one piece; four at a time. */
+static void multiply_row(const operation *o, const real *a, long from, long to) {{
+    const long whole = o->depth / LANES * LANES;
+    for (long n = from; n < to; n += 4) {{
+        const real *w[4];
+        for (long i = 0; i < 4; i++) w[i] = o->weight + (n + i < to ? n + i : to - 1) * o->weight_column;
+        vector s0 = {{0}}, s1 = {{0}}, s2 = {{0}}, s3 = {{0}};
+        for (long k = 0; k < whole; k += LANES) {{
+            const vector v = *(const vector *)(a + k);
+            s0 += v * *(const vector *)(w[0] + k);
+            s1 += v * *(const vector *)(w[1] + k);
+            s2 += v * *(const vector *)(w[2] + k);
+            s3 += v * *(const vector *)(w[3] + k);
+        }}
+        const vector sums[4] = {{s0, s1, s2, s3}};
+        for (long i = 0; i < 4 && n + i < to; i++) {{
+            real total = 0;
+            for (long lane = 0; lane < LANES; lane++) total += sums[i][lane];
+            for (long k = whole; k < o->depth; k++) total += a[k] * w[i][k];
+            o->out[n + i] = total;
+        }}
+    }}
+}}
+
 /* Rows `first` to `last` of a product, panels `from` to `to`. */
 static void multiply(const operation *o, long t, long first, long last, long from, long to) {{
     const real *a = o->operand + t * o->operand_step;
@@ -79,6 +103,10 @@ static void multiply(const operation *o, long t, long first, long last, long fro
     if (o->first) {{
         a = t ? a - o->operand_step : o->first;
         stride = t ? stride : o->first_row;
+    }}
+    if (!o->panels) {{
+        multiply_row(o, a, from * PANEL, to * PANEL < o->width ? to * PANEL : o->width);
+        return;
     }}
     for (long panel = from; panel < to; panel++) {{
         const long used = o->width - panel * PANEL < PANEL ? o->width - panel * PANEL : PANEL;
@@ -155,7 +183,7 @@ static void work(void *given) {{
     for (long n = 0; n < s->count; n++) {{
         const operation *o = s->operations + n;
         if (o->pass) continue;
-        lay_out(o, share(panels_of(o), member, members), share(panels_of(o), member + 1, members));
+        if (o->panels) lay_out(o, share(panels_of(o), member, members), share(panels_of(o), member + 1, members));
         products++;
     }}
     if (products) {{
