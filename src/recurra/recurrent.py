@@ -194,10 +194,10 @@ class Recurrent(nn.Module):
         self._through(x.values, x.lengths, read)
         return tuple(found)
 
-    def engine_report(self, x: Padded | None = None, *, every: bool = False, slower_ones: bool = False) -> EngineReport:
+    def engine_report(self, x: Padded | None = None, *, every: bool = False, slower_ones: bool = True) -> EngineReport:
         """Which engine runs each layer, and why not a faster one; for a batch like x, if given.
 
-        Slower engines than the one that runs a layer are asked only if `slower_ones`: their answer may take a second.
+        Without `slower_ones`, engines that stand behind the one that runs a layer are not asked: to plan takes a while.
 
         >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
         layer 1, peephole_lstm: planned

@@ -253,7 +253,7 @@ def engines(model: Any) -> list[str]:
         f"{name}: {line}"
         for name, module in model.named_modules()
         if isinstance(module, Recurrent)
-        for line in str(module.engine_report()).splitlines()
+        for line in str(module.engine_report(slower_ones=False)).splitlines()
     ]
 
 

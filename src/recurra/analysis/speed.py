@@ -100,7 +100,7 @@ def _measure(
     reference = _work(_TorchLSTM(shape).to(device), full, backward)
     for name, rnn in models:
         rnn.to(device)
-        [layer] = rnn.engine_report(full, slower_ones=True).layers
+        [layer] = rnn.engine_report(full).layers
         in_loop = _work(rnn, full, backward, "loop")
         for engine, refusal in layer.refusals:
             if engines is not None and engine not in engines:
