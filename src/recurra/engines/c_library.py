@@ -13,6 +13,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
+from recurra.cache import cache_folder
+
 FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 """No -ffast-math: NaN and infinity must stay what they are."""
 
@@ -27,14 +29,6 @@ def compiler() -> str | None:
     wanted = os.environ.get("CC")
     candidates = [wanted] if wanted is not None else ["cc", "gcc", "clang"]
     return next((path for name in candidates if name and (path := shutil.which(name))), None)
-
-
-def cache_folder() -> Path:
-    """$RECURRA_CACHE, or recurra in the user's cache folder."""
-    given = os.environ.get("RECURRA_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recurra"
 
 
 @functools.lru_cache(maxsize=256)
