@@ -128,7 +128,7 @@ class Recurra:
         import recurra
 
         self.runs += 1
-        run = self.folder / f"recurra-{self.runs}"
+        run = self.folder / f"recurra-{os.getpid()}-{self.runs}"
         began = self.clock()
         self.model = recurra.train("tagging", train=str(self.folder / "train.conll"), out=run, settings=self.settings)
         all_of_it = self.clock() - began
