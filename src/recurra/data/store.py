@@ -1,17 +1,18 @@
 """Encoded examples on disk: for every field one flat array, and where each row of it begins.
 
-A store is written once, in one pass, and then read through memory maps, so that a corpus larger than memory trains in a
-flat amount of it. A finished store is a folder; an unfinished one has another name and is never opened.
+A store is written once, in one pass, and then read row by row, so that a corpus larger than memory trains in a flat
+amount of it. A finished store is a folder; an unfinished one has another name and is never opened.
+
+Rows are read, not mapped: a system may map a megabyte for a row of a hundred bytes, and reading takes half the time.
 """
 
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import shutil
 import tempfile
-from array import array
+import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,11 +26,9 @@ from recurra.errors import DataError
 Encoded: TypeAlias = Mapping[str, NDArray[Any]]
 """One example as arrays: (T,) or (T, n) for each field; a field's type and n are the same in all examples."""
 
-TOUCHED_AT_MOST = 64 << 20
-"""Bytes read through the maps before their pages are given back; the system keeps them in its own cache."""
-
-TOUCHED_AT_ONCE = 64 << 10
-"""Bytes that the system maps around each that is read: sixteen pages on Linux."""
+OFFSETS = "offsets"
+ROWS_AT_ONCE = 1 << 16
+"""So many rows' offsets are in memory together when all are asked for."""
 
 
 class Field(NamedTuple):
@@ -60,7 +59,7 @@ class Store:
     >>> len(store), store[1]["words"].tolist(), store.lengths("words").tolist()
     (2, [2], [2, 1])
 
-    The folder holds meta.json, a NAME.values for each field, and offsets.npy: (rows + 1, fields), in steps.
+    The folder holds meta.json, a NAME.values for each field, and offsets: (rows + 1, fields) int64, in steps.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,52 +68,64 @@ class Store:
             meta = json.loads((folder / "meta.json").read_text("utf-8"))
             self.rows: int = meta["rows"]
             self.fields = {name: Field(*field) for name, field in meta["fields"].items()}
-            self._offsets = np.load(folder / "offsets.npy", mmap_mode="r", allow_pickle=False)
-            self._maps = [_mapped(folder / f"{name}.values") for name in self.fields]
-            if self._offsets.shape != (self.rows + 1, len(self.fields)) or self._offsets.dtype != np.int64:
+            self._steps = [
+                (name, field, np.dtype(field.dtype), field.step_bytes) for name, field in self.fields.items()
+            ]
+            self._files: list[int] = []
+            weakref.finalize(self, _close, self._files)
+            sizes = []
+            for path in (
+                folder / OFFSETS,
+                *(folder / f"{name}.values" for name in self.fields),
+            ):
+                self._files.append(os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)))
+                sizes.append(os.fstat(self._files[-1]).st_size)
+            if sizes[0] != (self.rows + 1) * 8 * len(self.fields):
                 raise ValueError("its offsets are not those of its rows")
-            for (name, field), end, pages in zip(self.fields.items(), self._offsets[-1], self._maps, strict=True):
-                if np.dtype(field.dtype).hasobject or len(pages) != int(end) * field.step_bytes:
+            self._ends: list[int] = self._offsets(self.rows, self.rows + 1)[0].tolist()
+            for (name, _, dtype, step), end, size in zip(self._steps, self._ends, sizes[1:], strict=True):
+                if dtype.hasobject or size != end * step:
                     raise ValueError(f"{name} is not as long as it should be")
         except Exception as error:  # a broken file may fail in any way
             raise DataError(
                 f"the encoded examples in {folder} cannot be used ({error}). Remove that folder."
             ) from error
-        self._steps = [(name, field, np.dtype(field.dtype), field.step_bytes) for name, field in self.fields.items()]
-        self._touched = 0
 
     def __len__(self) -> int:
         return self.rows
 
     def __getitem__(self, row: int) -> dict[str, NDArray[Any]]:
-        """All fields of one row, copied out of the maps."""
-        if self._touched > TOUCHED_AT_MOST:
-            self._give_back()
+        """All fields of one row."""
         number = range(self.rows)[row]
-        starts, ends = self._offsets[number : number + 2].tolist()
+        starts, ends = self._offsets(number, number + 2).tolist()
         result: dict[str, NDArray[Any]] = {}
-        for (name, field, dtype, size), pages, start, end in zip(self._steps, self._maps, starts, ends, strict=True):
+        places = zip(self._steps, self._files[1:], starts, ends, self._ends, strict=True)
+        for (name, field, dtype, size), file, start, end, last in places:
             try:
-                here = np.ndarray(field.shape(end - start), dtype, pages, start * size)
-            except (ValueError, TypeError) as error:
+                if not 0 <= start <= end <= last:
+                    raise ValueError(f"{name} goes from {start} to {end} of {last}")
+                content = _read(file, (end - start) * size, start * size)
+                result[name] = np.ndarray(field.shape(end - start), dtype, content).copy()
+            except (ValueError, OSError) as error:
                 raise DataError(f"row {number} in {self.folder} is broken ({error}). Remove that folder.") from error
-            result[name] = here.copy()
-            self._touched += here.nbytes + TOUCHED_AT_ONCE
-        self._touched += TOUCHED_AT_ONCE
         return result
 
     def lengths(self, field: str) -> NDArray[np.int64]:
         """The length of every row of a field."""
+        found = np.zeros(self.rows, np.int64)
         if not self.rows:  # then nobody has said what fields there are
-            return np.zeros(0, np.int64)
-        self._touched += self._offsets.nbytes
-        return np.diff(self._offsets[:, list(self.fields).index(field)])
+            return found
+        column = list(self.fields).index(field)
+        for first in range(0, self.rows, ROWS_AT_ONCE):
+            last = min(first + ROWS_AT_ONCE, self.rows)
+            found[first:last] = np.diff(self._offsets(first, last + 1)[:, column])
+        return found
 
-    def _give_back(self) -> None:
-        self._touched = 0
-        for pages in (*self._maps, getattr(self._offsets, "_mmap", None)):
-            if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                pages.madvise(mmap.MADV_DONTNEED)
+    def _offsets(self, first: int, last: int) -> NDArray[np.int64]:
+        """Where rows `first` up to `last` begin in each field."""
+        size = 8 * len(self.fields)
+        content = _read(self._files[0], (last - first) * size, first * size)
+        return np.frombuffer(content, np.int64).reshape(last - first, len(self.fields))
 
     @classmethod
     def write(cls, folder: Path, examples: Iterable[Encoded]) -> Store:
@@ -141,38 +152,47 @@ def _write(folder: Path, examples: Iterable[Encoded]) -> None:
     fields: dict[str, Field] = {}
     files: dict[str, BinaryIO] = {}
     ends: dict[str, int] = {}
-    offsets = array("q")  # 8 bytes a number, where a list would take 36
     rows = 0
     with ExitStack() as closing:
+        offsets = closing.enter_context(open(folder / OFFSETS, "wb"))
         for rows, example in enumerate(examples, 1):
             if rows == 1:
                 fields = {name: Field.of(values) for name, values in example.items()}
                 files = {name: closing.enter_context(open(folder / f"{name}.values", "wb")) for name in fields}
                 ends = dict.fromkeys(fields, 0)
-                offsets.extend(ends.values())
+                offsets.write(np.array(list(ends.values()), np.int64).tobytes())
             assert example.keys() == fields.keys(), "every example has the same fields"
             for name, field in fields.items():
                 values = example[name]
                 assert Field.of(values) == field, f"{name}: {Field.of(values)} after {field}"
                 files[name].write(values.tobytes())
                 ends[name] += len(values)
-            offsets.extend(ends.values())
-        for file in files.values():
+            offsets.write(np.array(list(ends.values()), np.int64).tobytes())
+        for file in (offsets, *files.values()):
             file.flush()
             os.fsync(file.fileno())
-    np.save(folder / "offsets.npy", np.asarray(offsets, np.int64).reshape(rows + 1, len(fields)))
-    meta = {"rows": rows, "fields": {name: list(field) for name, field in fields.items()}}
+    meta = {
+        "rows": rows,
+        "fields": {name: list(field) for name, field in fields.items()},
+    }
     (folder / "meta.json").write_text(json.dumps(meta), "utf-8")
 
 
-def _mapped(path: Path) -> mmap.mmap | bytes:
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return b""  # there is nothing to map
-        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    if hasattr(mmap, "MADV_RANDOM"):
-        pages.madvise(mmap.MADV_RANDOM)
-    return pages
+def _read(file: int, size: int, start: int) -> bytes:
+    """So many bytes from there on; a ValueError where there are fewer."""
+    if hasattr(os, "pread"):
+        content = os.pread(file, size, start)
+    else:
+        os.lseek(file, start, os.SEEK_SET)
+        content = os.read(file, size)
+    if len(content) != size:
+        raise ValueError(f"{len(content):,} of {size:,} bytes were there")
+    return content
+
+
+def _close(files: list[int]) -> None:
+    for file in files:
+        os.close(file)
 
 
 @final

@@ -23,6 +23,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.heads import c_lattice
+
 Array: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 
@@ -54,6 +56,12 @@ def best_path(chain: Chain, emissions: Array, lengths: Whole) -> tuple[Whole, Ar
     >>> labels.tolist(), np.exp(log_probability).round(6).tolist()
     ([[0, 0, 0]], [0.25])
     """
+    found = c_lattice.best_path(*chain, emissions, lengths)
+    return found if found is not None else best_path_in_numpy(chain, emissions, lengths)
+
+
+def best_path_in_numpy(chain: Chain, emissions: Array, lengths: Whole) -> tuple[Whole, Array]:
+    """The same where there is no C compiler."""
     labels = np.zeros(emissions.shape[:2], dtype=np.int64)
     log_p = np.zeros(len(emissions))
     for rows, e in _blocks(emissions, lengths):

@@ -79,6 +79,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         self.labels = labels
         self.frames = frames
         self.values = values
+        self._character_ids = by_code_point(characters)
+        self._tag_ids = [{tag: number for number, tag in enumerate(each)} for each in self.tags]
 
     @classmethod
     def resolved(cls, settings: TaggingSettings) -> TaggingSettings:
@@ -102,7 +104,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             empty = False
             forms.update(sentence.tokens)
             for counter, column in zip(tags, sentence.tags, strict=True):
-                counter.update(tag for tag in column if tag)
+                counter.update(column)
             if sentence.label is not None:
                 labels[sentence.label] += 1
             if sentence.frames is not None:
@@ -118,6 +120,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             for character in form:
                 characters[character] += count
         for name, counter in zip(data.tags or (), tags, strict=True):
+            del counter[""]  # unlabelled
             if not counter:
                 raise DataError(f"the column '{name}' of {data.train} is empty: there is no tag to learn.")
         return cls(
@@ -190,12 +193,21 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         else:
             lower = self.settings.data.lowercase
             encoded["words"] = self.words.ids(map(str.lower, example.tokens) if lower else example.tokens)
-            spelt = [clipped(token) for token in example.tokens]
-            encoded["characters"] = self.characters.ids(itertools.chain.from_iterable(spelt))
-            encoded["widths"] = np.array([len(token) for token in spelt], np.int32)
-        for number, vocabulary in enumerate(self.tags):
-            column = example.tags[number] if number < len(example.tags) else ("",) * len(example)
-            encoded[f"tags{number}"] = np.array([vocabulary.get(tag, UNLABELLED) for tag in column], np.int32)
+            widths = list(map(len, example.tokens))
+            spelt: Sequence[str] = example.tokens
+            if max(widths, default=0) > LONGEST_WORD:
+                spelt = [clipped(token) for token in spelt]
+                widths = list(map(len, spelt))
+            points = np.frombuffer("".join(spelt).encode("utf-32-le", "surrogatepass"), "<u4")
+            encoded["characters"] = self._character_ids[np.minimum(points, len(self._character_ids) - 1)]
+            encoded["widths"] = np.array(widths, np.int32)
+        for number, ids in enumerate(self._tag_ids):
+            if number < len(example.tags):
+                encoded[f"tags{number}"] = np.array(
+                    [ids.get(tag, UNLABELLED) for tag in example.tags[number]], np.int32
+                )
+            else:
+                encoded[f"tags{number}"] = np.full(len(example), UNLABELLED, np.int32)
         if self.labels is not None:
             label = UNLABELLED if example.label is None else self.labels.get(example.label, UNLABELLED)
             encoded["label"] = np.array([label], np.int32)
@@ -217,7 +229,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def batch(self, rows: Sequence[Encoded]) -> TaggerBatch:
         from recurra.models.tagger import batched
 
-        return batched(rows, columns=len(self.tags))
+        return batched(rows, columns=len(self.tags), spelling=self.settings.model.characters.cell != "none")
 
     def build(self) -> Tagger:
         from recurra.models.tagger import Tagger
@@ -493,6 +505,19 @@ def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool =
     if np.isinf(array).any() or (not missing and np.isnan(array).any()):
         raise DataError(f"{place}: '{name}' holds a number that is missing or not finite.")
     return array
+
+
+def by_code_point(characters: Vocabulary) -> NDArray[np.int32]:
+    """The id of every character at its code point; the last place is that of all that lie beyond, unknown.
+
+    >>> by_code_point(Vocabulary("bc"))[[ord("a"), ord("b"), ord("c"), -1]].tolist()
+    [0, 1, 2, 0]
+    """
+    known = characters.tokens[len(characters.specials) :]
+    points = [ord(character) for character in known]
+    ids = np.full(max(points, default=0) + 2, characters.id(UNKNOWN), np.int32)
+    ids[points] = characters.ids(known)
+    return ids
 
 
 def clipped(word: str) -> str:

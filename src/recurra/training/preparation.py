@@ -21,7 +21,7 @@ from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.settings import table_of
 from recurra.tasks.task import Task
 
-VERSION = 2
+VERSION = 3
 """Raised when the meaning of what is cached changes."""
 
 UNUSED_DAYS = 30

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import signal
 import threading
 import time
@@ -355,6 +356,8 @@ def dtype_of(training: Training) -> torch.dtype:
 
 def set_up_torch(training: Training, device: torch.device) -> None:
     """Threads, and the same numbers each time."""
+    # oneDNN keeps what it compiled for each of 1024 shapes, and batches have many: hundreds of MB, and no speed.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
     if training.threads is not None:
         torch.set_num_threads(training.threads)
     if device.type == "cuda":
