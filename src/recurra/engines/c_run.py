@@ -21,10 +21,12 @@ Arguments: TypeAlias = tuple[ctypes.Array[ctypes.c_int64], ...]
 """Where the buffers of a pass lie, and how far it is from row to row and from step to step in each."""
 
 ROWS_EACH = 8
-"""With fewer rows for each thread, the threads share out columns instead: each then reads only its part of a weight."""
+"""With fewer rows for each thread, the threads share out columns instead: each then reads only its part of a weight.
+Measured at two sizes only."""
 
 WORTH_SHARING = 1 << 19
-"""Numbers multiplied in a step. With fewer, threads that must meet after every product only wait for each other."""
+"""Numbers multiplied in a step. With fewer, threads that must meet after every product would mostly wait for each other;
+where exactly it begins to pay was not measured."""
 
 POINTERS = ("pass", "base", "row", "step", "operand", "first", "weight", "panels", "out")
 NUMBERS = ("operand_row", "operand_step", "first_row", "weight_row", "weight_column", "depth", "width")
