@@ -33,7 +33,12 @@ SETTINGS = {
     "en": ["training.epochs=12"],
     "tr": ["training.epochs=30", 'model.head={name="softmax", label_smoothing=0.1}'],
     "fr": ["training.epochs=30"],
-    "snips": ['data.columns=["tokens", "tags", "label"]', "training.epochs=15"],
+    "snips": [
+        'data.columns=["tokens", "tags", "label"]',
+        "training.epochs=12",
+        "model.dropout=0.33",
+        "model.label_weight=3",
+    ],
     "wnut17": ["training.epochs=20"],
 }
 
