@@ -25,8 +25,8 @@ ROWS_EACH = 8
 Measured at two sizes only."""
 
 WORTH_SHARING = 1 << 19
-"""Numbers multiplied in a step. With fewer, threads that must meet after every product would mostly wait for each other;
-where exactly it begins to pay was not measured."""
+"""Numbers multiplied in a step. With fewer, threads that must meet after every product would mostly wait for each
+other; where exactly it begins to pay was not measured."""
 
 POINTERS = ("pass", "base", "row", "step", "operand", "first", "weight", "panels", "out")
 NUMBERS = ("operand_row", "operand_step", "first_row", "weight_row", "weight_column", "depth", "width")
