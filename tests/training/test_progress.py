@@ -260,8 +260,9 @@ def test_what_fits_is_the_most_important_and_in_order(parts: list[tuple[int, str
 
 
 TRAIN_FOR_EVER = """
-import sys, time
+import signal, sys, time
 from recurra.training.progress import progress
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
 with progress(sys.stderr) as shown:
     shown.start(0, 100000, None)
     for step in range(100000):
@@ -291,13 +292,17 @@ def test_ctrl_c_leaves_the_cursor_visible_on_a_real_terminal(tmp_path: Path) -> 
         cwd=tmp_path,
     )
     os.close(terminal)
-    output = b""
-    for piece in _pieces(controller):
-        output += piece
-        if b"step 3" in output and b"a line of output" in output:
-            process.send_signal(signal.SIGINT)
-    process.wait()
-    os.close(controller)
+    output, is_asked = b"", False
+    try:
+        for piece in _pieces(controller):
+            output += piece
+            if not is_asked and b"step 3" in output and b"a line of output" in output:
+                process.send_signal(signal.SIGINT)
+                is_asked = True
+    finally:
+        process.kill()
+        process.wait()
+        os.close(controller)
     text = output.decode()
     assert text.index("\x1b[?25l") < text.rindex("\x1b[?25h")
     assert "\x1b[?25l" not in text[text.rindex("\x1b[?25h") :]
