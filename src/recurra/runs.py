@@ -232,13 +232,11 @@ def _finish(trainer: Trainer, store: Store) -> None:
             for title, table in scores.tables.items()
         },
     }
-    if "test" in found:
-        count = int(found["test"].values["count"])
-        summary["data"]["test"] = {"path": data.test, "tokens": count}
     if "valid" in found:
         count = int(found["valid"].values["count"])
         summary["data"]["valid"] = {"path": data.valid, "rows": len(trainer.valid), "tokens": count}
     if "test" in found:
+        summary["data"]["test"] = {"path": data.test, "tokens": int(found["test"].values["count"])}
         summary["test"] = {"path": data.test, "scores": _finite(found["test"].values)}
     write_text(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     write_report(folder)

@@ -176,8 +176,10 @@ def test_a_reader_that_leaves_does_not_end_the_run(stream: io.StringIO) -> None:
     shown.start(0, 9, None)
     if not isinstance(stream, Unplugged):
         stream.close()
+    before = watch.now
     shown.note("still here")
     ran(shown, watch)
+    assert watch.now > before, "the run went on to its end"
 
 
 def test_a_terminal_that_goes_away_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,11 +322,14 @@ def _pieces(controller: int) -> Iterator[bytes]:
 
 def test_stopping_twice_is_stopping_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    for shown in (Bar(Terminal()), Lines(io.StringIO()), Silent()):
+    for kind, stream in ((Bar, Terminal()), (Lines, io.StringIO())):
+        shown = kind(stream)
         shown.stop()
         shown.start(0, 2, None)
         shown.stop()
+        once = stream.getvalue()
         shown.stop()
+        assert stream.getvalue() == once
 
 
 def test_several_runs_may_be_shown_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

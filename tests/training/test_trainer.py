@@ -226,6 +226,22 @@ def test_very_few_updates_are_said_to_be_few(tmp_path: Path, capsys: pytest.Capt
     assert "only 2 updates, which is few: raise training.epochs" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("seed", [0, 123_456_789, 2**63 - 1])
+def test_any_seed_can_be_given(tmp_path: Path, seed: int) -> None:
+    begin(small_setup(tmp_path, f"training.seed={seed}", "training.steps=2"), tmp_path / "run", Silent())
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["seed"] == seed
+
+
+def test_a_batch_without_a_label_is_passed_over(tmp_path: Path) -> None:
+    rows = [{"tokens": ["a"], "tags": [None]}, {"tokens": ["b", "c"], "tags": ["B", "C"]}]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = [*SMALL, "training.batch_size=1", "training.epochs=40", "training.learning_rate=0.02", "model.dropout=0"]
+    begin(
+        setup("tagging", given={"train": str(tmp_path / "train.jsonl")}, overrides=options), tmp_path / "run", Silent()
+    )
+    assert load(tmp_path / "run").predict(["b c"])[0].output == "B C"
+
+
 def test_patience_ends_a_run(tmp_path: Path) -> None:
     options = ("training.epochs=50", "training.patience=2", "training.learning_rate=1e-9", "training.average=none")
     begin(small_setup(tmp_path, *options), tmp_path / "run", Silent())

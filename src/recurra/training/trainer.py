@@ -31,6 +31,9 @@ from recurra.training.progress import Progress
 FEW_STEPS = 200
 """With fewer updates than this, a network has hardly begun to learn."""
 
+LARGEST_SEED = 1 << 63
+"""torch takes no larger ones."""
+
 LOG_SECONDS = 1.0
 """About so often a line of training goes to metrics.jsonl."""
 
@@ -75,7 +78,7 @@ class Trainer:
         self.progress = progress
         self.device = device_of(self.training)
         set_up_torch(self.training, self.device)
-        torch.manual_seed(self.training.seed)
+        torch.manual_seed(self.training.seed % LARGEST_SEED)
         self.model = task.build().to(self.device, dtype_of(self.training))
         named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
         self.names = [name for name, _ in named]
@@ -165,7 +168,9 @@ class Trainer:
                     batches = self.task.batches(self.store, position.epoch)
                     continue
                 progress = self._progress(batches)
+                before = time.monotonic()
                 loss, norm, tokens = self._step(batches, progress)
+                speed = tokens / max(1e-9, time.monotonic() - before)
                 position.step += 1
                 position.batch += training.accumulate
                 position.seconds = time.monotonic() - began
@@ -175,7 +180,6 @@ class Trainer:
                 epoch = position.epoch + min(1.0, position.batch / max(1, len(batches)))
                 self.progress.step(position.step, epoch, loss, rate, tokens)
                 if position.seconds - logged >= LOG_SECONDS or position.step == 1:
-                    speed = tokens / max(1e-9, self._last_seconds)
                     log.write(TrainLine(position.step, epoch, loss, rate, norm, speed, position.seconds))
                     logged = position.seconds
                 if self._is_time_to_validate(len(batches)):
@@ -203,7 +207,6 @@ class Trainer:
     def _step(self, batches: Batches, progress: float) -> tuple[float, float, int]:
         """One update. The loss per label, the norm of the gradient, the elements read."""
         position, training = self.position, self.training
-        began = time.monotonic()
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
@@ -236,12 +239,11 @@ class Trainer:
             torch._foreach_mul_(gradients, training.clip / norm)
         self.scaler.step(self.optimiser)
         self.scaler.update()
-        self._last_seconds = time.monotonic() - began
         return total / count, norm, elements
 
     def _loss(self, rows: Sequence[Encoded], number: int) -> tuple[Tensor, int]:
         """The loss of a batch. What is drawn in it depends on seed, step and number alone."""
-        torch.manual_seed((self.training.seed << 40) + (self.position.step << 8) + number)
+        torch.manual_seed(((self.training.seed << 40) + (self.position.step << 8) + number) % LARGEST_SEED)
         batch = moved(self.task.batch(rows), self.device)
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
