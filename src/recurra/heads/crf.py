@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from recurra.errors import ConfigError
-from recurra.heads import lattice
-from recurra.heads.head import UNLABELLED, Head, checked_features, readout
+from recurra.heads import UNLABELLED, lattice
+from recurra.heads.head import Head, checked_features, readout
 from recurra.metrics.spans import allowed, scheme_of
 from recurra.named import choose
 from recurra.padding import Padded

@@ -10,10 +10,8 @@ from torch import Tensor, nn
 
 from recurra.cells.weights import check_size
 from recurra.errors import ConfigError, DataError
+from recurra.heads import UNLABELLED
 from recurra.padding import Padded
-
-UNLABELLED = -100
-"""The target of a step whose label is not known."""
 
 
 class Head(nn.Module, ABC):

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from recurra.errors import ConfigError
-from recurra.heads.head import UNLABELLED, Head, checked_features, readout
+from recurra.heads import UNLABELLED
+from recurra.heads.head import Head, checked_features, readout
 from recurra.padding import Padded
 
 

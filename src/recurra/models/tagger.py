@@ -15,7 +15,8 @@ from recurra.config import TaggingModel
 from recurra.data.store import Encoded
 from recurra.encoders.dropout import LockedDropout
 from recurra.encoders.words import ReadWords, Spelling, Spellings
-from recurra.heads.head import UNLABELLED, Head
+from recurra.heads import UNLABELLED
+from recurra.heads.head import Head
 from recurra.heads.values import Value
 from recurra.named import check_options, find, made
 from recurra.padding import Padded

@@ -18,6 +18,7 @@ from recurra.data.formats import rows
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
+from recurra.heads import UNLABELLED
 from recurra.metrics.labels import accuracy, per_label
 from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import scheme_of, span_scores
@@ -29,9 +30,6 @@ from recurra.text.vocabulary import UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
-
-UNLABELLED = -100
-"""The label of an element that has none: it counts neither in training nor in scores."""
 
 LONGEST_WORD = 40
 """Characters of a word that its spelling keeps: the first and the last twenty."""
