@@ -56,6 +56,7 @@ def setup(what: str, *, given: Mapping[str, Any] | None = None, overrides: Seque
         raise ConfigError(f"{what}: data is a section, [data], but is {data!r}.")
     table["data"] = {**data, **{key: value for key, value in (given or {}).items() if value}}
     table = with_overrides(table, overrides)
+    kind = kind.fitting(table)
     settings: Any = settings_from(kind.Settings, without_other_limits(table), source)
     return Setup(kind, settings)
 
@@ -108,8 +109,9 @@ def train(
     }
     table = _merged({"data": {key: value for key, value in given.items() if value}}, settings or {})
     base = read_toml(task) if task.endswith(".toml") else {"task": task}
-    kind = task_named(base.get("task"))
-    made: Any = settings_from(kind.Settings, without_other_limits(_merged(base, table)))
+    whole = without_other_limits(_merged(base, table))
+    kind = task_named(base.get("task")).fitting(whole)
+    made: Any = settings_from(kind.Settings, whole)
     begin(Setup(kind, made), Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None)
     return load(out)
 

@@ -24,7 +24,7 @@ from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import scheme_of, span_scores
 from recurra.settings import Part
 from recurra.tasks.sentences import Sentence, fitting_crf, matrix, sentences, with_columns, words_of
-from recurra.tasks.task import Axes, Loss, Prediction, Scores, Table, Task
+from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Table, Task
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 
@@ -252,7 +252,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             found |= {"label.weight": (self.labels.tokens, None), "label.bias": (self.labels.tokens,)}
         return found
 
-    def loss(self, model: Any, batch: TaggerBatch) -> Loss:
+    def loss(self, model: Any, batch: TaggerBatch, carried: Carried = ()) -> Loss:
         return Loss(*model.loss(batch))
 
     def predict(self, model: Any, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:

@@ -24,11 +24,17 @@ Batch = TypeVar("Batch")
 Output = TypeVar("Output")
 
 
+Carried: TypeAlias = "tuple[Tensor, ...]"
+"""What one batch of training leaves to the next, without its history: the states of a text that is read in chunks."""
+
+
 class Loss(NamedTuple):
     """Summed over what was predicted, and how many that were."""
 
     total: Tensor
     labels: int
+    carried: Carried = ()
+    weight: float = 1.0  # of the learning rate: a chunk of half the length moves the weights half as far
 
 
 class Table(NamedTuple):
@@ -59,6 +65,7 @@ class Scores(NamedTuple):
     first: str
     tables: dict[str, Table]
     higher_is_better: bool = True
+    loss: float | None = None  # per label, where scoring has found it on the way
 
     def beats(self, other: float | None) -> bool:
         """Whether the first score is better than another; anything beats nothing, and NaN beats nothing."""
@@ -79,6 +86,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
     name: ClassVar[str]
 
     settings: Any
+
+    @classmethod
+    def fitting(cls, table: Mapping[str, Any]) -> type[Task[Any, Any, Any]]:
+        """The task that a config file means by this one's name: one name may serve data of several kinds."""
+        return cls
 
     @classmethod
     @abstractmethod
@@ -122,6 +134,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         tokens = None if size is not None else training.batch_tokens
         return Batches(self.lengths(rows), tokens=tokens, rows=size, seed=training.seed, epoch=epoch)
 
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> list[Encoded]:
+        """What one of `batches` means: by default the numbers of the store's rows."""
+        return [store[int(number)] for number in numbers]
+
     @abstractmethod
     def batch(self, rows: Sequence[Encoded]) -> Batch:
         """Rows as tensors. (torch)"""
@@ -134,12 +150,19 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Put what is known beforehand, such as word vectors, into a new model; said in a sentence. (torch)"""
 
     @abstractmethod
-    def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        """What training makes small. (torch)"""
+    def loss(self, model: nn.Module, batch: Batch, carried: Carried = ()) -> Loss:
+        """What training makes small; `carried` is what the batch before left, () at the start. (torch)"""
 
     @abstractmethod
     def predict(self, model: nn.Module, batch: Batch, *, detail: bool = False) -> list[Output]:
         """A plain output for each row; with detail, also probabilities and what else costs time. (torch)"""
+
+    def outputs(self, model: nn.Module, rows: Sequence[Encoded], *, device: str) -> list[Output] | None:
+        """Outputs to be scored, where rows follow on each other and cannot be predicted apart; None: they can. (torch)
+
+        The model is in evaluation mode.
+        """
+        return None
 
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:

@@ -46,6 +46,22 @@ def outputs_of(
 
 
 @torch.no_grad()
+def outputs_to_score(
+    task: Task[Any, Any, Any],
+    model: nn.Module,
+    rows: Sequence[Encoded],
+    *,
+    told: Callable[[int, int], None] | None = None,
+) -> list[Any]:
+    """Outputs for the examples of a file, which may follow on each other."""
+    was_training = model.training
+    model.eval()
+    found = task.outputs(model, rows, device=str(next(model.parameters()).device))
+    model.train(was_training)
+    return outputs_of(task, model, rows, told=told) if found is None else found
+
+
+@torch.no_grad()
 def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded], *, tokens: int = TOKENS) -> float:
     """The loss per label in evaluation mode; NaN where nothing is labelled."""
     was_training = model.training
@@ -53,8 +69,8 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
     total, count = 0.0, 0
     device = next(model.parameters()).device
     for numbers in in_order_of_length(task.lengths(Rows(rows)), tokens=tokens):
-        lost, labels = task.loss(model, moved(task.batch([rows[number] for number in numbers]), device))
-        total, count = total + float(lost), count + labels
+        loss = task.loss(model, moved(task.batch([rows[number] for number in numbers]), device))
+        total, count = total + float(loss.total), count + loss.labels
     model.train(was_training)
     return total / count if count else float("nan")
 

@@ -24,7 +24,7 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
     lengths, batches = task.lengths(store), task.batches(store, 0)
     sizes = [len(chosen) * int(lengths[chosen].max()) for chosen in batches]
     largest = batches[max(range(len(sizes)), key=sizes.__getitem__)]
-    held, shapes = _held(task, model, moved(task.batch([store[int(row)] for row in largest]), device))
+    held, shapes = _held(task, model, moved(task.batch(task.chosen(store, largest)), device))
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     copies = 2 + _optimiser_copies(training.optimizer) + (training.average is not None)
     steps = -(-len(batches) // training.accumulate)
@@ -75,7 +75,7 @@ def _held(task: Task[Any, Any, Any], model: torch.nn.Module, batch: Any) -> tupl
 
     hooks = [module.register_forward_hook(look(name)) for name, module in model.named_children()]
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        loss, _ = task.loss(model, batch)
+        loss = task.loss(model, batch).total
     for hook in hooks:
         hook.remove()
     loss.backward()

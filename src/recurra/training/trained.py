@@ -16,7 +16,7 @@ from recurra.named import find
 from recurra.settings import read_toml, settings_from
 from recurra.tasks.task import Prediction, Scores, Task
 from recurra.training.checkpoint import put_weights, read_tensors
-from recurra.training.evaluation import TOKENS, outputs_of
+from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
 
 AHEAD = 4096
 """Lines that are read before they are answered, where no one waits for each."""
@@ -78,7 +78,7 @@ class Trained:
         began = time.monotonic()
         files = [files] if isinstance(files, str | Path) else files
         examples = list(self.task.read(files))
-        outputs = outputs_of(self.task, self.model, [self.task.encode(example) for example in examples])
+        outputs = outputs_to_score(self.task, self.model, [self.task.encode(example) for example in examples])
         scores = self.task.score(examples, outputs)
         return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
 
@@ -129,5 +129,5 @@ def load_task(folder: Path) -> Task[Any, Any, Any]:
         what = "there is no folder" if not folder.exists() else "there is no config.toml in"
         raise CheckpointError(f"{what} {folder}: a run is a folder that `recurra train --out` made.")
     table = read_toml(folder / "config.toml")
-    kind: type[Task[Any, Any, Any]] = find(Task, table.get("task", ""))
+    kind: type[Task[Any, Any, Any]] = find(Task, table.get("task", "")).fitting(table)
     return kind.load(settings_from(kind.Settings, table, folder / "config.toml"), folder)

@@ -20,9 +20,9 @@ from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError
-from recurra.tasks.task import Scores, Task
+from recurra.tasks.task import Carried, Loss, Scores, Task
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
-from recurra.training.evaluation import loss_of, moved, outputs_of
+from recurra.training.evaluation import loss_of, moved, outputs_to_score
 from recurra.training.guard import culprit
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from recurra.training.optimisation import Average, Schedule, optimiser
@@ -91,6 +91,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half and self.device.type == "cuda")
         lengths = task.lengths(store)
         self.position = Position(rows=len(store), elements=int(lengths.sum()))
+        self.carried: Carried = ()
 
     def weights_are_given(self) -> None:
         """The model's weights were set from outside: the average begins there too."""
@@ -116,6 +117,7 @@ class Trainer:
         tensors |= {f"optimiser.{name}": value for name, value in memory.items()}
         if self.average is not None:
             tensors |= {f"average.{name}": value for name, value in self.average.model.state_dict().items()}
+        tensors |= {f"carried.{number}": value for number, value in enumerate(self.carried)}
         about = {"position": asdict(self.position), "optimiser": plain, "scaler": self.scaler.state_dict()}
         write_tensors(self.checkpoint, tensors, about)
 
@@ -144,6 +146,8 @@ class Trainer:
                 f"{position.elements:,} elements, and has {now.rows:,} of {now.elements:,}. Put the old data back, or "
                 f"start a new run from this one: --from {self.folder}."
             )
+        carried = part("carried.")
+        self.carried = tuple(carried[str(number)].to(self.device) for number in range(len(carried)))
         self.position = position
 
     # The loop
@@ -208,24 +212,27 @@ class Trainer:
         """One update. The loss per label, the norm of the gradient, the elements read."""
         position, training = self.position, self.training
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
-        total, count, elements, first = 0.0, 0, 0, 0
+        total, count, elements, first, weights = 0.0, 0, 0, 0, []
         for number, chosen in enumerate(batches[position.batch : position.batch + training.accumulate]):
-            rows = [self.store[int(row)] for row in chosen]
+            rows = self.task.chosen(self.store, chosen)
             elements += int(self.task.lengths(Rows(rows)).sum())
-            lost, labels = self._loss(rows, number)
-            if labels == 0:
+            before = self.carried
+            loss = self._loss(rows, number, before)
+            if loss.labels == 0:
                 continue
-            first = first or labels
-            self.scaler.scale(lost / first).backward()
-            value = float(lost.detach())
+            first = first or loss.labels
+            self.scaler.scale(loss.total / first).backward()
+            value = float(loss.total.detach())
             if not math.isfinite(value):
-                self._refuse(f"the loss became {value}", rows, number)
-            total, count = total + value, count + labels
+                self._refuse(f"the loss became {value}", rows, number, before)
+            total, count = total + value, count + loss.labels
+            weights.append(loss.weight)
+            self.carried = loss.carried
         if count == 0:
             return float("nan"), 0.0, elements
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate * sum(weights) / len(weights)
         self.scaler.unscale_(self.optimiser)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if count != first:
@@ -234,25 +241,25 @@ class Trainer:
             torch.nn.utils.clip_grad_value_(self.parameters, training.clip_value)
         norm = float(torch.nn.utils.get_total_norm(gradients))
         if not math.isfinite(norm) and not self.scaler.is_enabled():
-            self._refuse(f"the gradient became {norm}", rows, number)
+            self._refuse(f"the gradient became {norm}", rows, number, before)
         if training.clip is not None and norm > training.clip:
             torch._foreach_mul_(gradients, training.clip / norm)
         self.scaler.step(self.optimiser)
         self.scaler.update()
         return total / count, norm, elements
 
-    def _loss(self, rows: Sequence[Encoded], number: int) -> tuple[Tensor, int]:
+    def _loss(self, rows: Sequence[Encoded], number: int, carried: Carried) -> Loss:
         """The loss of a batch. What is drawn in it depends on seed, step and number alone."""
         torch.manual_seed(((self.training.seed << 40) + (self.position.step << 8) + number) % LARGEST_SEED)
         batch = moved(self.task.batch(rows), self.device)
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
-            lost, labels = self.task.loss(self.model, batch)
-        return lost, labels
+            # A task that carries nothing need not know of it.
+            return self.task.loss(self.model, batch, *([carried] if carried else []))
 
-    def _refuse(self, what: str, rows: Sequence[Encoded], number: int) -> None:
+    def _refuse(self, what: str, rows: Sequence[Encoded], number: int, carried: Carried) -> None:
         """End with a sentence that names step, layer and batch. The last checkpoint is from before."""
-        why = culprit(self.model, lambda: self._loss(rows, number)[0])
+        why = culprit(self.model, lambda: self._loss(rows, number, carried).total)
         places = [self.task.place(row) for row in rows]
         shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
         raise TrainingError(
@@ -320,13 +327,13 @@ class Trainer:
             if self.schedule.name == "plateau" and position.since_plateau > self.schedule.options["patience"]:
                 position.plateaus, position.since_plateau = position.plateaus + 1, 0
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
-        loss = loss_of(self.task, self.predicting, self.valid_rows)
+        loss = loss_of(self.task, self.predicting, self.valid_rows) if scores.loss is None else scores.loss
         log.write(ValidLine(position.step, position.epoch, finite, loss, is_best, position.seconds))
         self.progress.valid(position.step, scores.values, scores.first, is_best)
 
     def scores(self) -> Scores:
         """Scores on the validation data as things stand."""
-        outputs = outputs_of(self.task, self.predicting, self.valid_rows, told=self.progress.validating)
+        outputs = outputs_to_score(self.task, self.predicting, self.valid_rows, told=self.progress.validating)
         return self.task.score(self.valid, outputs)
 
     def _has_model(self) -> bool:

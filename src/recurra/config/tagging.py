@@ -1,4 +1,4 @@
-"""One page with every setting. `recurra config TASK` prints it; a run folder's config.toml holds it complete."""
+"""Settings of tagging."""
 
 from __future__ import annotations
 
@@ -6,69 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.settings import Part, SettingError, above_zero, at_least, rates, section, setting
-
-
-@dataclass(frozen=True)
-class Data:
-    """Where the examples come from."""
-
-    train: str | list[str] = setting("", "file or files to learn from")
-    valid: str | list[str] = setting("", "file or files that decide when to stop and which weights to keep")
-    test: str | list[str] = setting("", "file or files for a last look, scored once at the end")
-    format: Part | None = setting(None, "conllu, conll, tsv, csv, jsonl, parquet or text; none: by the extension")
-    columns: list[str] | None = setting(None, "roles of the columns of a table, or names of its header")
-    empty: Literal["refuse", "keep"] = setting("refuse", "what to do with an example that has no element")
-    cache: bool = setting(True, "keep encoded examples on disk, so that the next run starts at once")
-
-    def files(self, which: str) -> list[str]:
-        """The files of train, valid or test, as a list.
-
-        >>> Data(train="a.tsv").files("train"), Data().files("valid")
-        (['a.tsv'], [])
-        """
-        given = getattr(self, which)
-        return [given] if isinstance(given, str) and given else list(given)
-
-
-@dataclass(frozen=True)
-class Training:
-    """How the weights are found."""
-
-    epochs: int | None = setting(None, "passes over the data, at most")
-    steps: int | None = setting(None, "updates, at most")
-    minutes: float | None = setting(None, "minutes, at most; a run that ends by the clock is not the same twice")
-    batch_tokens: int = setting(1000, "elements in a batch, padding included, at most")
-    batch_size: int | None = setting(None, "rows in a batch, instead of batch_tokens")
-    accumulate: int = setting(1, "batches whose gradients make one update")
-    optimizer: Part = setting("adam", "adam, adamw, sgd, asgd, …, or a table with its options")
-    learning_rate: float = setting(2e-3, "at its highest")
-    schedule: Part = setting("cosine", "constant, linear, cosine, inverse_sqrt or plateau, or a table with its options")
-    warmup: int = setting(100, "updates over which the learning rate rises to its height; a tenth of all at most")
-    clip: float | None = setting(5.0, "largest norm of the gradient")
-    clip_value: float | None = setting(None, "largest value in the gradient")
-    average: Part | None = setting(None, "ema or mean of the weights, used to predict; or a table with its options")
-    precision: Literal["float32", "float64", "bfloat16", "float16"] = setting(
-        "float32", "numbers to compute with; weights stay float32 with the last two"
-    )
-    device: str = setting("auto", "cpu, cuda, cuda:1, …; auto takes a GPU where there is one")
-    threads: int | None = setting(None, "threads for torch on the CPU; none: all cores")
-    deterministic: bool = setting(True, "the same weights each time, also on a GPU")
-    seed: int = setting(1, "of everything that is drawn")
-    patience: int | None = setting(None, "validations without a better score before stopping")
-    validate: int | None = setting(None, "updates between validations; none: once an epoch")
-    save_minutes: float = setting(5.0, "minutes between checkpoints; one is also written at each validation")
-
-    def __post_init__(self) -> None:
-        at_least(1, "training", self, "epochs", "steps", "batch_tokens", "batch_size", "accumulate", "threads")
-        at_least(1, "training", self, "patience", "validate")
-        at_least(0, "training", self, "warmup", "seed", "save_minutes")
-        above_zero("training", self, "learning_rate", "clip", "clip_value", "minutes")
-        if self.epochs is None and self.steps is None and self.minutes is None:
-            raise SettingError(
-                "training needs an end: set training.epochs, training.steps or training.minutes.",
-                ("training", "epochs"),
-            )
+from recurra.config.common import Data, Training
+from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,8 @@
+"""Every setting, a page per task. `recurra config TASK` prints it; a run folder's config.toml holds it complete."""
+
+from __future__ import annotations
+
+from recurra.config.common import Data, Text, Training
+from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
+
+__all__ = ["Data", "SpellingModel", "TaggingData", "TaggingModel", "TaggingSettings", "Text", "Training"]
