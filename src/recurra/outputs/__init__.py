@@ -1,0 +1,37 @@
+"""Outputs: features -> a distribution over a vocabulary. The file name is the config name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from recurra.errors import ConfigError
+from recurra.named import check_options, find, made
+from recurra.outputs.adaptive_softmax import AdaptiveSoftmax
+from recurra.outputs.mixture_of_softmaxes import MixtureOfSoftmaxes
+from recurra.outputs.output import Output
+from recurra.outputs.softmax import Softmax
+
+__all__ = ["AdaptiveSoftmax", "MixtureOfSoftmaxes", "Output", "Softmax", "build"]
+
+
+def build(spec: str | Mapping[str, Any], input_size: int, size: int, embedding: nn.Parameter | None = None) -> Output:
+    """The output that a config file means: a name, or a table of a name and options.
+
+    >>> import torch
+    >>> build({"name": "mixture_of_softmaxes", "components": 3}, 4, 10).log_probabilities(torch.zeros(1, 4)).shape
+    torch.Size([1, 10])
+    """
+    if isinstance(spec, str):
+        spec = {"name": spec}
+    if not isinstance(spec, Mapping) or "name" not in spec:
+        raise ConfigError(
+            f"an output is a name or a table with a name, such as {{name = 'softmax'}}, but found {spec!r}."
+        )
+    name = spec["name"]
+    options = {key: value for key, value in spec.items() if key != "name"}
+    kind = find(Output, name)
+    check_options(kind, name, options)
+    return made(kind, name, input_size, size, embedding, **options)
