@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from recurra.metrics.bootstrap import bootstrap
+from recurra.metrics.classes import (
+    ClassScores,
+    Mistake,
+    MultilabelScores,
+    auc,
+    macro_auc,
+    most_confused,
+    multilabel_scores,
+    precision_recall_f1,
+    sensitivity_specificity,
+)
+from recurra.metrics.confidence import Bin, calibration, expected_calibration_error, recall_at_false_alarms
 from recurra.metrics.labels import LabelScores, accuracy, confusion, macro_f1, micro_f1, per_label
 from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import Scheme, Span, SpanScores, allowed, breaches, scheme_of, span_scores, spans
 
 __all__ = [
+    "Bin",
+    "ClassScores",
     "LabelScores",
+    "Mistake",
+    "MultilabelScores",
     "Scheme",
     "Span",
     "SpanScores",
     "accuracy",
     "allowed",
+    "auc",
     "bootstrap",
     "breaches",
+    "calibration",
     "confusion",
+    "expected_calibration_error",
+    "macro_auc",
     "macro_f1",
     "mae",
     "micro_f1",
+    "most_confused",
+    "multilabel_scores",
     "per_label",
+    "precision_recall_f1",
+    "recall_at_false_alarms",
     "rmse",
     "scheme_of",
+    "sensitivity_specificity",
     "span_scores",
     "spans",
 ]
