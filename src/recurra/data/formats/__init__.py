@@ -9,7 +9,9 @@ from recurra.data.files import PathLike, extension, opened
 from recurra.data.formats.conll import CoNLL
 from recurra.data.formats.conllu import CoNLLU
 from recurra.data.formats.csv import CSV
+from recurra.data.formats.fasttext import FastText
 from recurra.data.formats.jsonl import JSONL
+from recurra.data.formats.npz import NPZ
 from recurra.data.formats.parquet import Parquet
 from recurra.data.formats.reader import Reader, Row, Value
 from recurra.data.formats.text import Text
@@ -17,7 +19,21 @@ from recurra.data.formats.tsv import TSV
 from recurra.errors import ConfigError, DataError
 from recurra.named import catalogue, check_options, find, made, options_of
 
-__all__ = ["CSV", "JSONL", "TSV", "CoNLL", "CoNLLU", "Parquet", "Reader", "Row", "Text", "Value", "reader", "rows"]
+__all__ = [
+    "CSV",
+    "JSONL",
+    "TSV",
+    "CoNLL",
+    "CoNLLU",
+    "FastText",
+    "Parquet",
+    "Reader",
+    "Row",
+    "Text",
+    "Value",
+    "reader",
+    "rows",
+]
 
 
 def reader(
