@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor
 
 from recurra.errors import ConfigError
 from recurra.named import check_options, find, made
@@ -17,7 +17,7 @@ from recurra.outputs.softmax import Softmax
 __all__ = ["AdaptiveSoftmax", "MixtureOfSoftmaxes", "Output", "Softmax", "build"]
 
 
-def build(spec: str | Mapping[str, Any], input_size: int, size: int, embedding: nn.Parameter | None = None) -> Output:
+def build(spec: str | Mapping[str, Any], input_size: int, size: int, embedding: Tensor | None = None) -> Output:
     """The output that a config file means: a name, or a table of a name and options.
 
     >>> import torch

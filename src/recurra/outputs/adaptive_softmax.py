@@ -21,12 +21,14 @@ from recurra.outputs.output import Output, at_least_single
 class AdaptiveSoftmax(Output):
     """Frequent tokens at once, rare ones by way of their cluster (Grave et al. 2017).
 
-        p(w | h)  = softmax(W_0 h + b_0)[w]                                         w < c_1
-        p(w | h)  = softmax(W_0 h + b_0)[c_1 + i - 1] softmax(B_i A_i h + b_i)[w - c_i]   c_i ≤ w < c_{i+1}
+        q         = softmax(W_0 h + b_0 + s)                       the tokens before c_1, then a place per cluster
+        p(w | h)  = q[w]                                           w < c_1
+        p(w | h)  = q[c_1 + i - 1] softmax(B_i A_i h + b_i)[w - c_i]     c_i ≤ w < c_{i+1}
 
-    c are the cutoffs: token ids, which go from frequent to rare as a Vocabulary orders them; c_{n+1} = V. The features
-    of cluster i are shrunk to H / div_value^i by A_i. Only the clusters that the targets lie in are computed, so
-    training takes a fraction of a softmax's time where V is large. At the start every token is about equally probable.
+    c are the cutoffs: token ids, which go from frequent to rare as a Vocabulary orders them; c_{n+1} = V. s is log of
+    how many tokens a cluster has, and 0 for a token, so that all tokens are equally probable where all weights are 0.
+    The features of cluster i are shrunk to H / div_value^i by A_i. Only the clusters that the targets lie in are
+    computed, so training takes a fraction of a softmax's time where V is large.
 
     cutoffs         by default V/15 and 3V/15
     div_value       how much narrower each cluster is than the one before it
@@ -36,11 +38,13 @@ class AdaptiveSoftmax(Output):
     [1.0, 1.0]
     """
 
+    log_sizes: Tensor
+
     def __init__(
         self,
         input_size: int,
         size: int,
-        embedding: nn.Parameter | None = None,
+        embedding: Tensor | None = None,
         *,
         cutoffs: Sequence[int] | None = None,
         div_value: float = 4.0,
@@ -68,8 +72,8 @@ class AdaptiveSoftmax(Output):
         self.tails = nn.ModuleList(readout(narrow, width) for narrow, width in zip(inner, widths, strict=True))
         for shrink in self.shrinks:
             nn.init.xavier_uniform_(shrink.weight)  # type: ignore[arg-type]
-        with torch.no_grad():  # a cluster is as probable as its tokens together
-            self.readout.bias[self.edges[0] :] = torch.tensor([math.log(width) for width in widths])
+        log_sizes = [*([0.0] * self.edges[0]), *(math.log(width) for width in widths)]
+        self.register_buffer("log_sizes", torch.tensor(log_sizes, dtype=torch.float64), persistent=False)
 
     def loss(self, features: Tensor, targets: Tensor) -> Tensor:
         targets = self.checked_targets(self.checked(features), targets)
@@ -79,7 +83,7 @@ class AdaptiveSoftmax(Output):
             is_here = (targets >= first) & (targets < last)
             first_targets = first_targets.masked_fill(is_here, self.edges[0] + i)
             members.append(is_here.nonzero().squeeze(1))
-        o = at_least_single(self.readout(features))
+        o = self._first(features)
         costs = functional.cross_entropy(o, first_targets, ignore_index=UNLABELLED, reduction="none")
         for i, rows in enumerate(members):
             within = functional.cross_entropy(
@@ -89,13 +93,17 @@ class AdaptiveSoftmax(Output):
         return costs
 
     def log_probabilities(self, features: Tensor) -> Tensor:
-        first = functional.log_softmax(at_least_single(self.readout(self.checked(features))), dim=1)
+        first = functional.log_softmax(self._first(self.checked(features)), dim=1)
         shortlist = self.edges[0]
         tails = [
             first[:, shortlist + i, None] + functional.log_softmax(self._tail(i, features), dim=1)
             for i in range(len(self.tails))
         ]
         return torch.cat([first[:, :shortlist], *tails], dim=1)
+
+    def _first(self, features: Tensor) -> Tensor:
+        o = at_least_single(self.readout(features))
+        return o + self.log_sizes.to(o.dtype)
 
     def _tail(self, i: int, features: Tensor) -> Tensor:
         return at_least_single(self.tails[i](self.shrinks[i](features)))

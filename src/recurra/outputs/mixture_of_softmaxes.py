@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from recurra.cells.weights import check_size
@@ -30,9 +30,7 @@ class MixtureOfSoftmaxes(Output):
     [1.0, 1.0]
     """
 
-    def __init__(
-        self, input_size: int, size: int, embedding: nn.Parameter | None = None, *, components: int = 10
-    ) -> None:
+    def __init__(self, input_size: int, size: int, embedding: Tensor | None = None, *, components: int = 10) -> None:
         super().__init__(input_size, size, embedding)
         self.components = check_size(components, "components")
         latent_size = input_size if embedding is None else embedding.shape[1]

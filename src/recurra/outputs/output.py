@@ -28,7 +28,7 @@ class Output(nn.Module, ABC):
     True
     """
 
-    def __init__(self, input_size: int, size: int, embedding: nn.Parameter | None = None) -> None:
+    def __init__(self, input_size: int, size: int, embedding: Tensor | None = None) -> None:
         super().__init__()
         self.input_size = check_size(input_size, "input_size")
         self.size = check_size(size, "size")
@@ -73,7 +73,7 @@ class Output(nn.Module, ABC):
         return f"{self.input_size}, {self.size} tokens"
 
 
-def tied_readout(input_size: int, size: int, embedding: nn.Parameter | None) -> nn.Linear:
+def tied_readout(input_size: int, size: int, embedding: Tensor | None) -> nn.Linear:
     """o = W h + b with b = 0 at the start; W is the embedding where there is one.
 
     >>> embedding = nn.Parameter(torch.randn(7, 3))
@@ -88,7 +88,7 @@ def tied_readout(input_size: int, size: int, embedding: nn.Parameter | None) -> 
             f"{input_size}: make the last layer as wide as the embedding, or do not tie them."
         )
     layer = nn.utils.skip_init(nn.Linear, input_size, size, device=embedding.device, dtype=embedding.dtype)
-    layer.weight = embedding
+    layer.weight = embedding  # torch refuses a tensor that is no parameter
     nn.init.zeros_(layer.bias)
     return layer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from recurra.heads import UNLABELLED
@@ -21,12 +21,12 @@ class Softmax(Output):
     Tied: W_y is the embedding (Press & Wolf 2017; Inan et al. 2017), whose size is then that of h.
 
     >>> import torch
-    >>> embedding = nn.Embedding(6, 4)
+    >>> embedding = torch.nn.Embedding(6, 4)
     >>> Softmax(4, 6, embedding.weight).loss(torch.zeros(1, 4), torch.tensor([2])).exp().round(decimals=4).item()
     6.0
     """
 
-    def __init__(self, input_size: int, size: int, embedding: nn.Parameter | None = None) -> None:
+    def __init__(self, input_size: int, size: int, embedding: Tensor | None = None) -> None:
         super().__init__(input_size, size, embedding)
         self.readout = tied_readout(input_size, size, embedding)
 
