@@ -27,7 +27,7 @@ def values(found: list[Row]) -> list[dict[str, Value]]:
 
 
 def test_the_catalogue_is_the_folder() -> None:
-    assert catalogue(Reader) == ["conll", "conllu", "csv", "fasttext", "jsonl", "parquet", "text", "tsv"]
+    assert catalogue(Reader) == ["conll", "conllu", "csv", "fasttext", "jsonl", "npz", "parquet", "text", "tsv"]
 
 
 def test_reading_imports_neither_torch_nor_what_an_extra_brings() -> None:
@@ -58,7 +58,7 @@ def test_the_ending_says_the_format(name: str, expected: str) -> None:
             "a.xml",
             None,
             None,
-            "Otherwise say which it is: data.format = conll | conllu | csv | fasttext | jsonl | parquet | text | tsv.",
+            "say which it is: data.format = conll | conllu | csv | fasttext | jsonl | npz | parquet | text | tsv.",
         ),
         ("a.tsv", "conl", None, "there is no reader 'conl'. Did you mean 'conll'?"),
         ("a.tsv", {"name": "tsv", "headr": True}, None, "'tsv' has no option 'headr'. Did you mean 'header'?"),

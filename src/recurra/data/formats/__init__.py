@@ -22,6 +22,7 @@ from recurra.named import catalogue, check_options, find, made, options_of
 __all__ = [
     "CSV",
     "JSONL",
+    "NPZ",
     "TSV",
     "CoNLL",
     "CoNLLU",

@@ -1,0 +1,106 @@
+"""NPZ: NumPy's archive of arrays, one row for each place along their first axis."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.data.files import PathLike, opened
+from recurra.data.formats import values
+from recurra.data.formats.reader import Reader, Row
+from recurra.errors import DataError
+
+LENGTHS = "_lengths"
+"""An array NAME_lengths says how many steps each row has in NAME, where all rows stand one after the other."""
+
+
+class NPZ(Reader):
+    """One row a place along the first axis of every array; a row's line is its number.
+
+        label    (N,)                       a number or a text
+        pulse    (N, T)                     a list of numbers
+        frames   (N, T, d)                  a list of frames
+        frames   (ΣT, d), frames_lengths (N,)   rows of different length: the first has frames_lengths[0] steps, …
+
+    columns names the arrays that are wanted: a list, or a table of name = "array". Arrays of Python objects are
+    refused, for reading them would run what the file says.
+    """
+
+    extensions = ("npz",)
+
+    def __init__(self, *, columns: Mapping[str, str] | Sequence[str] | None = None) -> None:
+        self.columns = values.wanted(columns)
+
+    def read(self, path: PathLike) -> Iterator[Row]:
+        with opened(path) as file:
+            found = {name: _cut(path, name, array, lengths) for name, array, lengths in self._arrays(path, file)}
+        first = next(iter(found))
+        count = len(found[first])
+        for name, rows in found.items():
+            if len(rows) != count:
+                raise DataError(
+                    f"{path}: '{name}' has {len(rows):,} rows, but '{first}' {count:,}: every array has one "
+                    f"for each example. If the rows of '{name}' differ in length, add '{name}{LENGTHS}'; if it is not "
+                    f"wanted, name the others with data.columns."
+                )
+        for number in range(count):
+            place = f"{path}: row {number + 1}"
+            yield Row(
+                {name: values.value(rows[number].tolist(), name, place) for name, rows in found.items()}, number + 1
+            )
+
+    def _arrays(self, path: PathLike, file: BinaryIO) -> Iterator[tuple[str, NDArray[Any], NDArray[np.int64] | None]]:
+        """The name that a row gives an array, the array, and its lengths where there are some."""
+        name = ""
+        try:
+            loaded = np.load(file, allow_pickle=False)
+            if not isinstance(loaded, np.lib.npyio.NpzFile):
+                raise DataError(f"{path}: this is one array, not an archive. Write it with numpy.savez.")
+            with loaded as archive:
+                names = [name for name in archive.files if not _is_lengths(name, archive.files)]
+                roles = self.columns or {name: name for name in names}
+                if not roles:
+                    raise DataError(f"{path}: there is no array in this archive.")
+                for role, name in roles.items():  # named in the error
+                    if name not in names:
+                        raise values.missing(str(path), name, names)
+                    lengths = archive[name + LENGTHS] if name + LENGTHS in archive.files else None
+                    yield role, archive[name], lengths
+        except (ValueError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+            if "allow_pickle" in str(error):
+                what = f"the array '{name}'" if name else "this file"
+                raise DataError(
+                    f"{path}: {what} holds Python objects, which are not read, for that would run what the file "
+                    f"says. Save rows of different length as one array after the other, with their lengths in "
+                    f"'{name or 'NAME'}{LENGTHS}'."
+                ) from error
+            raise DataError(f"{path}: this is not an .npz archive, or a corrupt one ({error}).") from error
+
+
+def _is_lengths(name: str, files: Sequence[str]) -> bool:
+    return name.endswith(LENGTHS) and name.removesuffix(LENGTHS) in files
+
+
+def _cut(path: PathLike, name: str, array: NDArray[Any], lengths: NDArray[Any] | None) -> Sequence[NDArray[Any]]:
+    """The array's rows, each of which a row of values can hold."""
+    if array.dtype.kind not in "biufU":
+        raise DataError(
+            f"{path}: the array '{name}' is of type {array.dtype}, which cannot be read; numbers, true and false and "
+            f"texts can. Convert it, or name the arrays that you need with data.columns, without this one."
+        )
+    if array.ndim == 0:
+        raise DataError(f"{path}: '{name}' is a single value, but an array has a row for each example.")
+    if lengths is None:
+        return array  # type: ignore[return-value]  # an array is a sequence of its rows
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
+        raise DataError(f"{path}: '{name}{LENGTHS}' must hold a whole number of steps for each row.")
+    if int(lengths.sum()) != len(array):
+        raise DataError(
+            f"{path}: '{name}' has {len(array):,} steps, but '{name}{LENGTHS}' adds up to {lengths.sum():,}."
+        )
+    return np.split(array, np.cumsum(lengths)[:-1]) if len(lengths) else []
