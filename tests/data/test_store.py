@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +231,24 @@ print(most - before)
         [sys.executable, "-c", code, str(tmp_path / "store")], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 10  # of 200 MB
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.data())
+@settings(max_examples=40)
+def test_a_span_goes_on_over_the_ends_of_rows(lengths: list[int], data: st.DataObject) -> None:
+    edges = np.cumsum([0, *lengths])
+    whole = np.arange(edges[-1] * 2, dtype=np.int32).reshape(-1, 2)
+    examples = [{"other": np.zeros(1), "a": whole[first:last]} for first, last in pairwise(edges)]
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, len(whole)))
+    with tempfile.TemporaryDirectory() as folder:
+        for rows in (Store.write(Path(folder) / "store", examples), Rows(examples)):
+            assert rows.size("a") == len(whole)
+            assert rows.span("a", start, end).tolist() == whole[start:end].tolist()
+
+
+def test_a_store_whose_values_were_cut_off_since_it_was_opened_is_said_to_be_broken(tmp_path: Path) -> None:
+    store = Store.write(tmp_path / "store", [{"a": np.arange(5)}])
+    (store.folder / "a.values").write_bytes(b"")
+    with pytest.raises(DataError, match=r"a in .*store is broken \(0 of 40 bytes were there\)"):
+        store.span("a", 0, 5)

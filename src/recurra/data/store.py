@@ -121,6 +121,26 @@ class Store:
             found[first:last] = np.diff(self._offsets(first, last + 1)[:, column])
         return found
 
+    def size(self, field: str) -> int:
+        """The length of a field over all rows."""
+        return self._ends[list(self.fields).index(field)] if self.rows else 0
+
+    def span(self, field: str, start: int, end: int) -> NDArray[Any]:
+        """Steps `start` up to `end` of a field as if all rows were one: a running text goes on over its lines.
+
+        >>> store = Store.write(Path(tempfile.mkdtemp()) / "store", [{"ids": np.arange(3)}, {"ids": np.arange(3, 5)}])
+        >>> store.size("ids"), store.span("ids", 1, 4).tolist()
+        (5, [1, 2, 3])
+        """
+        assert 0 <= start <= end <= self.size(field), f"{field} has {self.size(field)} steps, not {start} to {end}"
+        column = list(self.fields).index(field)
+        _, found, dtype, size = self._steps[column]
+        try:
+            content = _read(self._files[1 + column], (end - start) * size, start * size)
+        except (ValueError, OSError) as error:
+            raise DataError(f"{field} in {self.folder} is broken ({error}). Remove that folder.") from error
+        return np.ndarray(found.shape(end - start), dtype, content)
+
     def _offsets(self, first: int, last: int) -> NDArray[np.int64]:
         """Where rows `first` up to `last` begin in each field."""
         size = 8 * len(self.fields)
@@ -210,3 +230,9 @@ class Rows:
 
     def lengths(self, field: str) -> NDArray[np.int64]:
         return np.array([len(example[field]) for example in self._examples], np.int64)
+
+    def size(self, field: str) -> int:
+        return sum(len(example[field]) for example in self._examples)
+
+    def span(self, field: str, start: int, end: int) -> NDArray[Any]:
+        return np.concatenate([example[field] for example in self._examples])[start:end]
