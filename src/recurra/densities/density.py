@@ -1,0 +1,69 @@
+"""Density: from features to the probability of a vector."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from recurra.cells.weights import check_size
+from recurra.errors import DataError
+
+
+class Density(nn.Module, ABC):
+    """A distribution over vectors x of `size` values, given features h: −log p(x | h), its mean and its quantiles.
+
+    The values of a vector are independent of each other given h. A density is made from the size of a feature vector
+    and that of x; what it takes by keyword may be set in a config file. B rows, T steps, H features, d values.
+
+    >>> from recurra.named import find
+    >>> density = find(Density, "gaussian")(4, 2)
+    >>> features, targets = torch.randn(3, 5, 4), torch.randn(3, 5, 2)
+    >>> density.loss(features, targets, torch.ones(3, 5, dtype=torch.bool)).shape
+    torch.Size([3, 5])
+    >>> density.mean(features).shape, density.sample(features, torch.Generator()).shape
+    (torch.Size([3, 5, 2]), torch.Size([3, 5, 2]))
+    """
+
+    def __init__(self, input_size: int, size: int) -> None:
+        super().__init__()
+        self.input_size = check_size(input_size, "input_size")
+        self.size = check_size(size, "size")
+
+    def loss(self, features: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+        """(B, T): −log p of each target (B, T, d) in nats, 0 where the mask is False.
+
+        A value that is NaN is not known and costs nothing.
+        """
+        if targets.shape != (*features.shape[:-1], self.size):
+            wanted = (*features.shape[:-1], self.size)
+            raise DataError(f"targets must be a tensor of shape {wanted}, but found {tuple(targets.shape)}.")
+        unknown = ~mask.unsqueeze(-1) | targets.isnan()
+        # What is not known is filled before it is computed with: a NaN times 0 would still spoil every gradient.
+        costs = self.costs(features, targets.masked_fill(unknown, 0))
+        return costs.masked_fill(unknown, 0).sum(-1)
+
+    @abstractmethod
+    def costs(self, features: Tensor, targets: Tensor) -> Tensor:
+        """(..., d): −log p of each value by itself."""
+
+    @abstractmethod
+    def mean(self, features: Tensor) -> Tensor:
+        """(..., d): what is expected."""
+
+    @abstractmethod
+    def best(self, features: Tensor) -> Tensor:
+        """(..., d): what is answered, and fed back to go on from."""
+
+    @abstractmethod
+    def quantile(self, features: Tensor, share: Tensor) -> Tensor:
+        """(..., d): the value below which such a share, (..., d) between 0 and 1, of the probability lies."""
+
+    def sample(self, features: Tensor, generator: torch.Generator) -> Tensor:
+        """(..., d): values drawn from the density, which are its quantiles at random shares."""
+        shares = torch.rand(*features.shape[:-1], self.size, generator=generator, device=generator.device)
+        return self.quantile(features, shares.to(features))
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.size}"

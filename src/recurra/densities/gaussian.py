@@ -1,0 +1,55 @@
+"""Real values with a spread that depends on the step."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor, special
+
+from recurra.densities.density import Density
+from recurra.heads.head import readout
+
+WIDEST = 12.0
+"""So far from 0 may log σ² be, for values whose own spread is 1: nothing is known better than to 0.0025."""
+
+
+class Gaussian(Density):
+    """A normal distribution for each value, with a mean and a variance of its own at each step.
+
+        μ       = W_μ h + b_μ
+        log σ²  = W_σ h + b_σ,                     kept between −12 and 12
+        −log p  = ½ (log 2π + log σ² + (x − μ)² / σ²),     summed over the values
+
+    quantile(u) = μ + σ Φ⁻¹(u).
+
+    >>> import torch
+    >>> density = Gaussian(3, 1)
+    >>> _ = torch.nn.init.zeros_(density.readout.weight)      # the standard normal distribution
+    >>> round(density.quantile(torch.randn(3), torch.tensor([0.975])).item(), 2)
+    1.96
+    """
+
+    def __init__(self, input_size: int, size: int) -> None:
+        super().__init__(input_size, size)
+        self.readout = readout(input_size, 2 * size)
+
+    def parts(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean and the logarithm of the variance."""
+        mean, log_variance = self.readout(features).chunk(2, dim=-1)
+        return mean, log_variance.clamp(-WIDEST, WIDEST)
+
+    def costs(self, features: Tensor, targets: Tensor) -> Tensor:
+        mean, log_variance = self.parts(features)
+        return 0.5 * (math.log(2 * math.pi) + log_variance + (targets - mean).square() * (-log_variance).exp())
+
+    def mean(self, features: Tensor) -> Tensor:
+        return self.parts(features)[0]
+
+    def best(self, features: Tensor) -> Tensor:
+        return self.mean(features)
+
+    def quantile(self, features: Tensor, share: Tensor) -> Tensor:
+        mean, log_variance = self.parts(features)
+        # A share of 0 is drawn once in some millions, and its quantile is −∞.
+        tiny = 1e-7 if share.itemsize == 4 else 1e-15
+        return mean + (0.5 * log_variance).exp() * special.ndtri(share.clamp(tiny, 1 - tiny))
