@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+from recurra.config.classification import (
+    ClassificationData,
+    ClassificationDecoding,
+    ClassificationModel,
+    ClassificationSettings,
+    ConvolutionModel,
+)
 from recurra.config.common import Data, Text, Training
 from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
 
-__all__ = ["Data", "SpellingModel", "TaggingData", "TaggingModel", "TaggingSettings", "Text", "Training"]
+__all__ = [
+    "ClassificationData",
+    "ClassificationDecoding",
+    "ClassificationModel",
+    "ClassificationSettings",
+    "ConvolutionModel",
+    "Data",
+    "SpellingModel",
+    "TaggingData",
+    "TaggingModel",
+    "TaggingSettings",
+    "Text",
+    "Training",
+]

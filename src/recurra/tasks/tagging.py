@@ -172,14 +172,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         else:
             lower = self.settings.data.lowercase
             encoded["words"] = self.words.ids(map(str.lower, example.tokens) if lower else example.tokens)
-            widths = list(map(len, example.tokens))
-            spelt: Sequence[str] = example.tokens
-            if max(widths, default=0) > LONGEST_WORD:
-                spelt = [clipped(token) for token in spelt]
-                widths = list(map(len, spelt))
-            points = np.frombuffer("".join(spelt).encode("utf-32-le", "surrogatepass"), "<u4")
-            encoded["characters"] = self._character_ids[np.minimum(points, len(self._character_ids) - 1)]
-            encoded["widths"] = np.array(widths, np.int32)
+            encoded["characters"], encoded["widths"] = spelt_out(example.tokens, self._character_ids)
         for number, ids in enumerate(self._tag_ids):
             if number < len(example.tags):
                 encoded[f"tags{number}"] = np.array(
@@ -370,6 +363,21 @@ def by_code_point(characters: Vocabulary) -> NDArray[np.int32]:
     ids = np.full(max(points, default=0) + 2, characters.id(UNKNOWN), np.int32)
     ids[points] = characters.ids(known)
     return ids
+
+
+def spelt_out(tokens: Sequence[str], character_ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The characters of all tokens, one after another, and how many each has; the ids are those of by_code_point.
+
+    >>> characters, widths = spelt_out(["cb", "b"], by_code_point(Vocabulary("bc")))
+    >>> characters.tolist(), widths.tolist()
+    ([2, 1, 1], [2, 1])
+    """
+    widths = list(map(len, tokens))
+    if max(widths, default=0) > LONGEST_WORD:
+        tokens = [clipped(token) for token in tokens]
+        widths = list(map(len, tokens))
+    points = np.frombuffer("".join(tokens).encode("utf-32-le", "surrogatepass"), "<u4")
+    return character_ids[np.minimum(points, len(character_ids) - 1)], np.array(widths, np.int32)
 
 
 def clipped(word: str) -> str:

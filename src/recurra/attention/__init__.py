@@ -1,0 +1,1 @@
+"""Attention: where to look, as weights that sum to 1."""

@@ -1,0 +1,155 @@
+"""Settings of classification."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from recurra.config.common import Data, Text, Training
+from recurra.config.tagging import SpellingModel
+from recurra.settings import Part, SettingError, at_least, rates, section, setting
+
+
+@dataclass(frozen=True)
+class ClassificationData(Data):
+    """Where texts or series and their classes come from."""
+
+    text: Text = dataclasses.field(
+        default_factory=lambda: Text(lowercase=True), metadata={"about": "what is read: a text"}
+    )
+    frames: str | None = setting(None, "column with a series of numbers, one or several a step, in place of a text")
+    label: str | None = setting(None, "column with one class; none: `label`, if there is one")
+    labels: str | None = setting(None, "column with any number of classes: a list, or separated by commas or blanks")
+    targets: list[str] | None = setting(None, "columns with a number to be predicted; none: `target` or `score`")
+    positive: str | None = setting(None, "of two classes the one to detect; none: 1, true, yes, …, or the rarer one")
+    vectors: str | None = setting(None, "file of word vectors to start from, as word2vec or GloVe writes text")
+
+    def __post_init__(self) -> None:
+        if self.text.column is not None and self.frames is not None:
+            raise SettingError(
+                "data.text.column and data.frames exclude each other: a classifier reads a text or numbers.",
+                ("data", "frames"),
+            )
+        given = [name for name in ("label", "labels", "targets") if getattr(self, name)]
+        if len(given) > 1:
+            raise SettingError(
+                f"data.{given[0]} and data.{given[1]} exclude each other: a classifier gives one class (label), "
+                f"several (labels) or numbers (targets).",
+                ("data", given[1]),
+            )
+
+
+@dataclass(frozen=True)
+class ConvolutionModel:
+    """Convolutions over time, of several widths side by side."""
+
+    widths: list[int] = setting([1, 2, 3], "steps that a filter sees; each width has filters of its own")
+    filters: int = setting(256, "filters of each width")
+    layers: int = setting(1, "layers")
+    pooling: Literal["max", "mean"] = setting("max", "how steps become one vector")
+
+    def __post_init__(self) -> None:
+        at_least(1, "model.convolution", self, "filters", "layers")
+        if not self.widths or min(self.widths) < 1:
+            raise SettingError(
+                f"model.convolution.widths must hold widths of at least 1, but is {self.widths}.",
+                ("model", "convolution", "widths"),
+            )
+
+
+@dataclass(frozen=True)
+class ClassificationModel:
+    """The classifier."""
+
+    encoder: Literal["rnn", "cnn", "ensemble"] = setting(
+        "rnn", "a recurrent network, convolutions, or members of both kinds that vote"
+    )
+    embedding: int = setting(128, "size of a token's vector; 0: the spellings of words alone")
+    characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
+    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
+    hidden: int | list[int] = setting(256, "size of each direction; or one per layer")
+    layers: int | None = setting(None, "layers, where hidden is one number")
+    bidirectional: bool = setting(True, "read both ways")
+    merge: str = setting("concat", "how two directions become one")
+    skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
+    summary: Part = setting("max", "last, last_cell, ends, mean, max or attention, or a table with options")
+    convolution: ConvolutionModel = section(ConvolutionModel, "the convolutions of encoder = cnn and ensemble")
+    members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn and cnn")
+    share: bool = setting(False, "the members of an ensemble read words by the same vectors and spellings")
+    dropout: float = setting(0.5, "of inputs, between layers and of the summary; one mask for a whole row")
+    word_dropout: float = setting(0.2, "share of tokens whose vector is that of the unknown one, in training")
+    label_smoothing: float = setting(0.0, "share of the probability that is spread over all classes, in training")
+    class_weights: Literal["none", "balanced"] | dict[str, float] = setting(
+        "none", "balanced: each class weighs the same in all; or a table of classes and weights"
+    )
+    engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
+
+    def __post_init__(self) -> None:
+        at_least(0, "model", self, "embedding")
+        at_least(1, "model", self, "layers")
+        rates("model", self, "dropout", "word_dropout", "label_smoothing")
+        widths = self.hidden if isinstance(self.hidden, list) else [self.hidden]
+        if not widths or min(widths) < 1:
+            raise SettingError(
+                f"model.hidden must be at least 1, for one layer or each of several, but is {self.hidden}.",
+                ("model", "hidden"),
+            )
+        if isinstance(self.hidden, list) and self.layers not in (None, len(widths)):
+            raise SettingError(
+                f"model.hidden = {self.hidden} gives {len(widths)} layers, but model.layers is {self.layers}. "
+                f"Leave model.layers out.",
+                ("model", "layers"),
+            )
+        if not self.members or not {*self.members} <= {"rnn", "cnn"}:
+            raise SettingError(
+                f'model.members must name rnn and cnn, as in ["cnn", "rnn"], but is {self.members}.',
+                ("model", "members"),
+            )
+        if isinstance(self.class_weights, dict) and any(not 0 <= w < float("inf") for w in self.class_weights.values()):
+            raise SettingError(
+                f"model.class_weights must be at least 0, but are {self.class_weights}.", ("model", "class_weights")
+            )
+
+
+@dataclass(frozen=True)
+class ClassificationDecoding:
+    """From probabilities to an answer."""
+
+    abstain: float = setting(0.0, "below this probability of the best class the answer is -, none of them")
+    threshold: float = setting(0.5, "of several classes, those at least so probable are answered")
+    alternatives: int = setting(5, "so many of the best classes are listed by predict --json")
+
+    def __post_init__(self) -> None:
+        rates("decoding", self, "abstain", "threshold")
+        at_least(0, "decoding", self, "alternatives")
+
+
+@dataclass(frozen=True)
+class ClassificationSettings:
+    """All settings of classification."""
+
+    task: str = setting("classification", "what kind of problem this is")
+    data: ClassificationData = section(ClassificationData, "where the examples come from")
+    model: ClassificationModel = section(ClassificationModel, "the network")
+    training: Training = dataclasses.field(
+        default_factory=lambda: Training(
+            epochs=20, batch_tokens=500, learning_rate=3e-3, average={"name": "ema", "decay": 0.998}
+        ),
+        metadata={"about": "how the weights are found"},
+    )
+    decoding: ClassificationDecoding = section(ClassificationDecoding, "from probabilities to an answer")
+
+    def __post_init__(self) -> None:
+        if self.task != "classification" and ":" not in self.task:  # one of your own may take these settings
+            raise SettingError(f"task = '{self.task}', but these are the settings of classification.", ("task",))
+        spells = self.data.text.tokens == "words" or (
+            isinstance(self.data.text.tokens, dict) and self.data.text.tokens.get("name") == "words"
+        )
+        spells = spells and self.model.characters.cell != "none"
+        if self.model.embedding == 0 and self.data.frames is None and not spells:
+            raise SettingError(
+                "model.embedding = 0 leaves nothing to read a text by: only words have a spelling too, and "
+                "model.characters.cell must not be none.",
+                ("model", "embedding"),
+            )

@@ -1,0 +1,62 @@
+"""A sequence to a vector by a recurrent network."""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+from torch import nn
+
+from recurra.cells import Spec
+from recurra.encoders.dropout import LockedDropout
+from recurra.encoders.summaries import state_sizes, summary
+from recurra.encoders.summaries.summary import Summarised
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent
+from recurra.settings import Part
+
+
+@final
+class RecurrentEncoder(nn.Module):
+    """s = summary(Recurrent(drop(x))): a stack of any cell, and one vector of what it gives.
+
+    >>> import torch
+    >>> network = RecurrentEncoder("gru", 3, 5, summary_by="ends", bidirectional=True)
+    >>> network(Padded(torch.randn(2, 4, 3), torch.tensor([4, 2]))).vector.shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        cell: Spec,
+        input_size: int,
+        hidden: int | list[int],
+        *,
+        summary_by: Part,
+        layers: int | None = None,
+        bidirectional: bool = False,
+        merge: str = "concat",
+        skip: Literal["none", "residual", "highway"] = "none",
+        dropout: float = 0.0,
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        self.drop = LockedDropout(dropout)
+        self.recurrent = Recurrent(
+            cell,
+            input_size,
+            hidden,
+            layers=layers,
+            bidirectional=bidirectional,
+            merge=merge,
+            skip=skip,
+            dropout=dropout,
+            locked=True,
+            engine=engine,
+        )
+        self.summary = summary(summary_by, self.recurrent.output_size, state_sizes(self.recurrent))
+        self.output_size = self.summary.output_size
+
+    def forward(self, x: Padded) -> Summarised:
+        """(B, T, I) to (B, output_size)."""
+        found: Summarised = self.summary(*self.recurrent(self.drop(x)))
+        return found

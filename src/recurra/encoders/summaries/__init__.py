@@ -1,0 +1,34 @@
+"""Summaries: what a recurrent network made of a sequence, as one vector. The file name is the config name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recurra.encoders.summaries.summary import Summarised, Summary
+from recurra.named import check_options, find, made
+from recurra.recurrent import Recurrent
+from recurra.settings import Part
+
+__all__ = ["Summarised", "Summary", "state_sizes", "summary"]
+
+
+def summary(spec: Part, size: int, states: Sequence[Sequence[int]]) -> Summary:
+    """The summary that a config file means, of outputs of that size and of such final states.
+
+    >>> summary({"name": "attention", "queries": 3}, 8, [[4], [4]]).output_size
+    24
+    """
+    options = {"name": spec} if isinstance(spec, str) else dict(spec)
+    name = str(options.pop("name"))
+    kind = find(Summary, name)
+    check_options(kind, name, options)
+    return made(kind, name, size, states, **options)
+
+
+def state_sizes(recurrent: Recurrent) -> list[list[int]]:
+    """The sizes of the fields of the last layer's state, per direction.
+
+    >>> state_sizes(Recurrent("lstm", 2, 3, bidirectional=True))
+    [[3, 3], [3, 3]]
+    """
+    return [[field.shape[-1] for field in state] for state in recurrent.start(1)[-1]]

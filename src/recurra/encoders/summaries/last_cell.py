@@ -1,0 +1,24 @@
+"""All that a cell remembers after the last step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+
+from recurra.encoders.summaries.summary import Summarised, Summary
+from recurra.padding import Padded
+from recurra.recurrent import States
+
+
+@final
+class LastCell(Summary):
+    """s = [h_T; c_T] of the last layer: every field of the final state, of each direction"""
+
+    def __init__(self, input_size: int, states: Sequence[Sequence[int]]) -> None:
+        super().__init__(input_size, states)
+        self.output_size = sum(sum(fields) for fields in states)
+
+    def forward(self, outputs: Padded, states: States) -> Summarised:
+        return Summarised(torch.cat([field for state in states[-1] for field in state], dim=-1))

@@ -1,0 +1,29 @@
+"""The largest value of each feature over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+
+from recurra.encoders.summaries.summary import Summarised, Summary
+from recurra.padding import Padded
+from recurra.recurrent import States
+
+
+@final
+class Max(Summary):
+    """s_i = max_t h_ti"""
+
+    def __init__(self, input_size: int, states: Sequence[Sequence[int]]) -> None:
+        super().__init__(input_size, states)
+        self.output_size = input_size
+
+    def forward(self, outputs: Padded, states: States) -> Summarised:
+        values, lengths = outputs
+        if values.shape[1] == 0:
+            return Summarised(values.new_zeros(values.shape[0], values.shape[2]))
+        largest = values.masked_fill(~outputs.mask.unsqueeze(2), -torch.inf).amax(1)
+        is_empty = (lengths == 0).to(values.device).unsqueeze(1)
+        return Summarised(largest.masked_fill(is_empty, 0.0))

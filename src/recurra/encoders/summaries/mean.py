@@ -1,0 +1,23 @@
+"""The mean over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from recurra.encoders.summaries.summary import Summarised, Summary
+from recurra.padding import Padded
+from recurra.recurrent import States
+
+
+@final
+class Mean(Summary):
+    """s = (1/T) Σ_t h_t"""
+
+    def __init__(self, input_size: int, states: Sequence[Sequence[int]]) -> None:
+        super().__init__(input_size, states)
+        self.output_size = input_size
+
+    def forward(self, outputs: Padded, states: States) -> Summarised:
+        counts = outputs.lengths.to(outputs.values.device).clamp_min(1).unsqueeze(1)
+        return Summarised(outputs.zeroed().values.sum(1) / counts)

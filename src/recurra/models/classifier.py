@@ -1,0 +1,208 @@
+"""The classifier: tokens or frames, an encoder or several, a readout of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.config import ClassificationModel
+from recurra.data.store import Encoded
+from recurra.encoders.convolution import Convolution
+from recurra.encoders.recurrent_encoder import RecurrentEncoder
+from recurra.encoders.words import ReadWords, Spelling, Spellings
+from recurra.heads import UNLABELLED
+from recurra.models.tagger import padded, spelt
+from recurra.padding import Padded
+
+Kind = Literal["label", "labels", "targets"]
+"""What is predicted: one class, any number of classes, or numbers."""
+
+
+class ClassifierBatch(NamedTuple):
+    """Some examples as tensors."""
+
+    words: Padded | None  # (B, T)
+    spellings: Spellings | None
+    frames: Padded | None  # (B, T, d)
+    label: Tensor | None  # (B,), UNLABELLED where the class is not known
+    labels: Tensor | None  # (B, L): 1 for each class that the row has
+    targets: Tensor | None  # (B, k), scaled
+
+    @property
+    def inputs(self) -> Padded:
+        """What is read, (B, T, …)."""
+        found = self.words if self.words is not None else self.frames
+        assert found is not None
+        return found
+
+
+class ClassifierOutput(NamedTuple):
+    """What was found for one example."""
+
+    values: NDArray[np.float64]  # (L,) probabilities of the classes, or (k,) numbers, scaled
+    steps: int  # how long the example is
+    attention: NDArray[np.float64] | None  # (K, T): what each query looked at; of the first member that has any
+
+
+class Classifier(nn.Module):
+    """inputs → encoder → dropout → readout, for each member.
+
+    s_m = encoder_m(x),   o_m = W_m drop(s_m) + b_m
+    label:    p = (1/M) Σ_m softmax(o_m)       loss  Σ_m −log softmax(o_m)[y]
+    labels:   p = (1/M) Σ_m σ(o_m)             loss  Σ_m Σ_l −log p_ml(y_l)
+    targets:  ŷ = (1/M) Σ_m o_m                loss  Σ_m |o_m − y|²
+
+    Members read words by vectors of their own, or by the same where `share` is set.
+    """
+
+    def __init__(
+        self,
+        settings: ClassificationModel,
+        kind: Kind,
+        outputs: int,
+        *,
+        words: int,
+        unknown: int,
+        characters: int | None,
+        frame_size: int | None,
+        class_weights: NDArray[np.float64] | None,
+    ) -> None:
+        super().__init__()
+        self.kind = kind
+        self.dropout = settings.dropout
+        self.label_smoothing = settings.label_smoothing
+        members = settings.members if settings.encoder == "ensemble" else [settings.encoder]
+        readers = 0 if frame_size is not None else 1 if settings.share else len(members)
+        self.readers = nn.ModuleList(
+            read_words(settings, words=words, unknown=unknown, characters=characters) for _ in range(readers)
+        )
+        size = frame_size if frame_size is not None else int(self.readers[0].output_size)  # type: ignore[arg-type]
+        self.encoders = nn.ModuleList(encoder(name, settings, size) for name in members)
+        self.readouts = nn.ModuleList(nn.Linear(int(each.output_size), outputs) for each in self.encoders)  # type: ignore[arg-type]
+        weights = None if class_weights is None else torch.tensor(class_weights, dtype=torch.get_default_dtype())
+        self.register_buffer("class_weights", weights, persistent=False)
+
+    def forward(self, batch: ClassifierBatch) -> tuple[list[Tensor], Tensor | None]:
+        """The outputs of each member, (B, L), and the weights (B, K, T) of the first that attends to steps."""
+        read = [reader(batch.words, batch.spellings) for reader in self.readers] or [self._frames(batch)]
+        outputs: list[Tensor] = []
+        attention = None
+        for number, (encode, readout) in enumerate(zip(self.encoders, self.readouts, strict=True)):
+            vector, weights = encode(read[number % len(read)])
+            output = readout(functional.dropout(vector, self.dropout, self.training))
+            outputs.append(output.to(torch.promote_types(output.dtype, torch.float32)))
+            attention = weights if attention is None else attention
+        return outputs, attention
+
+    def _frames(self, batch: ClassifierBatch) -> Padded:
+        assert batch.frames is not None
+        return Padded(batch.frames.values.to(self.readouts[0].weight.dtype), batch.frames.lengths)  # type: ignore[arg-type]
+
+    def loss(self, batch: ClassifierBatch) -> tuple[Tensor, int]:
+        """The summed loss, and over how many answers it was summed."""
+        outputs, _ = self(batch)
+        if self.kind == "label":
+            assert batch.label is not None
+            return sum_of(self._of_label(o, batch.label) for o in outputs), int((batch.label != UNLABELLED).sum())
+        if self.kind == "labels":
+            assert batch.labels is not None
+            return sum_of(self._of_labels(o, batch.labels) for o in outputs), len(batch.labels)
+        assert batch.targets is not None
+        targets = batch.targets.to(outputs[0])
+        return sum_of((o - targets).square().sum() for o in outputs), targets.numel()
+
+    def _of_label(self, outputs: Tensor, label: Tensor) -> Tensor:
+        return functional.cross_entropy(
+            outputs,
+            label,
+            weight=self.class_weights,  # type: ignore[arg-type]
+            ignore_index=UNLABELLED,
+            reduction="sum",
+            label_smoothing=self.label_smoothing if self.training else 0.0,
+        )
+
+    def _of_labels(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        smoothing = self.label_smoothing if self.training else 0.0
+        wanted = labels.to(outputs) * (1 - smoothing) + smoothing / 2
+        weights: Tensor | None = self.class_weights  # type: ignore[assignment]
+        return functional.binary_cross_entropy_with_logits(outputs, wanted, pos_weight=weights, reduction="sum")
+
+    @torch.no_grad()
+    def predict(self, batch: ClassifierBatch, *, detail: bool = False) -> list[ClassifierOutput]:
+        """Probabilities or numbers of each row."""
+        outputs, attention = self(batch)
+        found = [o.double() for o in outputs]
+        if self.kind == "label":
+            found = [o.softmax(-1) for o in found]
+        elif self.kind == "labels":
+            found = [o.sigmoid() for o in found]
+        values = (sum_of(found) / len(found)).cpu().numpy()
+        lengths = batch.inputs.lengths.tolist()
+        seen = attention.double().cpu().numpy() if detail and attention is not None else None
+        return [
+            ClassifierOutput(values[row], length, seen[row, :, :length] if seen is not None else None)
+            for row, length in enumerate(lengths)
+        ]
+
+
+def read_words(settings: ClassificationModel, *, words: int, unknown: int, characters: int | None) -> ReadWords:
+    """Tokens as vectors; spelt out where there are characters to spell with."""
+    spelling = None
+    if characters is not None and settings.characters.cell != "none":
+        spelling = Spelling(
+            settings.characters.cell,
+            characters,
+            embedding=settings.characters.embedding,
+            hidden=settings.characters.hidden,
+            layers=settings.characters.layers,
+            engine=settings.engine,
+        )
+    return ReadWords(
+        words, unknown=unknown, embedding=settings.embedding, word_dropout=settings.word_dropout, spelling=spelling
+    )
+
+
+def encoder(name: str, settings: ClassificationModel, size: int) -> RecurrentEncoder | Convolution:
+    """The encoder that a config file means."""
+    if name == "cnn":
+        return Convolution(settings.convolution, size, dropout=settings.dropout)
+    return RecurrentEncoder(
+        settings.cell,
+        size,
+        settings.hidden,
+        summary_by=settings.summary,
+        layers=settings.layers,
+        bidirectional=settings.bidirectional,
+        merge=settings.merge,
+        skip=settings.skip,
+        dropout=settings.dropout,
+        engine=settings.engine,
+    )
+
+
+def batched(rows: Sequence[Encoded], *, spelling: bool) -> ClassifierBatch:
+    """Encoded examples as one batch; their spelling only where a model reads it."""
+    names = rows[0].keys()
+    words = spellings = frames = label = labels = targets = None
+    if "words" in names:
+        words = padded([row["words"] for row in rows], np.int64)
+        spellings = spelt(rows, words) if spelling else None
+    if "frames" in names:
+        frames = padded([row["frames"] for row in rows], np.float32)
+    if "label" in names:
+        label = torch.from_numpy(np.concatenate([row["label"] for row in rows]).astype(np.int64))
+    if "labels" in names:
+        labels = torch.from_numpy(np.stack([row["labels"] for row in rows]).astype(np.float32))
+    if "targets" in names:
+        targets = torch.from_numpy(np.stack([row["targets"] for row in rows]).astype(np.float32))
+    return ClassifierBatch(words, spellings, frames, label, labels, targets)
+
+
+def sum_of(parts: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(parts)).sum(0)

@@ -1,0 +1,391 @@
+"""Classification: a class, several, or numbers for a whole text or series."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import ClassificationSettings
+from recurra.data.files import extension, lines
+from recurra.data.normal import Normal
+from recurra.data.store import Encoded
+from recurra.errors import ConfigError, DataError
+from recurra.heads import UNLABELLED
+from recurra.named import did_you_mean
+from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
+from recurra.tasks.labelled import LabelledSequence, labelled, series, text_of, with_columns
+from recurra.tasks.tagging import by_code_point, named, spelt_out
+from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
+from recurra.text import load_tokenizer, tokenizer
+from recurra.text.json_file import read_json, write_json
+from recurra.text.tokenizers import Tokenizer
+from recurra.text.vectors import read_vectors
+from recurra.text.vocabulary import UNKNOWN, Vocabulary
+
+if TYPE_CHECKING:
+    from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
+
+ABSTAINED = "-"
+"""The answer where no class is probable enough."""
+
+POSITIVE = ("1", "true", "yes", "positive", "pos")
+"""Classes that are the one to be detected, of two."""
+
+
+class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput"]):
+    """Sequence to vector: what a text is about or asks for, who speaks, a number for a series."""
+
+    Settings: ClassVar[type] = ClassificationSettings
+    name: ClassVar[str] = "classification"
+
+    def __init__(
+        self,
+        settings: ClassificationSettings,
+        tokenizer: Tokenizer,
+        words: Vocabulary,
+        characters: Vocabulary,
+        labels: Mapping[str, int],
+        frames: Normal | None,
+        targets: Normal | None,
+    ) -> None:
+        self.settings = settings
+        self.tokenizer = tokenizer
+        self.words = words
+        self.characters = characters
+        self.label_counts = dict(labels)
+        self.labels = Vocabulary.counted(labels, specials=())
+        self.frames = frames
+        self.targets = targets
+        self._character_ids = by_code_point(characters)
+
+    @property
+    def kind(self) -> Kind:
+        """What is predicted."""
+        data = self.settings.data
+        return "label" if data.label is not None else "labels" if data.labels is not None else "targets"
+
+    @property
+    def spells(self) -> bool:
+        """Whether words are read by their letters too."""
+        return self.frames is None and self.tokenizer.name == "words" and self.settings.model.characters.cell != "none"
+
+    @cached_property
+    def positive(self) -> str | None:
+        """Of two classes, the one to be detected."""
+        if self.kind != "label" or len(self.labels) != 2:
+            return None
+        if (given := self.settings.data.positive) is not None:
+            return given
+        usual = [label for label in self.labels if label.lower() in POSITIVE]
+        return usual[0] if len(usual) == 1 else self.labels.tokens[-1]  # the most frequent class comes first
+
+    @classmethod
+    def resolved(cls, settings: ClassificationSettings) -> ClassificationSettings:
+        return dataclasses.replace(settings, data=with_columns(settings.data))
+
+    @classmethod
+    def prepared(cls, settings: ClassificationSettings) -> Self:
+        data = settings.data
+        files = data.files("train")
+        cut = tokenizer(data.text.tokens)
+        if data.frames is None:
+            cut = cut.trained(lowered(example.text, data.text.lowercase) for example in labelled(files, data))
+        forms: Counter[str] = Counter()
+        labels: Counter[str] = Counter()
+        frames, targets = Normal.counted(), Normal.counted()
+        count = 0
+        for example in labelled(files, data):
+            count += 1
+            place = f"{files[example.file]}:{example.line}"
+            labels.update(example.labels)
+            if example.frames is not None:
+                frames.add(example.frames, place)
+            else:
+                forms.update(tokens_of(example, cut, data.text.lowercase))
+            if example.targets is not None:
+                targets.add(example.targets[None], place)
+        if data.targets is None and not labels:
+            raise DataError(f"the column '{data.labels}' of {data.train} is empty: there is no class to learn.")
+        if data.label is not None and len(labels) == 1:
+            raise DataError(
+                f"all {count:,} rows of {data.train} have the class '{next(iter(labels))}': there is nothing to tell "
+                f"apart. A classifier needs rows of two classes at least."
+            )
+        words: Counter[str] = Counter()
+        characters: Counter[str] = Counter()
+        for form, number in forms.items():
+            words[form.lower() if data.text.lowercase else form] += number
+            for character in form:
+                characters[character] += number
+        return cls(
+            settings,
+            cut,
+            Vocabulary.counted(words, min_count=data.text.min_count, max_size=data.text.max_size),
+            Vocabulary.counted(characters),
+            labels,
+            frames.finished() if data.frames is not None else None,
+            targets.finished() if data.targets else None,
+        )
+
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder / "tokenizer.json")
+        self.words.save(folder / "vocabulary.words.json")
+        self.characters.save(folder / "vocabulary.characters.json")
+        write_json(folder / "labels.json", {label: self.label_counts[label] for label in self.labels})
+        scales = {name: scale.to_json() for name in ("frames", "targets") if (scale := getattr(self, name)) is not None}
+        (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
+
+    @classmethod
+    def load(cls, settings: ClassificationSettings, folder: Path) -> Self:
+        scales = Normal.load_all(folder / "scales.json")
+        labels = read_json(folder / "labels.json")
+        if not isinstance(labels, dict) or not all(isinstance(count, int) for count in labels.values()):
+            raise DataError(f"{folder / 'labels.json'} must hold the classes and how often each was seen.")
+        return cls(
+            settings,
+            load_tokenizer(folder / "tokenizer.json"),
+            Vocabulary.load(folder / "vocabulary.words.json"),
+            Vocabulary.load(folder / "vocabulary.characters.json"),
+            labels,
+            scales.get("frames"),
+            scales.get("targets"),
+        )
+
+    def read(self, files: Sequence[str | Path]) -> Iterator[LabelledSequence]:
+        return labelled(files, self.settings.data)
+
+    def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[LabelledSequence]:
+        data = self.settings.data
+        if file is not None and extension(file) not in ("txt", "text", ""):
+            # A file like those of training is read like them; another by its ending.
+            is_like = extension(file) == extension(data.files("train")[0])
+            like = {"format": data.format, "columns": data.columns} if is_like else {"format": None, "columns": None}
+            wanted = dataclasses.replace(data, label=None, labels=None, targets=None, empty="keep", **like)
+            yield from labelled([file], wanted)
+            return
+        for number, line in enumerate(lines, 1):
+            place = f"{file or 'input'}:{number}"
+            if data.frames is None:
+                text, words = text_of(line, place, "text")
+                yield LabelledSequence(text, words, None, (), None, 0, number)
+                continue
+            try:
+                found = json.loads(line) if isinstance(line, str) and line.lstrip().startswith("[") else line
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise DataError(f"{place}: a series is a JSON list of numbers, or of lists of them.") from error
+            found = list(found) if isinstance(found, tuple) else found
+            yield LabelledSequence("", None, series(found, place, "frames"), (), None, 0, number)
+
+    def tokens(self, example: LabelledSequence) -> list[str]:
+        """What a text is cut into."""
+        return tokens_of(example, self.tokenizer, self.settings.data.text.lowercase)
+
+    def encode(self, example: LabelledSequence) -> Encoded:
+        encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
+        if self.frames is not None:
+            encoded["frames"] = self._scaled(example, self.frames)
+        else:
+            tokens = self.tokens(example)
+            lower = self.settings.data.text.lowercase
+            encoded["words"] = self.words.ids(map(str.lower, tokens) if lower else tokens)
+            if self.tokenizer.name == "words":
+                encoded["characters"], encoded["widths"] = spelt_out(tokens, self._character_ids)
+        if self.kind == "label":
+            label = self.labels.get(example.labels[0], UNLABELLED) if example.labels else UNLABELLED
+            encoded["label"] = np.array([label], np.int32)
+        elif self.kind == "labels":
+            known = [place for name in example.labels if (place := self.labels.get(name, None)) is not None]
+            encoded["labels"] = np.zeros(len(self.labels), np.int8)
+            encoded["labels"][known] = 1
+        elif self.targets is not None:
+            size = len(self.targets.mean)
+            if example.targets is not None and len(example.targets) != size:
+                raise DataError(f"line {example.line}: found {len(example.targets)} numbers, but training has {size}.")
+            given = example.targets if example.targets is not None else np.zeros(size)
+            encoded["targets"] = self.targets.scaled(given).astype(np.float32)
+        return encoded
+
+    def _scaled(self, example: LabelledSequence, scale: Normal) -> NDArray[np.float32]:
+        size = len(scale.mean)
+        if example.frames is None or len(example.frames) == 0:
+            return np.zeros((0, size), np.float32)
+        if example.frames.shape[1] != size:
+            raise DataError(
+                f"line {example.line}: found {example.frames.shape[1]} numbers a step, but training has {size}."
+            )
+        return scale.scaled(example.frames).astype(np.float32)
+
+    def lengths(self, rows: Any) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = rows.lengths("words" if self.frames is None else "frames")
+        return found
+
+    def place(self, row: Encoded) -> str:
+        file, line = row["place"].tolist()
+        return f"{self.settings.data.files('train')[file]}:{line}"
+
+    def batch(self, rows: Sequence[Encoded]) -> ClassifierBatch:
+        from recurra.models.classifier import batched
+
+        return batched(rows, spelling=self.spells)
+
+    def build(self) -> Classifier:
+        from recurra.models.classifier import Classifier
+
+        if (given := self.settings.data.positive) is not None and given not in self.labels:
+            raise ConfigError(f"data.positive = '{given}' is not a class. {did_you_mean(given, self.labels)}")
+        return Classifier(
+            self.settings.model,
+            self.kind,
+            len(self.targets.mean) if self.targets is not None else len(self.labels),
+            words=len(self.words),
+            unknown=self.words.id(UNKNOWN),
+            characters=len(self.characters) if self.spells else None,
+            frame_size=len(self.frames.mean) if self.frames is not None else None,
+            class_weights=self._class_weights(),
+        )
+
+    def _class_weights(self) -> NDArray[np.float64] | None:
+        """A weight for each class; where there may be several, of having it, over not having it."""
+        given = self.settings.model.class_weights
+        if given == "none":
+            return None
+        if self.kind == "targets":
+            raise ConfigError("model.class_weights are for classes, but data.targets are numbers.")
+        if isinstance(given, dict):
+            for name in given:
+                if name not in self.labels:
+                    raise ConfigError(
+                        f"model.class_weights: '{name}' is not a class. {did_you_mean(name, self.labels)}"
+                    )
+            return np.array([given.get(label, 1.0) for label in self.labels], np.float64)
+        counts = np.array([self.label_counts[label] for label in self.labels], np.float64)
+        return counts.mean() / counts
+
+    def initialise(self, model: Any) -> str | None:
+        path = self.settings.data.vectors
+        if path is None:
+            return None
+        size = self.settings.model.embedding
+        if self.frames is not None or not size:
+            raise ConfigError("data.vectors needs word vectors to fill: a text to read, and model.embedding above 0.")
+        vectors = read_vectors(lines(path), path, wanted=self.words)
+        if vectors.values.shape[1] != size:
+            found = vectors.values.shape[1]
+            raise ConfigError(f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).")
+        for reader in model.readers:
+            reader.put(self.words.ids(vectors.tokens), vectors.values)
+        return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
+
+    def axes(self) -> Mapping[str, Axes]:
+        found: dict[str, Axes] = {}
+        model = self.settings.model
+        for number in range(len(model.members) if model.encoder == "ensemble" else 1):
+            found[f"readers.{number}.embedding.weight"] = (self.words.tokens, None)
+            found[f"readers.{number}.spelling.embedding.weight"] = (self.characters.tokens, None)
+            outputs = self.labels.tokens if self.kind != "targets" else tuple(self.settings.data.targets or ())
+            found[f"readouts.{number}.weight"] = (outputs, None)
+            found[f"readouts.{number}.bias"] = (outputs,)
+        return found
+
+    def loss(self, model: Any, batch: ClassifierBatch, carried: Carried = ()) -> Loss:
+        return Loss(*model.loss(batch))
+
+    def predict(self, model: Any, batch: ClassifierBatch, *, detail: bool = False) -> list[ClassifierOutput]:
+        found: list[ClassifierOutput] = model.predict(batch, detail=detail)
+        return found
+
+    def answer(self, example: LabelledSequence, output: ClassifierOutput) -> Prediction:
+        detail: dict[str, Any] = {}
+        decoding = self.settings.decoding
+        score = 0.0
+        if self.targets is not None:
+            values = self.targets.unscaled(output.values)
+            answer = " ".join(f"{number:.6g}" for number in values)
+            detail["values"] = values.tolist()
+        else:
+            order = np.argsort(-output.values, kind="stable")
+            best = float(output.values[order[0]])
+            if self.kind == "label":
+                answer = self.labels.tokens[order[0]]
+                score = float(np.log(max(best, 1e-300)))
+                detail["label"] = answer
+                if best < decoding.abstain:
+                    detail["abstained"] = True
+                    answer = ABSTAINED
+            else:
+                chosen = [self.labels.tokens[place] for place in order if output.values[place] >= decoding.threshold]
+                answer = ",".join(chosen)
+                detail["labels"] = chosen
+                sure = np.where(output.values >= decoding.threshold, output.values, 1 - output.values)
+                score = float(np.log(sure.clip(1e-300)).sum())
+            listed = order[: decoding.alternatives + 1]
+            names = [self.labels.tokens[place] for place in listed]
+            detail["probabilities"] = {
+                name: round(float(output.values[place]), 6) for name, place in zip(names, listed, strict=True)
+            }
+            detail["alternatives"] = names[1:] if self.kind == "label" else [n for n in names if n not in chosen]
+        if output.attention is not None:
+            if self.frames is None:
+                detail["tokens"] = self.tokens(example)
+            detail["attention"] = [[round(float(weight), 6) for weight in query] for query in output.attention]
+        shown = example.text if self.frames is None else ""
+        return Prediction(shown, answer, score, example.line, detail)
+
+    def score(self, examples: Sequence[LabelledSequence], outputs: Sequence[ClassifierOutput]) -> Scores:
+        values = np.stack([output.values for output in outputs])
+        lengths = np.array([output.steps for output in outputs], np.int64)
+        if self.targets is not None:
+            gold = np.stack([example.targets for example in examples if example.targets is not None])
+            names = self.settings.data.targets or []
+            width = gold.shape[1]
+            names = names if len(names) == width else [f"{names[0]}.{number}" for number in range(width)]
+            return of_numbers(gold, self.targets.unscaled(values), names, lengths)
+        decided = Decided([example.labels for example in examples], values, lengths)
+        decoding = self.settings.decoding
+        if self.kind == "labels":
+            return of_several_classes(decided, self.labels.tokens, threshold=decoding.threshold)
+        return of_one_class(decided, self.labels.tokens, positive=self.positive, abstain=decoding.abstain)
+
+    def described(self) -> str:
+        model = self.settings.model
+        parts = []
+        if self.frames is not None:
+            parts.append(f"series of {len(self.frames.mean)} numbers a step")
+        else:
+            what = {"characters": "character", "words": "word"}.get(self.tokenizer.name, "token")
+            parts += [f"{len(self.words):,} {what} vectors of {model.embedding}"] if model.embedding else []
+            if self.spells:
+                parts.append(f"spellings by {named(model.characters.cell)} {model.characters.hidden}")
+        ways = "both ways" if model.bidirectional else "one way"
+        layers = f" × {model.layers}" if model.layers else ""
+        kinds = {
+            "rnn": f"{named(model.cell)} {model.hidden}{layers} {ways} by {named(model.summary)}",
+            "cnn": f"convolutions of widths {', '.join(map(str, model.convolution.widths))} × "
+            f"{model.convolution.filters} by {model.convolution.pooling}",
+        }
+        members = model.members if model.encoder == "ensemble" else [model.encoder]
+        parts.append(" beside ".join(kinds[name] for name in members))
+        if self.targets is not None:
+            parts.append(f"{len(self.targets.mean)} numbers" if len(self.targets.mean) > 1 else "a number")
+        else:
+            parts.append(f"{len(self.labels)} classes" + (", any number of them" if self.kind == "labels" else ""))
+        return ", ".join(parts)
+
+
+def lowered(text: str, lowercase: bool) -> str:
+    return text.lower() if lowercase else text
+
+
+def tokens_of(example: LabelledSequence, tokenizer: Tokenizer, lowercase: bool) -> list[str]:
+    """What a text is cut into. Words keep their capitals for the spelling; they are looked up without."""
+    if tokenizer.name == "words":
+        return list(example.words) if example.words is not None else tokenizer.split(example.text)
+    return tokenizer.split(lowered(example.text, lowercase))

@@ -1,0 +1,224 @@
+"""Texts and series with a class, several or numbers: which columns hold what, and every row checked against it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import ClassificationData
+from recurra.data.formats import Row, rows
+from recurra.errors import DataError
+from recurra.named import did_you_mean
+from recurra.tasks.sentences import matrix, shown, words_of
+
+LOOKED_AT = 2000
+"""Rows that are looked at to see whether two columns were swapped."""
+
+FEWEST_SWAPPED = 20
+"""Fewer rows than that say nothing about it."""
+
+
+class LabelledSequence(NamedTuple):
+    """One example: a text or a series, what is wanted of it, and where it stands."""
+
+    text: str
+    words: tuple[str, ...] | None  # where the words came as a list
+    frames: NDArray[np.float32] | None  # (T, d)
+    labels: tuple[str, ...]  # one class, or any number
+    targets: NDArray[np.float64] | None  # (k,)
+    file: int
+    line: int
+
+
+def with_columns(data: ClassificationData) -> ClassificationData:
+    """The settings with the columns that the first training file has, where none were named."""
+    path = data.files("train")[0]
+    first = next(rows(path, format=data.format, columns=data.columns))
+    columns = list(first.values)
+    if data.columns is None and columns == ["column1", "column2"]:  # a table without a header
+        data = dataclasses.replace(data, columns=["text", "label"])
+        first = next(rows(path, format=data.format, columns=data.columns))
+        columns = list(first.values)
+    place = f"{path}:{first.line}"
+    data = _what_is_wanted(_what_is_read(data, first.values, place), columns, place)
+    for name in (data.text.column, data.frames, data.label, data.labels, *(data.targets or ())):
+        if name is not None and name not in columns:
+            raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, columns)}")
+    if data.label is not None and data.frames is None:
+        _check_not_swapped(data, path)
+    return data
+
+
+def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str) -> ClassificationData:
+    if data.text.column is not None or data.frames is not None:
+        return data
+    columns = list(first)
+    text: str | None = next((name for name in ("text", "tokens") if name in columns), None)
+    if text is None:
+        numeric = [name for name in columns if is_series(first[name])]
+        named = [name for name in ("frames", "values", "series") if name in columns] or numeric
+        if named and (named[0] in ("frames", "values", "series") or len(numeric) == 1):
+            return dataclasses.replace(data, frames=named[0])
+        wanted = {data.label, data.labels, *(data.targets or ()), "label", "labels", "category", "target", "score"}
+        others = [name for name in columns if name not in wanted]
+        text = others[0] if len(others) == 1 and isinstance(first[others[0]], str) else None
+    if text is None:
+        raise DataError(
+            f"{place}: classification reads a text from a column 'text' (or numbers from 'frames'), but the columns "
+            f'are {", ".join(columns)}. Name them: data.columns = ["text", "label"], or data.text.column = "…".'
+        )
+    return dataclasses.replace(data, text=dataclasses.replace(data.text, column=text))
+
+
+def _what_is_wanted(data: ClassificationData, columns: Sequence[str], place: str) -> ClassificationData:
+    if data.label is not None or data.labels is not None or data.targets:
+        return data
+    for name in ("label", "category"):
+        if name in columns:
+            return dataclasses.replace(data, label=name)
+    if "labels" in columns:
+        return dataclasses.replace(data, labels="labels")
+    for name in ("target", "score"):
+        if name in columns:
+            return dataclasses.replace(data, targets=[name])
+    raise DataError(
+        f"{place}: classification needs a column 'label' (one class), 'labels' (several) or 'target' (a number), but "
+        f'the columns are {", ".join(columns)}. Name it: data.label = "…", data.labels = "…" or data.targets = ["…"].'
+    )
+
+
+def is_series(value: object) -> bool:
+    """Whether a value is a list of numbers, or of lists of them."""
+    while isinstance(value, list | np.ndarray) and len(value):
+        value = value[0]
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _check_not_swapped(data: ClassificationData, path: str) -> None:
+    """Refuse a file whose classes are all different and long, while its texts are few and short."""
+    texts, labels = [], []
+    for row in itertools.islice(rows(path, format=data.format, columns=data.columns), LOOKED_AT):
+        texts.append(str(row.values.get(str(data.text.column), "")))
+        labels.append(str(row.values.get(str(data.label), "")))
+    count = len(texts)
+    words = [sum(len(value.split()) for value in values) for values in (texts, labels)]
+    if count >= FEWEST_SWAPPED and len({*labels}) >= 0.9 * count and len({*texts}) <= count / 2 and words[1] > words[0]:
+        raise DataError(
+            f"{path}: text and label look swapped: '{data.label}' has {len({*labels}):,} different values in {count:,} "
+            f"rows, such as {shown(labels[0])}, and '{data.text.column}' only {len({*texts}):,}, such as "
+            f'{shown(texts[0])}. Set data.columns = ["label", "text"].'
+        )
+
+
+def labelled(files: Sequence[str | Path], data: ClassificationData) -> Iterator[LabelledSequence]:
+    """The examples of some files, each checked."""
+    for number, path in enumerate(files):
+        for row in rows(path, format=data.format, columns=data.columns):
+            yield _labelled(row, number, path, data)
+
+
+def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -> LabelledSequence:
+    place = f"{path}:{row.line}"
+
+    def column(name: str) -> Any:
+        if name not in row.values:
+            raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, row.values)}")
+        return row.values[name]
+
+    text, words, frames = "", None, None
+    if data.frames is not None:
+        frames = series(column(data.frames), place, data.frames)
+    else:
+        assert data.text.column is not None, "with_columns() has named the column"
+        text, words = text_of(column(data.text.column), place, data.text.column)
+    if data.empty == "refuse" and not (text.strip() if frames is None else len(frames)):
+        what = "the text is empty" if frames is None else "the series has no step"
+        raise DataError(f'{place}: {what}. Remove the row, or set data.empty = "keep".')
+    labels: tuple[str, ...] = ()
+    if data.label is not None:
+        labels = (class_of(column(data.label), place, data.label),)
+    elif data.labels is not None:
+        labels = classes_of(column(data.labels), place, data.labels)
+    targets = None
+    if data.targets:
+        targets = np.concatenate([numbers_of(column(name), place, name) for name in data.targets])
+    return LabelledSequence(text, words, frames, labels, targets, file, row.line)
+
+
+def text_of(value: object, place: str, name: str) -> tuple[str, tuple[str, ...] | None]:
+    """A text, and its words where they came as a list."""
+    if isinstance(value, str):
+        return value, None
+    if isinstance(value, list | tuple) and not is_series(list(value)):
+        words = words_of(list(value), place, name)
+        return " ".join(words), words
+    if value is None:
+        return "", None
+    raise DataError(
+        f"{place}: '{name}' must hold a text, but is {shown(value)}. If these are numbers to be read as a series, "
+        f'set data.frames = "{name}".'
+    )
+
+
+def series(value: object, place: str, name: str) -> NDArray[np.float32]:
+    """Numbers per step, (T, d)."""
+    return matrix(value.tolist() if isinstance(value, np.ndarray) else value, place, name, np.float32)
+
+
+def class_of(value: object, place: str, name: str) -> str:
+    """The name of a class: a word, or a whole number."""
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    if isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    if isinstance(value, float):
+        raise DataError(
+            f"{place}: the class in '{name}' is {value!r}, which is no class but a number. To predict numbers, set "
+            f'data.targets = ["{name}"].'
+        )
+    if value is None or value == "":
+        raise DataError(f"{place}: there is no class in '{name}'. Give the row one, or remove it.")
+    raise DataError(
+        f"{place}: the class in '{name}' must be a word, but is {shown(value)}. For rows with several classes, set "
+        f'data.labels = "{name}".'
+    )
+
+
+def classes_of(value: object, place: str, name: str) -> tuple[str, ...]:
+    """Any number of classes: a list, or a string in which commas, or else blanks, are between them.
+
+    >>> classes_of("news, sport", "a.tsv:1", "labels"), classes_of("", "a.tsv:2", "labels")
+    (('news', 'sport'), ())
+    """
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        parts = [part.strip() for part in value.split(",")] if "," in value else value.split()
+        return tuple(dict.fromkeys(part for part in parts if part))
+    if isinstance(value, list | np.ndarray):
+        return tuple(dict.fromkeys(class_of(part, place, name) for part in value))
+    return (class_of(value, place, name),)
+
+
+def numbers_of(value: object, place: str, name: str) -> NDArray[np.float64]:
+    """The numbers of one column, (k,): one, or a list of them."""
+    parts = list(value) if isinstance(value, list | np.ndarray) else [value]
+    try:
+        found = np.array([float(math.nan if part in (None, "") else part) for part in parts], np.float64)  # type: ignore[arg-type]
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"{place}: '{name}' must hold a number, but is {shown(value)}. To predict classes, set "
+            f'data.label = "{name}".'
+        ) from error
+    if not len(found) or not np.isfinite(found).all():
+        raise DataError(
+            f"{place}: the number in '{name}' is missing or not finite: {shown(value)}. Give the row one, or remove it."
+        )
+    return found
