@@ -10,6 +10,13 @@ from recurra.config.classification import (
     ConvolutionModel,
 )
 from recurra.config.common import Data, Text, Training
+from recurra.config.forecasting import (
+    ForecastingData,
+    ForecastingDecoding,
+    ForecastingEvaluation,
+    ForecastingModel,
+    ForecastingSettings,
+)
 from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
 
 __all__ = [
@@ -19,6 +26,11 @@ __all__ = [
     "ClassificationSettings",
     "ConvolutionModel",
     "Data",
+    "ForecastingData",
+    "ForecastingDecoding",
+    "ForecastingEvaluation",
+    "ForecastingModel",
+    "ForecastingSettings",
     "SpellingModel",
     "TaggingData",
     "TaggingModel",
