@@ -152,7 +152,10 @@ def held_out(task: Task[Any, Any, Any], progress: Progress) -> list[Any]:
         task.encode(example)
     if not data.files("valid"):
         progress.note("no validation data: the weights of the last step are kept")
-    return list(task.read(data.files("valid")))
+    examples = list(task.read(data.files("valid")))
+    if (said := task.noticed(examples)) is not None:
+        progress.note(said)
+    return examples
 
 
 def check_is_new(folder: Path) -> None:

@@ -162,6 +162,17 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def read(self, files: Sequence[str | Path]) -> Iterator[LabelledSequence]:
         return labelled(files, self.settings.data)
 
+    def noticed(self, examples: Sequence[LabelledSequence]) -> str | None:
+        unseen = Counter(name for example in examples for name in example.labels if name not in self.labels)
+        if not unseen:
+            return None
+        names = ", ".join(f"'{name}'" for name, _ in unseen.most_common(3)) + (", …" if len(unseen) > 3 else "")
+        several = "classes that are" if len(unseen) > 1 else "a class that is"
+        return (
+            f"the validation data has {several} not in the training data ({names}): {unseen.total():,} examples of "
+            f"{len(examples):,} that cannot be right"
+        )
+
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[LabelledSequence]:
         data = self.settings.data
         if file is not None and extension(file) not in ("txt", "text", ""):

@@ -98,6 +98,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """The settings with what only a look at the first example can tell, such as which columns there are."""
 
     @classmethod
+    def encoding(cls, settings: Any) -> object:
+        """Settings beside those of data that change how an example is encoded, as JSON has them: the cache asks."""
+        return None
+
+    @classmethod
     @abstractmethod
     def prepared(cls, settings: Any) -> Self:
         """The task after one look at all training data; the settings are resolved."""
@@ -114,6 +119,9 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def read(self, files: Sequence[str | Path]) -> Iterator[Example]:
         """The examples of some files, with their answers."""
+
+    def noticed(self, examples: Sequence[Example]) -> str | None:  # most tasks have nothing to say
+        """What is odd about examples that training does not see, in a sentence."""
 
     @abstractmethod
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Example]:

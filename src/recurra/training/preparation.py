@@ -93,7 +93,8 @@ def _mark(kind: type[Task[Any, Any, Any]], settings: Any, files: list[str]) -> s
             raise DataError(f"{file} cannot be read: {error.strerror}.") from error
         seen.append([os.path.abspath(file), found.st_size, found.st_mtime_ns])
     known = {name: value for name, value in table_of(settings.data).items() if name not in OF_THE_RUN}
-    text = json.dumps([VERSION, kind.__module__, kind.__name__, source_of(kind), seen, known], sort_keys=True)
+    others = kind.encoding(settings)
+    text = json.dumps([VERSION, kind.__module__, kind.__name__, source_of(kind), seen, known, others], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
