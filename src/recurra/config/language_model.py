@@ -1,0 +1,172 @@
+"""Settings of language models over text."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from recurra.config.common import Data, Text, Training
+from recurra.errors import DataError
+from recurra.settings import Part, SettingError, at_least, rates, section, setting
+
+TEXT_FILES = (".txt", ".text", ".txt.gz", ".text.gz", ".txt.zst", ".text.zst")
+
+USUAL_LAYERS = 2
+
+
+@dataclass(frozen=True)
+class LanguageModelData(Data):
+    """Where the text comes from; a folder stands for all text files in it."""
+
+    text: Text = dataclasses.field(
+        default_factory=lambda: Text(tokens="characters"), metadata={"about": "how the text becomes tokens"}
+    )
+    independent: bool = setting(False, "each line is a text of its own, and nothing is carried from one to the next")
+
+    def files(self, which: str) -> list[str]:
+        """The files of train, valid or test, those of folders among them in the order of their names."""
+        return text_files(super().files(which))
+
+
+def text_files(paths: list[str]) -> list[str]:
+    """Paths in which a folder is replaced by the text files in it and in folders in it, in the order of their names."""
+    found: list[str] = []
+    for path in paths:
+        if not Path(path).is_dir():
+            found.append(path)
+            continue
+        inside = sorted(str(file) for file in Path(path).rglob("*") if file.name.lower().endswith(TEXT_FILES))
+        if not inside:
+            raise DataError(f"the folder {path} holds no text file: their names end in {', '.join(TEXT_FILES)}.")
+        found += inside
+    return found
+
+
+@dataclass(frozen=True)
+class LanguageModelModel:
+    """The network."""
+
+    embedding: int = setting(128, "size of a token's vector")
+    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
+    hidden: int | list[int] = setting(512, "size of a layer; or one per layer")
+    layers: int | None = setting(None, "layers, where hidden is one number; none: two")
+    direction: Literal["forward", "backward"] = setting("forward", "backward: the text is read from its end")
+    bidirectional: bool = setting(False, "refused: a model that reads both ways would see what it is to predict")
+    token_dropout: float = setting(0.1, "share of the tokens that are read as zeros, in training")
+    embedding_dropout: float = setting(0.0, "share of the vocabulary whose vectors are zeros for a whole batch")
+    input_dropout: float = setting(0.0, "of token vectors; one mask for a whole row")
+    dropout: float = setting(0.3, "between layers; one mask for a whole row")
+    weight_drop: float = setting(0.2, "of the recurrent weights U, the same for a whole batch")
+    output_dropout: float = setting(0.3, "of the last layer; one mask for a whole row")
+    activation_regularization: float = setting(0.0, "α: adds α mean(h²) to the loss, h the dropped last layer")
+    temporal_regularization: float = setting(0.0, "β: adds β mean((h_t − h_t+1)²) to the loss, h the last layer")
+    output: Part = setting("softmax", "softmax, adaptive_softmax or mixture_of_softmaxes, or a table with options")
+    tied: bool = setting(False, "the output's weights are the embedding; the last layer must be as wide as it")
+    engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
+
+    def __post_init__(self) -> None:
+        at_least(1, "model", self, "embedding", "layers")
+        at_least(0, "model", self, "activation_regularization", "temporal_regularization")
+        rates("model", self, "token_dropout", "embedding_dropout", "input_dropout", "dropout", "weight_drop")
+        rates("model", self, "output_dropout")
+        widths = self.widths
+        if not widths or min(widths) < 1:
+            raise SettingError(
+                f"model.hidden must be at least 1, for one layer or each of several, but is {self.hidden}.",
+                ("model", "hidden"),
+            )
+        if isinstance(self.hidden, list) and self.layers not in (None, len(widths)):
+            raise SettingError(
+                f"model.hidden = {self.hidden} gives {len(widths)} layers, but model.layers is {self.layers}. "
+                f"Leave model.layers out.",
+                ("model", "layers"),
+            )
+        if self.bidirectional:
+            raise SettingError(
+                "model.bidirectional = true is not possible here: a language model that reads both ways has already "
+                "seen the token it is to predict. Train two, one with model.direction = 'backward', and add their "
+                "scores.",
+                ("model", "bidirectional"),
+            )
+        if self.weight_drop and not isinstance(self.cell, str) and "weight_drop" in str(self.cell.get("wrap")):
+            raise SettingError(
+                "weight_drop is given twice, as model.weight_drop and in model.cell. Keep one: model.weight_drop = 0.",
+                ("model", "weight_drop"),
+            )
+        name = self.output if isinstance(self.output, str) else self.output.get("name")
+        if self.tied and name == "softmax" and widths[-1] != self.embedding:
+            first = list(widths[:-1]) or [widths[-1]]
+            raise SettingError(
+                f"model.tied = true makes one matrix of the embedding, {self.embedding} wide, and the output, "
+                f"{widths[-1]} wide as the last layer: they must be equal. Set model.embedding = {widths[-1]}, or "
+                f"model.hidden = {[*first, self.embedding]}.",
+                ("model", "tied"),
+            )
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The size of each layer."""
+        return tuple(self.hidden) if isinstance(self.hidden, list) else (self.hidden,) * (self.layers or USUAL_LAYERS)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a running text is read in training: by truncated back-propagation through time."""
+
+    steps: int = setting(100, "tokens of each stream in a batch, after which gradients are cut off")
+    vary_steps: bool = setting(True, "draw that number anew for each batch, around `steps` or now and then its half")
+    carry: float = setting(1.0, "chance that a stream's state goes on into the next batch; it begins anew otherwise")
+
+    def __post_init__(self) -> None:
+        at_least(1, "reading", self, "steps")
+        if not 0 <= self.carry <= 1:
+            raise SettingError(f"reading.carry must lie between 0 and 1, but is {self.carry}.", ("reading", "carry"))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a text is scored."""
+
+    manner: Literal["carried", "windowed"] = setting(
+        "carried", "carried: the state goes on through the whole text; windowed: it begins anew in each window"
+    )
+    streams: int = setting(10, "carried: parts of the text that are read side by side")
+    window: int = setting(256, "windowed: tokens of a window; carried: read ahead of each part but the first")
+    stride: int = setting(64, "windowed: tokens from the beginning of one window to that of the next")
+
+    def __post_init__(self) -> None:
+        at_least(1, "evaluation", self, "streams", "window", "stride")
+
+
+@dataclass(frozen=True)
+class LanguageModelSettings:
+    """All settings of language models over text."""
+
+    task: str = setting("language_model", "what kind of problem this is")
+    data: LanguageModelData = section(LanguageModelData, "where the text comes from")
+    model: LanguageModelModel = section(LanguageModelModel, "the network")
+    reading: Reading = section(Reading, "how a running text is read in training")
+    training: Training = dataclasses.field(
+        default_factory=lambda: Training(
+            epochs=20,
+            batch_size=64,
+            optimizer={"name": "adamw", "weight_decay": 0.1},
+            learning_rate=2e-3,
+            clip=1.0,
+            average={"name": "ema", "decay": 0.998},
+        ),
+        metadata={"about": "how the weights are found; batch_size is the number of streams read side by side"},
+    )
+    evaluation: Evaluation = section(Evaluation, "how a text is scored")
+
+    def __post_init__(self) -> None:
+        if self.task != "language_model" and ":" not in self.task:  # one of your own may take these settings
+            raise SettingError(f"task = '{self.task}', but these are the settings of language_model.", ("task",))
+        if not self.data.independent and self.training.batch_size is None:
+            raise SettingError(
+                "a running text is read in training.batch_size streams side by side: give a number. Only with "
+                "data.independent = true can a batch be bounded by training.batch_tokens.",
+                ("training", "batch_size"),
+            )

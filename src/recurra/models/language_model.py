@@ -1,0 +1,155 @@
+"""The network of a language model: from the tokens so far to the next one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra import outputs
+from recurra.cells import Spec
+from recurra.cells.cell import AnyState
+from recurra.config.language_model import LanguageModelModel
+from recurra.encoders.dropout import LockedDropout
+from recurra.errors import DataError
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent, States
+
+
+class TextBatch(NamedTuple):
+    """Rows of text: at each step the token that is read and the one that comes next."""
+
+    inputs: Padded  # (B, T)
+    targets: Tensor  # (B, T), UNLABELLED on padding
+    kept: Tensor | None  # (B,): rows whose state goes on from the batch before; None: rows that follow on nothing
+
+
+class TextLoss(NamedTuple):
+    """What a batch cost, and the states it ended in."""
+
+    total: Tensor
+    states: States
+
+
+class NextToken(nn.Module):
+    """p(next token | the tokens so far), with every state in the open.
+
+        x_t  = E[w_t]                                 token, embedding and locked input dropout
+        h    = Recurrent(x, states)                   weight drop on U, locked dropout between layers
+        p(w_{t+1} | w_1 … w_t) = output(drop(h_t))    locked output dropout; tied: the output's matrix is E
+
+        loss = Σ_t −log p(w_{t+1} | …)  +  n (α mean(drop(h)²) + β mean((h_t − h_{t+1})²))
+
+    over the n tokens of a batch, so that α and β stand beside a mean loss.
+
+    >>> model = NextToken(LanguageModelModel(embedding=4, hidden=6), tokens=10).eval()
+    >>> states, last = model.read(Padded.full(torch.tensor([[1, 2, 3]])))
+    >>> again, _ = model.step(torch.tensor([3]), model.read(Padded.full(torch.tensor([[1, 2]])))[0])
+    >>> torch.allclose(last, again, atol=1e-6)
+    True
+    """
+
+    def __init__(self, settings: LanguageModelModel, *, tokens: int) -> None:
+        super().__init__()
+        self.token_dropout = settings.token_dropout
+        self.embedding_dropout = settings.embedding_dropout
+        self.alpha = settings.activation_regularization
+        self.beta = settings.temporal_regularization
+        self.embedding = nn.Embedding(tokens, settings.embedding)
+        nn.init.normal_(self.embedding.weight, std=settings.embedding**-0.5)
+        self.drop_input = LockedDropout(settings.input_dropout)
+        self.recurrent = Recurrent(
+            with_weight_drop(settings.cell, settings.weight_drop),
+            settings.embedding,
+            settings.widths,
+            dropout=settings.dropout,
+            locked=True,
+            engine=settings.engine,
+        )
+        self.drop_output = LockedDropout(settings.output_dropout)
+        self.output = outputs.build(
+            settings.output, self.recurrent.output_size, tokens, self.embedding.weight if settings.tied else None
+        )
+
+    def forward(self, tokens: Padded, states: States | None = None) -> tuple[Padded, States]:
+        """The last layer's h (B, T, H) for tokens (B, T), and the states after them."""
+        return self.recurrent(self.embedded(tokens), states)
+
+    def embedded(self, tokens: Padded) -> Padded:
+        """Token vectors (B, T, E); in training some of them, or of their numbers, are zeros."""
+        ids = tokens.values
+        x = self.embedding(ids)
+        if self.training and self.embedding_dropout:
+            kept = functional.dropout(x.new_ones(self.embedding.num_embeddings, 1), self.embedding_dropout)
+            x = x * functional.embedding(ids, kept)
+        if self.training and self.token_dropout:
+            # Not scaled: a token that is read is read as it always will be.
+            x = x * (torch.rand(*ids.shape, 1, device=x.device) >= self.token_dropout)
+        dropped: Padded = self.drop_input(Padded(x, tokens.lengths))
+        return dropped
+
+    def loss(self, batch: TextBatch, states: States | None = None) -> TextLoss:
+        """The summed loss of a batch, and the states after it."""
+        h, states = self(batch.inputs, states)
+        dropped: Padded = self.drop_output(h)
+        total = self.output.loss(dropped.values.flatten(0, 1), batch.targets.flatten()).sum()
+        count = int(h.lengths.sum())
+        if self.alpha:
+            size = max(1, count * h.values.shape[2])
+            total = total + count * self.alpha / size * dropped.values.float().square().sum()
+        if self.beta:
+            pairs = Padded(h.values[:, 1:] - h.values[:, :-1], (h.lengths - 1).clamp_min(0)).zeroed().values
+            size = max(1, int((h.lengths - 1).clamp_min(0).sum()) * h.values.shape[2])
+            total = total + count * self.beta / size * pairs.float().square().sum()
+        return TextLoss(total, states)
+
+    def log_likelihoods(self, batch: TextBatch, states: States | None = None) -> tuple[Tensor, States]:
+        """(B, T): log p of each next token, 0 on padding; and the states after the last."""
+        h, states = self(batch.inputs, states)
+        costs = self.output.loss(self.drop_output(h).values.flatten(0, 1), batch.targets.flatten())
+        return -costs.view_as(batch.targets), states
+
+    def read(self, prompt: Padded, states: States | None = None) -> tuple[States, Tensor]:
+        """The states after a prompt (B, T), and log p of what may come next, (B, V). No row may be empty."""
+        if not bool((prompt.lengths > 0).all()):
+            raise DataError("a prompt needs at least one token: begin it with the symbol that ends a line.")
+        h, states = self(prompt, states)
+        rows = torch.arange(len(prompt.lengths), device=h.values.device)
+        last = h.values[rows, (prompt.lengths - 1).to(h.values.device)]
+        return states, self.output.log_probabilities(last)
+
+    def step(self, tokens: Tensor, states: States | None = None) -> tuple[Tensor, States]:
+        """log p of what may come after one more token of each row, (B,) to (B, V); and the states after it."""
+        h, states = self.recurrent.step(self.embedding(tokens), states)
+        return self.output.log_probabilities(h), states
+
+    def flat(self, states: States) -> tuple[Tensor, ...]:
+        """States as a row of tensors, without their history."""
+        return tuple(field.detach() for layer in states for state in layer for field in state)
+
+    def nested(self, tensors: tuple[Tensor, ...], kept: Tensor) -> States:
+        """States out of `flat`; rows that are not kept begin anew."""
+        start = self.recurrent.start(len(kept))
+        fields = iter(tensors)
+        keep = kept.unsqueeze(1)
+
+        def state(new: AnyState) -> Any:
+            return type(new)(*(torch.where(keep, next(fields).to(field.dtype), field) for field in new))
+
+        return tuple(tuple(state(new) for new in layer) for layer in start)
+
+
+def with_weight_drop(cell: Spec, rate: float) -> Spec:
+    """The cell with weight drop around it, inside all other wrappers.
+
+    >>> with_weight_drop("lstm", 0.5)
+    {'name': 'lstm', 'wrap': [{'name': 'weight_drop', 'rate': 0.5}]}
+    """
+    if not rate:
+        return cell
+    table = {"name": cell} if isinstance(cell, str) else dict(cell)
+    others: Any = table.get("wrap", [])
+    wraps = others if isinstance(others, list) else [others]
+    return {**table, "wrap": [{"name": "weight_drop", "rate": rate}, *wraps]}

@@ -1,0 +1,94 @@
+"""How likely a long text is: read as a whole with its state carried on, or in windows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from recurra.heads import UNLABELLED
+from recurra.models.language_model import NextToken, TextBatch
+from recurra.padding import Padded
+from recurra.recurrent import States
+
+SCORES = 1 << 26
+"""So many scores, tokens × vocabulary, are in memory together."""
+
+LONGEST = 512
+"""Steps that are read at once."""
+
+TOKENS = 1 << 15
+"""Tokens that are read at once."""
+
+
+class Likelihood(NamedTuple):
+    """Nats over so many predictions."""
+
+    nats: float
+    predicted: int
+
+
+@torch.no_grad()
+def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Likelihood:
+    """Every token (N,) but the first, given all before it.
+
+    The text is read in `streams` parts side by side. Each but the first begins with the state after the `ahead` tokens
+    before it, so the figure is that of one stream, but for what is remembered over more than `ahead` tokens. A text
+    that is too short for so many streams of at least `ahead` tokens has fewer.
+    """
+    count = len(tokens) - 1
+    streams = max(1, min(streams, count // ahead))
+    length = -(-count // streams)
+    streams = -(-count // length)
+    states = model.recurrent.start(streams)
+    if streams > 1:
+        starts = length * torch.arange(1, streams, device=tokens.device)
+        before = tokens[starts.unsqueeze(1) - ahead + torch.arange(ahead, device=tokens.device)]
+        warm: States | None = None
+        for first in range(0, ahead, LONGEST):
+            _, warm = model(Padded.full(before[:, first : first + LONGEST]), warm)
+        assert warm is not None
+        states = joined(model.recurrent.start(1), warm)
+    total = torch.zeros((), dtype=torch.float64, device=tokens.device)
+    steps = max(16, min(LONGEST, SCORES // (streams * model.output.size)))
+    padded = torch.cat([tokens, tokens.new_zeros(streams * length - count)])
+    inputs, targets = padded[:-1].view(streams, length), padded[1:].view(streams, length).clone()
+    lengths = torch.full((streams,), length)
+    lengths[-1] = count - length * (streams - 1)
+    targets[-1, int(lengths[-1]) :] = UNLABELLED
+    for first in range(0, length, steps):
+        part = Padded(inputs[:, first : first + steps], (lengths - first).clamp(0, min(steps, length - first)))
+        logs, states = model.log_likelihoods(
+            TextBatch(part, targets[:, first : first + steps].contiguous(), None), states
+        )
+        total -= logs.double().sum()
+    return Likelihood(float(total), count)
+
+
+@torch.no_grad()
+def windowed(model: NextToken, tokens: Tensor, *, window: int, stride: int) -> Likelihood:
+    """The tokens of windows that begin at 0, stride, 2 stride, …, each given those before it in its window alone.
+
+    A token counts as often as there are windows that predict it, as nanoGPT estimates its loss; a text that is shorter
+    than a window is one.
+    """
+    window = min(window, len(tokens) - 1)
+    windows = tokens.unfold(0, window + 1, stride)
+    total = torch.zeros((), dtype=torch.float64, device=tokens.device)
+    rows = max(1, min(TOKENS, SCORES // model.output.size) // window)
+    for part in windows.split(rows):
+        logs, _ = model.log_likelihoods(TextBatch(Padded.full(part[:, :-1]), part[:, 1:].contiguous(), None))
+        total -= logs.double().sum()
+    return Likelihood(float(total), windows.shape[0] * window)
+
+
+def joined(first: States, others: States) -> States:
+    """States with the rows of both."""
+    return tuple(
+        tuple(
+            type(one)(*(torch.cat([a, b.to(a.dtype)]) for a, b in zip(one, other, strict=True)))
+            for one, other in zip(layer, layer_of_others, strict=True)
+        )
+        for layer, layer_of_others in zip(first, others, strict=True)
+    )

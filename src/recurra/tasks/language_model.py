@@ -1,0 +1,320 @@
+"""Language modelling: how likely each token of a text is, given those before it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config.language_model import LanguageModelSettings
+from recurra.data.chunks import Chunk, Chunks
+from recurra.data.files import extension
+from recurra.data.formats import rows
+from recurra.data.store import Encoded, Rows
+from recurra.errors import DataError
+from recurra.heads import UNLABELLED
+from recurra.settings import Part
+from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
+from recurra.tasks.texts import Passage, passages, text_of, with_column
+from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
+from recurra.text.vocabulary import UNKNOWN
+
+if TYPE_CHECKING:
+    from recurra.models.language_model import NextToken, TextBatch
+
+END_OF_LINE = "<eos>"
+"""Where tokens are not characters, it ends each line."""
+
+NEWLINE = "\n"
+CARRY_DRAW = 1
+"""Sets what is drawn for states apart from what is drawn for lengths."""
+
+
+class Scored(NamedTuple):
+    """How likely a text was."""
+
+    nats: float  # −log p of all that was predicted
+    predicted: int  # tokens
+    tokens: int  # of the text
+    unknown: int  # of them, unknown to the vocabulary
+    log_probabilities: NDArray[np.float64] | None = None  # of each token in the order of the text
+
+
+class LanguageModel(Task[Passage, "TextBatch", Scored]):
+    """Words, characters or pieces of words, each predicted from those before it."""
+
+    Settings: ClassVar[type] = LanguageModelSettings
+    name: ClassVar[str] = "language_model"
+
+    def __init__(self, settings: LanguageModelSettings, split: Tokenizer, vocabulary: Vocabulary) -> None:
+        self.settings = settings
+        self.tokenizer = split
+        self.vocabulary = vocabulary
+        self.end = vocabulary.id(vocabulary.specials[1])
+        self._by_code_point = by_code_point(vocabulary) if isinstance(split, Characters) else None
+
+    @classmethod
+    def resolved(cls, settings: LanguageModelSettings) -> LanguageModelSettings:
+        data = settings.data
+        path = data.files("train")[0]
+        first = next(rows(path, format=data.format, columns=data.columns))
+        return dataclasses.replace(settings, data=with_column(data, first, path))
+
+    @classmethod
+    def prepared(cls, settings: LanguageModelSettings) -> Self:
+        data = settings.data
+        text = data.text
+
+        def lines() -> Iterator[str]:
+            for passage in passages(data.files("train"), data):
+                found = passage.text.lower() if text.lowercase else passage.text
+                yield from found.split(NEWLINE)
+
+        split = tokenizer(text.tokens).trained(lines())
+        specials = (UNKNOWN, NEWLINE if isinstance(split, Characters) else END_OF_LINE)
+        if isinstance(split, Subwords):
+            return cls(settings, split, split.vocabulary(specials=specials))
+        counts: Counter[str] = Counter()
+        for line in lines():
+            counts.update(split.split(line))
+        vocabulary = Vocabulary.counted(counts, specials=specials, min_count=text.min_count, max_size=text.max_size)
+        return cls(settings, split, vocabulary)
+
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder / "tokenizer.json")
+        self.vocabulary.save(folder / "vocabulary.json")
+
+    @classmethod
+    def load(cls, settings: LanguageModelSettings, folder: Path) -> Self:
+        return cls(settings, load_tokenizer(folder / "tokenizer.json"), Vocabulary.load(folder / "vocabulary.json"))
+
+    def read(self, files: Sequence[str | Path]) -> Iterator[Passage]:
+        return passages(files, self.settings.data)
+
+    def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Passage]:
+        if file is not None and extension(file) not in ("txt", "text", ""):
+            data = self.settings.data
+            is_like = extension(file) == extension(data.files("train")[0])
+            wanted = dataclasses.replace(data, independent=True, format=data.format if is_like else None)
+            yield from passages([file], wanted)
+            return
+        for number, line in enumerate(lines, 1):
+            yield Passage(text_of(line, f"{file or 'input'}:{number}"), 0, number)
+
+    def encode(self, example: Passage) -> Encoded:
+        return {"tokens": self.ids(example.text), "place": np.array([example.file, example.line], np.int64)}
+
+    def ids(self, text: str) -> NDArray[np.int32]:
+        """The tokens of a text; each of its lines, the last too, ends in the symbol that ends a line."""
+        text = text.lower() if self.settings.data.text.lowercase else text
+        if self._by_code_point is not None:
+            assert isinstance(self.tokenizer, Characters)
+            text = text.lower() if self.tokenizer.lowercase else text
+            points = np.frombuffer(f"{text}\n".encode("utf-32-le", "surrogatepass"), "<u4")
+            return self._by_code_point[np.minimum(points, len(self._by_code_point) - 1)]
+        tokens: list[str] = []
+        ends: list[int] = []
+        for line in text.split(NEWLINE):
+            tokens += self.tokenizer.split(line)
+            ends.append(len(tokens))
+            tokens.append("")
+        found = self.vocabulary.ids(tokens)
+        found[ends] = self.end
+        return found
+
+    def lengths(self, rows: Any) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = rows.lengths("tokens")
+        return found
+
+    def place(self, row: Encoded) -> str:
+        file, line = row["place"].tolist()
+        return f"{self.settings.data.files('train')[file]}:{line}" if file >= 0 else f"the text from token {line:,} on"
+
+    # Batches
+
+    def batches(self, rows: Any, epoch: int) -> Any:
+        if self.settings.data.independent:
+            return super().batches(rows, epoch)
+        tokens = rows.size("tokens")
+        if tokens < 2:
+            raise DataError(f"{self.settings.data.train} is too short to learn from: it holds {tokens} token.")
+        reading, training = self.settings.reading, self.settings.training
+        assert training.batch_size is not None, "checked by the settings"
+        return Chunks(
+            tokens,
+            streams=training.batch_size,
+            steps=reading.steps,
+            vary=reading.vary_steps,
+            seed=training.seed,
+            epoch=epoch,
+        )
+
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> list[Encoded]:
+        if self.settings.data.independent:
+            return super().chosen(store, numbers)
+        chunk = Chunk(*numbers.tolist())
+        size = chunk.last - chunk.first + 1
+        is_backward, total = self.settings.model.direction == "backward", store.size("tokens")
+        found: list[Encoded] = []
+        for start, kept in zip(chunk.starts.tolist(), self._kept(chunk).tolist(), strict=True):
+            if is_backward:
+                span = store.span("tokens", total - start - size, total - start)[::-1]
+            else:
+                span = store.span("tokens", start, start + size)
+            place = np.array([-1, total - start if is_backward else start])
+            found.append({"tokens": span[1:], "before": span[:1], "kept": np.array([kept]), "place": place})
+        return found
+
+    def _kept(self, chunk: Chunk) -> NDArray[np.bool_]:
+        """Which streams go on with the state that the chunk before left: none at the beginning of an epoch."""
+        carry = self.settings.reading.carry
+        if chunk.number == 0 or carry in (0.0, 1.0):
+            return np.full(chunk.streams, chunk.number > 0 and carry == 1.0)
+        draw = np.random.default_rng([self.settings.training.seed, chunk.epoch, chunk.number, CARRY_DRAW])
+        return draw.random(chunk.streams) < carry
+
+    def batch(self, rows: Sequence[Encoded]) -> TextBatch:
+        import torch
+
+        from recurra.models.language_model import TextBatch
+        from recurra.padding import Padded
+
+        lengths = self.lengths(Rows(rows))
+        inputs = np.zeros((len(rows), lengths.max()), np.int64)
+        targets = np.full(inputs.shape, UNLABELLED, np.int64)
+        follows = "before" in rows[0]
+        for number, row in enumerate(rows):
+            tokens = row["tokens"]
+            if not follows and self.settings.model.direction == "backward":
+                tokens = np.append(tokens[-2::-1], tokens[-1:])
+            targets[number, : len(tokens)] = tokens
+            inputs[number, 1 : len(tokens)] = tokens[:-1]
+            inputs[number, 0] = row["before"][0] if follows else self.end
+        kept = torch.from_numpy(np.concatenate([row["kept"] for row in rows])) if follows else None
+        return TextBatch(Padded(torch.from_numpy(inputs), torch.from_numpy(lengths)), torch.from_numpy(targets), kept)
+
+    # The model
+
+    def build(self) -> NextToken:
+        from recurra.models.language_model import NextToken
+
+        return NextToken(self.settings.model, tokens=len(self.vocabulary))
+
+    def axes(self) -> Mapping[str, Axes]:
+        tokens = self.vocabulary.tokens
+        found: dict[str, Axes] = {"embedding.weight": (tokens, None)}
+        if named(self.settings.model.output) != "adaptive_softmax":
+            found |= {"output.readout.weight": (tokens, None), "output.readout.bias": (tokens,)}
+        return found
+
+    def loss(self, model: Any, batch: TextBatch, carried: Carried = ()) -> Loss:
+        states = model.nested(carried, batch.kept) if carried and batch.kept is not None else None
+        total, states = model.loss(batch, states)
+        count = int(batch.inputs.lengths.sum())
+        if batch.kept is None:
+            return Loss(total, count)
+        return Loss(total, count, model.flat(states), batch.targets.shape[1] / self.settings.reading.steps)
+
+    def predict(self, model: Any, batch: TextBatch, *, detail: bool = False) -> list[Scored]:
+        import torch
+
+        with torch.no_grad():
+            logs = model.log_likelihoods(batch)[0].double().cpu().numpy()
+        unknown = batch.targets.eq(self.vocabulary.id(UNKNOWN)).sum(1).tolist()
+        found = []
+        for row, (length, count) in enumerate(zip(batch.inputs.lengths.tolist(), unknown, strict=True)):
+            each = logs[row, :length]
+            if self.settings.model.direction == "backward":
+                each = np.append(each[-2::-1], each[-1:])
+            found.append(Scored(-float(each.sum()), length, length, count, each if detail else None))
+        return found
+
+    def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Scored] | None:
+        if self.settings.data.independent:
+            return None
+        import torch
+
+        from recurra.models import likelihood
+
+        whole = np.concatenate([row["tokens"] for row in rows]).astype(np.int64) if rows else np.zeros(0, np.int64)
+        if len(whole) < 2:
+            raise DataError(
+                f"this text holds {len(whole)} token: with the first as given, nothing is left to predict. "
+                f"Take a longer one, or score its lines one by one: data.independent = true."
+            )
+        if self.settings.model.direction == "backward":
+            whole = whole[::-1].copy()
+        tokens = torch.from_numpy(whole).to(device)
+        manner = self.settings.evaluation
+        if manner.manner == "windowed":
+            found = likelihood.windowed(model, tokens, window=manner.window, stride=manner.stride)
+        else:
+            found = likelihood.carried(model, tokens, streams=manner.streams, ahead=manner.window)
+        unknown = int((whole == self.vocabulary.id(UNKNOWN)).sum())
+        return [Scored(found.nats, found.predicted, len(whole), unknown)]
+
+    # Answers
+
+    def answer(self, example: Passage, output: Scored) -> Prediction:
+        detail: dict[str, Any] = {"nll": output.nats / output.predicted, "perplexity": perplexity(output)}
+        if output.log_probabilities is not None:
+            detail["tokens"] = self.vocabulary.tokens_of(self.ids(example.text))
+            detail["log_probabilities"] = [round(float(number), 6) for number in output.log_probabilities]
+        detail["unknown"] = output.unknown
+        return Prediction(example.text, f"{-output.nats:.4f}\t{output.predicted}", -output.nats, example.line, detail)
+
+    def score(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Scores:
+        whole = Scored(*(sum(output[field] for output in outputs) for field in range(4)))  # type: ignore[misc, arg-type]
+        characters = sum(len(example.text) + 1 for example in examples)
+        nll = whole.nats / whole.predicted
+        values = {
+            "perplexity": perplexity(whole),
+            "bits_per_character": nll / math.log(2) * whole.tokens / characters,
+            "nll": nll,
+            "count": float(whole.predicted),
+            "characters": float(characters),
+        }
+        if whole.unknown:
+            values["unknown"] = float(whole.unknown)
+        return Scores(values, "perplexity", {}, higher_is_better=False, loss=nll)
+
+    def described(self) -> str:
+        model = self.settings.model
+        kind = named(self.settings.data.text.tokens)
+        widths = " + ".join(map(str, model.widths)) if len(set(model.widths)) > 1 else f"{model.widths[0]}"
+        layers = f" × {len(model.widths)}" if len(set(model.widths)) == 1 else ""
+        parts = [
+            f"{len(self.vocabulary):,} {kind} as vectors of {model.embedding}",
+            f"{named(model.cell)} {widths}{layers}" + (", backward" if model.direction == "backward" else ""),
+            named(model.output) + (" with the same vectors" if model.tied else ""),
+        ]
+        return ", ".join(parts)
+
+
+def perplexity(scored: Scored) -> float:
+    """e^(nats per prediction); infinite where that is more than a float holds."""
+    each = scored.nats / scored.predicted
+    return math.exp(each) if each < 700 else math.inf
+
+
+def by_code_point(vocabulary: Vocabulary) -> NDArray[np.int32]:
+    """The id of every character at its code point, a line end's too; the last place is that of all beyond, unknown.
+
+    >>> by_code_point(Vocabulary("bc", specials=("<unk>", NEWLINE)))[[ord("a"), ord("b"), ord(NEWLINE), -1]].tolist()
+    [0, 2, 1, 0]
+    """
+    known = vocabulary.tokens[1:]
+    points = [ord(character) for character in known]
+    ids = np.full(max(points) + 2, vocabulary.id(UNKNOWN), np.int32)
+    ids[points] = np.arange(1, 1 + len(points))
+    return ids
+
+
+def named(part: Part) -> str:
+    return part if isinstance(part, str) else str(part.get("name"))
