@@ -21,11 +21,15 @@ from recurra.errors import ConfigError, RecurraError
 if TYPE_CHECKING:
     from recurra.analysis.catalogue import WrapperEntry
     from recurra.cells import Spec
+    from recurra.training.trained import Trained
 
 
 LARGEST = 20_000
 MOST_NUMBERS = 10**9
 """Limits on what the catalogue and the benchmark will allocate."""
+
+NUMBERS = ("count", "characters", "unknown", "seconds")
+"""Scores that are no fractions."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -217,18 +221,34 @@ def evaluate(options: argparse.Namespace) -> None:
     """Scores of a run on a file with answers."""
     from recurra.training.trained import load
 
-    scores = load(options.run, device=options.device).evaluate(options.data)
+    model = load(options.run, device=options.device)
+    if options.set:
+        model = evaluated_otherwise(model, options.set)
+    scores = model.evaluate(options.data)
     if options.json:
         print(json.dumps({name: value for name, value in scores.values.items() if math.isfinite(value)}))
         return
     for name, value in scores.values.items():
         if math.isnan(value):  # nothing to measure it on, such as unknown words
             continue
-        print(f"{name:20} {value:.4f}" if name not in ("count", "seconds") else f"{name:20} {value:,.6g}")
+        print(f"{name:20} {value:,.6g}" if name in NUMBERS else f"{name:20} {value:.4f}")
     for title, table in scores.tables.items() if options.tables else ():
         print(f"\n{title}\n{table.text()}")
     if scores.tables and not options.tables:
         print(f"\n--tables shows more: {', '.join(scores.tables)}.")
+
+
+def evaluated_otherwise(model: Trained, overrides: Sequence[str]) -> Trained:
+    """The same model under other settings of evaluation."""
+    from recurra.settings import settings_from, table_of, with_overrides
+    from recurra.training.trained import Trained
+
+    for override in overrides:
+        if not override.strip().startswith("evaluation."):
+            raise ConfigError(f"a trained model keeps its settings: --set {override} is none of evaluation.")
+    settings = model.task.settings
+    changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
+    return Trained(type(model.task).load(changed, model.folder), model.model, model.folder)
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -351,6 +371,9 @@ def parser() -> argparse.ArgumentParser:
     sub = add(evaluate, "scores of a run on files with answers")
     sub.add_argument("run", metavar="RUN")
     sub.add_argument("data", metavar="DATA", nargs="+")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change a setting of evaluation"
+    )
     sub.add_argument("--tables", action="store_true", help="also per tag, per span type, …")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")

@@ -17,6 +17,13 @@ from recurra.config.forecasting import (
     ForecastingModel,
     ForecastingSettings,
 )
+from recurra.config.language_model import (
+    LanguageModelData,
+    LanguageModelEvaluation,
+    LanguageModelModel,
+    LanguageModelReading,
+    LanguageModelSettings,
+)
 from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
 
 __all__ = [
@@ -31,6 +38,11 @@ __all__ = [
     "ForecastingEvaluation",
     "ForecastingModel",
     "ForecastingSettings",
+    "LanguageModelData",
+    "LanguageModelEvaluation",
+    "LanguageModelModel",
+    "LanguageModelReading",
+    "LanguageModelSettings",
     "SpellingModel",
     "TaggingData",
     "TaggingModel",

@@ -112,7 +112,7 @@ class LanguageModelModel:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LanguageModelReading:
     """How a running text is read in training: by truncated back-propagation through time."""
 
     steps: int = setting(100, "tokens of each stream in a batch, after which gradients are cut off")
@@ -126,7 +126,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class LanguageModelEvaluation:
     """How a text is scored."""
 
     manner: Literal["carried", "windowed"] = setting(
@@ -147,7 +147,7 @@ class LanguageModelSettings:
     task: str = setting("language_model", "what kind of problem this is")
     data: LanguageModelData = section(LanguageModelData, "where the text comes from")
     model: LanguageModelModel = section(LanguageModelModel, "the network")
-    reading: Reading = section(Reading, "how a running text is read in training")
+    reading: LanguageModelReading = section(LanguageModelReading, "how a running text is read in training")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
             epochs=20,
@@ -159,7 +159,7 @@ class LanguageModelSettings:
         ),
         metadata={"about": "how the weights are found; batch_size is the number of streams read side by side"},
     )
-    evaluation: Evaluation = section(Evaluation, "how a text is scored")
+    evaluation: LanguageModelEvaluation = section(LanguageModelEvaluation, "how a text is scored")
 
     def __post_init__(self) -> None:
         if self.task != "language_model" and ":" not in self.task:  # one of your own may take these settings

@@ -11,7 +11,7 @@ from torch.nn import functional
 from recurra import outputs
 from recurra.cells import Spec
 from recurra.cells.cell import AnyState
-from recurra.config.language_model import LanguageModelModel
+from recurra.config import LanguageModelModel
 from recurra.encoders.dropout import LockedDropout
 from recurra.errors import DataError
 from recurra.padding import Padded

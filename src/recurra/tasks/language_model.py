@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config.language_model import LanguageModelSettings
+from recurra.config import LanguageModelSettings
 from recurra.data.chunks import Chunk, Chunks
 from recurra.data.files import extension
 from recurra.data.formats import rows
@@ -32,6 +32,9 @@ END_OF_LINE = "<eos>"
 """Where tokens are not characters, it ends each line."""
 
 NEWLINE = "\n"
+IN_THE_TEXT = -1
+"""In place of a file's number: what follows is a token's place in the whole text."""
+
 CARRY_DRAW = 1
 """Sets what is drawn for states apart from what is drawn for lengths."""
 
@@ -58,6 +61,16 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         self.vocabulary = vocabulary
         self.end = vocabulary.id(vocabulary.specials[1])
         self._by_code_point = by_code_point(vocabulary) if isinstance(split, Characters) else None
+
+    @classmethod
+    def fitting(cls, table: Mapping[str, Any]) -> type[Task[Any, Any, Any]]:
+        """Frames and values instead of text are the matter of forecasting."""
+        data = table.get("data")
+        if isinstance(data, Mapping) and (data.get("frames") or data.get("values")):
+            from recurra.tasks.forecasting import Forecasting
+
+            return Forecasting
+        return cls
 
     @classmethod
     def resolved(cls, settings: LanguageModelSettings) -> LanguageModelSettings:
@@ -97,6 +110,19 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def read(self, files: Sequence[str | Path]) -> Iterator[Passage]:
         return passages(files, self.settings.data)
 
+    def noticed(self, examples: Sequence[Passage]) -> str | None:
+        known = {*self.vocabulary, NEWLINE}
+        strange: Counter[str] = Counter()
+        for example in examples:
+            strange.update(token for token in self.tokens(example.text) if token not in known)
+        if not strange:
+            return None
+        shown = ", ".join(repr(token) for token, _ in strange.most_common(5))
+        return (
+            f"{sum(strange.values()):,} tokens of the validation text are not in the vocabulary, such as {shown}: "
+            f"they are read as {UNKNOWN}"
+        )
+
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Passage]:
         if file is not None and extension(file) not in ("txt", "text", ""):
             data = self.settings.data
@@ -112,20 +138,23 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def ids(self, text: str) -> NDArray[np.int32]:
         """The tokens of a text; each of its lines, the last too, ends in the symbol that ends a line."""
-        text = text.lower() if self.settings.data.text.lowercase else text
         if self._by_code_point is not None:
-            assert isinstance(self.tokenizer, Characters)
-            text = text.lower() if self.tokenizer.lowercase else text
-            points = np.frombuffer(f"{text}\n".encode("utf-32-le", "surrogatepass"), "<u4")
+            points = np.frombuffer("".join(self.tokens(text)).encode("utf-32-le", "surrogatepass"), "<u4")
             return self._by_code_point[np.minimum(points, len(self._by_code_point) - 1)]
-        tokens: list[str] = []
-        ends: list[int] = []
-        for line in text.split(NEWLINE):
-            tokens += self.tokenizer.split(line)
-            ends.append(len(tokens))
-            tokens.append("")
+        tokens = self.tokens(text)
         found = self.vocabulary.ids(tokens)
-        found[ends] = self.end
+        found[[number for number, token in enumerate(tokens) if token == NEWLINE]] = self.end
+        return found
+
+    def tokens(self, text: str) -> list[str]:
+        """The tokens of a text, each of its lines, the last too, followed by a line end."""
+        text = text.lower() if self.settings.data.text.lowercase else text
+        if isinstance(self.tokenizer, Characters):
+            return self.tokenizer.split(f"{text}\n")
+        found: list[str] = []
+        for line in text.split(NEWLINE):
+            found += self.tokenizer.split(line)
+            found.append(NEWLINE)
         return found
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
@@ -134,7 +163,11 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def place(self, row: Encoded) -> str:
         file, line = row["place"].tolist()
-        return f"{self.settings.data.files('train')[file]}:{line}" if file >= 0 else f"the text from token {line:,} on"
+        return (
+            f"{self.settings.data.files('train')[file]}:{line}"
+            if file != IN_THE_TEXT
+            else f"the text from token {line:,} on"
+        )
 
     # Batches
 
@@ -155,21 +188,22 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             epoch=epoch,
         )
 
-    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> list[Encoded]:
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
         if self.settings.data.independent:
             return super().chosen(store, numbers)
         chunk = Chunk(*numbers.tolist())
         size = chunk.last - chunk.first + 1
-        is_backward, total = self.settings.model.direction == "backward", store.size("tokens")
-        found: list[Encoded] = []
-        for start, kept in zip(chunk.starts.tolist(), self._kept(chunk).tolist(), strict=True):
-            if is_backward:
-                span = store.span("tokens", total - start - size, total - start)[::-1]
-            else:
-                span = store.span("tokens", start, start + size)
-            place = np.array([-1, total - start if is_backward else start])
-            found.append({"tokens": span[1:], "before": span[:1], "kept": np.array([kept]), "place": place})
-        return found
+        starts = chunk.starts
+        if self.settings.model.direction == "backward":  # the text as if it had been written from its end
+            starts = store.size("tokens") - starts - size
+        spans = [store.span("tokens", start, start + size) for start in starts.tolist()]
+        if self.settings.model.direction == "backward":
+            spans = [span[::-1] for span in spans]
+        kept, places = self._kept(chunk), np.stack([np.full(len(starts), IN_THE_TEXT), starts], axis=1)
+        return [
+            {"tokens": span[1:], "before": span[:1], "kept": kept[row : row + 1], "place": places[row]}
+            for row, span in enumerate(spans)
+        ]
 
     def _kept(self, chunk: Chunk) -> NDArray[np.bool_]:
         """Which streams go on with the state that the chunk before left: none at the beginning of an epoch."""
@@ -185,19 +219,25 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         from recurra.models.language_model import TextBatch
         from recurra.padding import Padded
 
+        if "before" in rows[0]:  # chunks of equal length
+            whole = np.stack([row["tokens"] for row in rows]).astype(np.int64)
+            before = np.stack([row["before"] for row in rows]).astype(np.int64)
+            inputs = Padded.full(torch.from_numpy(np.concatenate([before, whole[:, :-1]], axis=1)))
+            kept = torch.from_numpy(np.concatenate([row["kept"] for row in rows]))
+            return TextBatch(inputs, torch.from_numpy(whole), kept)
         lengths = self.lengths(Rows(rows))
-        inputs = np.zeros((len(rows), lengths.max()), np.int64)
-        targets = np.full(inputs.shape, UNLABELLED, np.int64)
-        follows = "before" in rows[0]
+        read = np.full((len(rows), lengths.max()), self.end, np.int64)
+        targets = np.full(read.shape, UNLABELLED, np.int64)
         for number, row in enumerate(rows):
-            tokens = row["tokens"]
-            if not follows and self.settings.model.direction == "backward":
-                tokens = np.append(tokens[-2::-1], tokens[-1:])
+            tokens = self._in_order(row["tokens"])
             targets[number, : len(tokens)] = tokens
-            inputs[number, 1 : len(tokens)] = tokens[:-1]
-            inputs[number, 0] = row["before"][0] if follows else self.end
-        kept = torch.from_numpy(np.concatenate([row["kept"] for row in rows])) if follows else None
-        return TextBatch(Padded(torch.from_numpy(inputs), torch.from_numpy(lengths)), torch.from_numpy(targets), kept)
+            read[number, 1 : len(tokens)] = tokens[:-1]
+        inputs = Padded(torch.from_numpy(read), torch.from_numpy(lengths))
+        return TextBatch(inputs, torch.from_numpy(targets), None)
+
+    def _in_order(self, line: NDArray[Any]) -> NDArray[Any]:
+        """A line in the order in which it is read; its end comes last both ways. Done twice, it is as it was."""
+        return np.append(line[-2::-1], line[-1:]) if self.settings.model.direction == "backward" else line
 
     # The model
 
@@ -229,9 +269,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         unknown = batch.targets.eq(self.vocabulary.id(UNKNOWN)).sum(1).tolist()
         found = []
         for row, (length, count) in enumerate(zip(batch.inputs.lengths.tolist(), unknown, strict=True)):
-            each = logs[row, :length]
-            if self.settings.model.direction == "backward":
-                each = np.append(each[-2::-1], each[-1:])
+            each = self._in_order(logs[row, :length])
             found.append(Scored(-float(each.sum()), length, length, count, each if detail else None))
         return found
 

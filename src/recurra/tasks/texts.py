@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from recurra.config.language_model import LanguageModelData, text_files
+from recurra.config import LanguageModelData
+from recurra.config.language_model import text_files
 from recurra.data.formats import Row, rows
 from recurra.errors import DataError
 from recurra.named import did_you_mean
