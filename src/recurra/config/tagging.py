@@ -64,7 +64,7 @@ class TaggingModel:
     dropout: float = setting(0.5, "of inputs, between layers and of outputs; one mask for a whole row")
     word_dropout: float = setting(0.3, "share of words whose vector is that of the unknown word, in training")
     head: Part = setting("crf", "softmax or crf, or a table with its options")
-    summary: Literal["max", "mean", "last"] = setting("max", "how steps become one vector for the label of the whole")
+    summary: Part = setting("max", "how steps become one vector for the label of the whole: max, mean, last, …")
     label_weight: float = setting(1.0, "weight of the whole's label in the loss, beside the tags of one row")
     engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
 

@@ -14,6 +14,7 @@ from torch.nn import functional
 from recurra.config import TaggingModel
 from recurra.data.store import Encoded
 from recurra.encoders.dropout import LockedDropout
+from recurra.encoders.summaries import state_sizes, summary
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.heads.head import Head
@@ -57,7 +58,7 @@ class Tagger(nn.Module):
 
     x_t = [word vector; spelling], or a frame
     h   = Recurrent(x)
-    tags: a softmax or CRF over h;  values: W h_t + b;  label: softmax(W pool(h) + b)
+    tags: a softmax or CRF over h;  values: W h_t + b;  label: softmax(W summary(h) + b)
     """
 
     def __init__(
@@ -73,7 +74,6 @@ class Tagger(nn.Module):
         value_size: int | None,
     ) -> None:
         super().__init__()
-        self.summary = settings.summary
         self.label_weight = settings.label_weight
         self.read_words = None
         if frame_size is None:
@@ -110,37 +110,32 @@ class Tagger(nn.Module):
         size = self.recurrent.output_size
         self.heads = nn.ModuleList(head(settings.head, size, labels_of) for labels_of in tags)
         self.value = Value(size, value_size) if value_size is not None else None
-        self.label = nn.Linear(size, len(labels)) if labels is not None else None
+        self.summary = self.label = None
+        if labels is not None:
+            self.summary = summary(settings.summary, size, state_sizes(self.recurrent))
+            self.label = nn.Linear(self.summary.output_size, len(labels))
 
     def features(self, batch: TaggerBatch) -> Padded:
         """(B, T, H): what the heads see."""
+        return self._read(batch)[0]
+
+    def _read(self, batch: TaggerBatch) -> tuple[Padded, Tensor | None]:
+        """The features, (B, T, H), and one vector for a row, (B, S), where it has a label."""
         if self.read_words is None:
             assert batch.frames is not None
             x = batch.frames
         else:
             assert batch.words is not None
             x = self.read_words(batch.words, batch.spellings)
-        outputs, _ = self.recurrent(self.drop(x))
-        dropped: Padded = self.drop(outputs)
-        return dropped
-
-    def pooled(self, features: Padded) -> Tensor:
-        """(B, H): one vector for a row; zeros for a row without a step."""
-        values, lengths = features
-        if values.shape[1] == 0:
-            return values.new_zeros(values.shape[0], values.shape[2])
-        counts = lengths.to(values.device)
-        if self.summary == "mean":
-            return features.zeroed().values.sum(1) / counts.clamp_min(1).unsqueeze(1)
-        if self.summary == "last":
-            last = values[torch.arange(len(lengths), device=values.device), (counts - 1).clamp_min(0)]
-            return last * (counts > 0).unsqueeze(1)
-        largest = values.masked_fill(~features.mask.unsqueeze(2), -torch.inf).amax(1)
-        return largest.masked_fill((counts == 0).unsqueeze(1), 0.0)
+        outputs, states = self.recurrent(self.drop(x))
+        whole = None
+        if self.summary is not None:
+            whole = functional.dropout(self.summary(outputs, states).vector, self.drop.rate, self.training)
+        return self.drop(outputs), whole
 
     def loss(self, batch: TaggerBatch) -> tuple[Tensor, int]:
         """The summed loss, and over how many labels it was summed."""
-        features = self.features(batch)
+        features, whole = self._read(batch)
         total = features.values.new_zeros(())
         count = 0
         for each, tags in zip(self.heads, batch.tags, strict=True):
@@ -150,7 +145,7 @@ class Tagger(nn.Module):
             total = total + self.value.loss(features, batch.values).sum()
             count += int((~batch.values.isnan()).sum())
         if self.label is not None and batch.label is not None:
-            scores = self.label(self.pooled(features))
+            scores = self.label(whole)
             lost = functional.cross_entropy(scores, batch.label, ignore_index=UNLABELLED, reduction="sum")
             total = total + self.label_weight * lost
             count += int((batch.label != UNLABELLED).sum())
@@ -159,7 +154,7 @@ class Tagger(nn.Module):
     @torch.no_grad()
     def predict(self, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:
         """The best tags of each row."""
-        features = self.features(batch)
+        features, whole = self._read(batch)
         lengths = features.lengths.tolist()
         found = [each.best(features) for each in self.heads]  # type: ignore[operator]
         scores = sum((score.double().cpu().numpy() for _, score in found), np.zeros(len(lengths)))
@@ -173,7 +168,7 @@ class Tagger(nn.Module):
         values = self.value.best(features).double().cpu().numpy() if self.value is not None else None
         labels = certain = None
         if self.label is not None:
-            logs = self.label(self.pooled(features)).log_softmax(-1)
+            logs = self.label(whole).log_softmax(-1)
             certain, labels = (each.cpu().numpy() for each in logs.double().max(-1))
             scores = scores + certain
         return [
