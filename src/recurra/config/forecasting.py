@@ -41,8 +41,8 @@ class ForecastingData(Data):
         of_a_table = [name for name in ("time", "series", "values") if getattr(self, name) is not None]
         if self.frames is not None and of_a_table:
             raise SettingError(
-                f"data.frames and data.{of_a_table[0]} exclude each other: a row holds a whole sequence, or one step of "
-                f"a table.",
+                f"data.frames and data.{of_a_table[0]} exclude each other: a row holds a whole sequence, or one "
+                f"step of a table.",
                 ("data", of_a_table[0]),
             )
         if self.frames is not None and self.difference:
@@ -129,7 +129,7 @@ class ForecastingSettings:
     model: ForecastingModel = section(ForecastingModel, "the network")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
-            epochs=100, batch_tokens=2000, learning_rate=5e-3, clip=1.0, average={"name": "ema", "decay": 0.99}
+            epochs=100, batch_tokens=500, learning_rate=5e-3, clip=1.0, average={"name": "ema", "decay": 0.99}
         ),
         metadata={"about": "how the weights are found"},
     )

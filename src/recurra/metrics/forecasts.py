@@ -1,0 +1,80 @@
+"""Forecasts from several origins: what came true, what simple rules would have said, and how far off each was.
+
+An origin o is the number of steps that were known, T that of all steps, d the values of a step, h the horizon.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.errors import DataError
+
+Values: TypeAlias = NDArray[np.float64]
+"""(T, d)."""
+
+Futures: TypeAlias = NDArray[np.float64]
+"""(O, h, d): h steps after each of O origins."""
+
+Origins: TypeAlias = NDArray[np.int64]
+"""(O,)."""
+
+
+def origins_of(steps: int, *, first: int, stride: int = 1) -> Origins:
+    """Every so-many-th origin from the first on that has a step after it.
+
+    >>> origins_of(6, first=2, stride=2).tolist()
+    [2, 4]
+    """
+    return np.arange(first, steps, stride)
+
+
+def came_true(values: Values, origins: Origins, horizon: int) -> Futures:
+    """The steps after each origin; NaN beyond the end.
+
+    >>> came_true(np.array([[1.0], [2.0], [3.0]]), np.array([1, 2]), 2)[:, :, 0].tolist()
+    [[2.0, 3.0], [3.0, nan]]
+    """
+    return _at(values, origins[:, None] + np.arange(horizon))
+
+
+def last_value(values: Values, origins: Origins, horizon: int) -> Futures:
+    """The last known step, again and again: x̂_{o+k} = x_o.
+
+    >>> last_value(np.array([[1.0], [2.0], [3.0]]), np.array([2]), 2)[:, :, 0].tolist()
+    [[2.0, 2.0]]
+    """
+    return _at(values, np.repeat(origins[:, None] - 1, horizon, axis=1))
+
+
+def seasonal(values: Values, origins: Origins, horizon: int, season: int) -> Futures:
+    """The last known season, again and again: x̂_{o+k} = x_{o+k−m}, with m the least multiple of a season ≥ k.
+
+    >>> seasonal(np.array([[1.0], [2.0], [3.0]]), np.array([3]), 5, season=2)[:, :, 0].tolist()
+    [[2.0, 3.0, 2.0, 3.0, 2.0]]
+    """
+    if season < 1:
+        raise DataError(f"a season has at least one step, but is {season}.")
+    return _at(values, origins[:, None] - season + np.arange(horizon) % season)
+
+
+def by_step(gold: Futures, predicted: Futures) -> NDArray[np.float64]:
+    """(h,): the mean absolute error of each step ahead over all origins and values; NaN where nothing is known.
+
+    >>> by_step(np.array([[[1.0], [2.0]], [[3.0], [np.nan]]]), np.zeros((2, 2, 1))).tolist()
+    [2.0, 2.0]
+    """
+    errors = np.abs(gold - predicted)
+    known = ~np.isnan(errors)
+    count = known.sum((0, 2))
+    return np.where(count > 0, np.where(known, errors, 0).sum((0, 2)) / np.maximum(count, 1), np.nan)
+
+
+def _at(values: Values, places: NDArray[np.int64]) -> Futures:
+    """The steps at some places; NaN where there is none."""
+    is_there = (places >= 0) & (places < len(values))
+    found = np.full((*places.shape, values.shape[1]), np.nan)
+    found[is_there] = values[places[is_there]]
+    return found

@@ -1,0 +1,225 @@
+"""The forecaster: vectors, a recurrent network over those before, and a density of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from recurra.config import ForecastingModel
+from recurra.data.store import Encoded
+from recurra.densities import Density
+from recurra.encoders.dropout import LockedDropout
+from recurra.models.tagger import padded
+from recurra.named import check_options, find, made
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent, States
+from recurra.settings import Part
+
+CHUNK = 2048
+"""Steps of a long series that are reviewed at once, with their states."""
+
+INSIDE = (0.05, 0.95)
+"""The quantiles between which nine of ten values should lie."""
+
+
+class ForecasterBatch(NamedTuple):
+    """Some sequences as tensors."""
+
+    values: Padded  # (B, T, d)
+    known: Tensor  # (B, T, d), False where a value was missing
+
+
+class Forecast(NamedTuple):
+    """How one sequence goes on."""
+
+    values: NDArray[np.float64]  # (h, d)
+    means: NDArray[np.float64]  # (h, d): what was expected; of values that are 0 or 1, the probability of a 1
+    paths: NDArray[np.float64] | None  # (n, h, d), where some were drawn
+    score: float  # log p of the values
+
+
+class Review(NamedTuple):
+    """What was predicted for one sequence that is known, from each of some steps on."""
+
+    losses: NDArray[np.float64]  # (T,): the loss of each step given those before; 0 for one that is not predicted
+    next: NDArray[np.float64]  # (T, d): what was expected at each step; NaN for one that is not predicted
+    inside: NDArray[np.bool_] | None  # (T, d): whether the value lies between its quantiles
+    origins: NDArray[np.int64]  # (O,): the number of steps that were known
+    ahead: NDArray[np.float64]  # (O, h, d): the steps after each
+
+
+class Forecaster(nn.Module):
+    """values → dropped → linear layer → locked dropout → recurrent network → locked dropout → density.
+
+    h_t        = Recurrent(W x_1 … W x_t)
+    x_{t+1}    ~ density(h_t)
+
+    With `from_nothing`, a vector of zeros is read first, and the first step is predicted too.
+    """
+
+    def __init__(self, settings: ForecastingModel, *, output: Part, size: int, from_nothing: bool) -> None:
+        super().__init__()
+        self.size = size
+        self.from_nothing = from_nothing
+        self.input_dropout = settings.input_dropout
+        self.embedding = nn.Linear(size, settings.embedding) if settings.embedding else None
+        self.drop = LockedDropout(settings.dropout)
+        self.recurrent = Recurrent(
+            settings.cell,
+            settings.embedding or size,
+            settings.hidden,
+            layers=settings.layers,
+            skip=settings.skip,
+            dropout=settings.dropout,
+            locked=True,
+            engine=settings.engine,
+        )
+        self.density = density(output, self.recurrent.output_size, size)
+
+    def read(self, x: Padded, states: States | None = None, *, every: bool = False) -> tuple[Padded, States]:
+        """(B, T, H): what the density sees after each step, and the states, of the last step or of every one."""
+        values = x.values.to(next(self.parameters()).dtype)
+        if self.training and self.input_dropout:
+            values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
+        if self.embedding is not None:
+            values = self.embedding(values)
+        outputs, states = self.recurrent(self.drop(Padded(values, x.lengths)), states, every=every)
+        return self.drop(outputs), states
+
+    def questions(self, values: Padded) -> Padded:
+        """What is read to predict every step and the one after the last: zeros before the first, if that is one."""
+        if not self.from_nothing:
+            return values
+        zeros = values.values.new_zeros(len(values.lengths), 1, self.size)
+        return Padded(torch.cat([zeros, values.values], dim=1), values.lengths + 1)
+
+    def targets(self, batch: ForecasterBatch) -> Tensor:
+        """The steps that are predicted; NaN where one is not known."""
+        values = batch.values.values.to(next(self.parameters()).dtype).masked_fill(~batch.known, torch.nan)
+        return values if self.from_nothing else values[:, 1:]
+
+    def loss(self, batch: ForecasterBatch) -> tuple[Tensor, int]:
+        """The summed loss of all steps, and how many they are."""
+        read = self.questions(batch.values)
+        x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))  # the last has no answer
+        if x.values.shape[1] == 0:
+            return x.values.new_zeros((), requires_grad=True), 0
+        features, _ = self.read(x)
+        losses = self.density.loss(features.values, self.targets(batch), features.mask)
+        return losses.sum(), int(x.lengths.sum())
+
+    def step(self, x: Tensor, states: States) -> tuple[Tensor, States]:
+        """(B, H) features after one more step, (B, d)."""
+        return self.recurrent.step(x if self.embedding is None else self.embedding(x), states)
+
+    @torch.no_grad()
+    def ahead(
+        self, features: Tensor, states: States, horizon: int, shares: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(B, h, d): the steps that follow, each fed back, and the features (B, h, H) that they come from.
+
+        Where there are shares, (B, h, d), the steps are drawn: they are the quantiles at these shares.
+        """
+        found: list[Tensor] = []
+        seen = [features]
+        for step in range(horizon):
+            if step:
+                features, states = self.step(found[-1], states)
+                seen.append(features)
+            share = None if shares is None else shares[:, step]
+            found.append(self.density.best(features) if share is None else self.density.quantile(features, share))
+        return torch.stack(found, dim=1), torch.stack(seen, dim=1)
+
+    @torch.no_grad()
+    def predict(self, batch: ForecasterBatch, *, horizon: int, paths: int = 0, seed: int = 0) -> list[Forecast]:
+        """How each row goes on. What is drawn for a row depends on the seed alone, not on its neighbours."""
+        read = self.questions(batch.values)
+        outputs, states = self.read(read)
+        rows = len(read.lengths)
+        features = outputs.values.new_zeros(rows, self.recurrent.output_size)
+        if read.values.shape[1]:
+            last = (read.lengths - 1).clamp_min(0).to(features.device)
+            features = outputs.values[torch.arange(rows, device=features.device), last]
+        found, seen = self.ahead(features, states, horizon)
+        log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
+        drawn = None
+        if paths:
+            generator = torch.Generator().manual_seed(seed)
+            shares = torch.rand(paths, horizon, self.size, generator=generator, dtype=torch.float64)
+            shares = shares.repeat(rows, 1, 1).to(features)  # (B × paths, h, d), the paths of a row together
+            copies = _chosen(states, lambda field: field.repeat_interleave(paths, 0))
+            drawn = self.ahead(features.repeat_interleave(paths, 0), copies, horizon, shares)[0].double().cpu().numpy()
+            drawn = drawn.reshape(rows, paths, horizon, self.size)
+        values, means, scores = (tensor.double().cpu().numpy() for tensor in (found, self.density.mean(seen), log_p))
+        return [
+            Forecast(values[row], means[row], drawn[row] if drawn is not None else None, float(scores[row]))
+            for row in range(rows)
+        ]
+
+    @torch.no_grad()
+    def review(
+        self, batch: ForecasterBatch, origins: Sequence[NDArray[np.int64]], *, horizon: int, quantiles: bool
+    ) -> list[Review]:
+        """Every step predicted from those before it, and, from each origin of a row on, `horizon` steps ahead."""
+        first = 0 if self.from_nothing else 1  # the first step that is predicted
+        read = self.questions(batch.values)
+        targets = self.targets(batch)
+        states: States | None = None
+        rows, steps = len(read.lengths), targets.shape[1]
+        losses, means = targets.new_zeros(rows, steps), torch.full_like(targets, torch.nan)
+        inside = torch.zeros_like(targets, dtype=torch.bool)
+        futures: list[list[Tensor]] = [[] for _ in range(rows)]
+        for start in range(0, steps, CHUNK):
+            end = min(start + CHUNK, steps)
+            x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
+            features, every = self.read(x, states, every=True)
+            h, mask = features.values, features.mask
+            losses[:, start:end] = self.density.loss(h, targets[:, start:end], mask)
+            means[:, start:end] = self.density.mean(h).masked_fill(~mask.unsqueeze(2), torch.nan)
+            if quantiles:
+                low, high = (self.density.quantile(h, torch.full_like(means[:, start:end], q)) for q in INSIDE)
+                inside[:, start:end] = (low <= targets[:, start:end]) & (targets[:, start:end] <= high)
+            states = _chosen(every, lambda s: s[:, -1])
+            for row, all_origins in enumerate(origins):
+                # The state from which x_o is predicted, o steps being known, is that of position o − first.
+                here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start
+                if len(here):
+                    places = torch.from_numpy(here).to(h.device)
+                    chosen = _chosen(every, lambda s, row=row, places=places: s[row, places])  # type: ignore[misc]
+                    futures[row].append(self.ahead(h[row, places], chosen, horizon)[0])
+        numbers = [tensor.cpu().numpy() for tensor in (losses.double(), means.double(), inside)]
+        found = []
+        for row, length in enumerate(batch.values.lengths.tolist()):
+            lost, expected, is_inside = (
+                np.concatenate([np.zeros((first, *part.shape[2:]), part.dtype), part[row]])[:length] for part in numbers
+            )
+            expected[:first] = np.nan
+            ahead = torch.cat(futures[row]) if futures[row] else targets.new_zeros(0, horizon, self.size)
+            found.append(
+                Review(lost, expected, is_inside if quantiles else None, origins[row], ahead.double().cpu().numpy())
+            )
+        return found
+
+
+def density(spec: Part, input_size: int, size: int) -> Density:
+    """The density that a config file means."""
+    options = dict(spec) if not isinstance(spec, str) else {"name": spec}
+    name = options.pop("name")
+    kind = find(Density, name)
+    check_options(kind, name, options)
+    return made(kind, name, input_size, size, **options)
+
+
+def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
+    """Encoded sequences as one batch."""
+    known = padded([row["known"] for row in rows], np.bool_)
+    return ForecasterBatch(padded([row["values"] for row in rows], np.float32), known.values)
+
+
+def _chosen(states: States, choose: Callable[[Tensor], Tensor]) -> States:
+    return tuple(tuple(type(state)(*(choose(field) for field in state)) for state in layer) for layer in states)

@@ -1,0 +1,278 @@
+"""Forecasting: every step of a sequence of vectors from the steps before it, and the steps that will follow."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import ForecastingSettings
+from recurra.data.batches import Batches, in_order_of_length
+from recurra.data.files import extension
+from recurra.data.normal import Normal
+from recurra.data.store import Encoded, Rows
+from recurra.data.windows import Windows
+from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.metrics.forecasts import origins_of
+from recurra.settings import Part
+from recurra.tasks.forecast_scores import frame_scores, value_scores
+from recurra.tasks.sentences import matrix
+from recurra.tasks.series import Steps, filled, sequences, with_columns
+from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
+
+if TYPE_CHECKING:
+    from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
+
+TOKENS = 8192
+"""Steps that are reviewed together."""
+
+Output: TypeAlias = "Forecast | Review"
+
+
+class Forecasting(Task[Steps, "ForecasterBatch", Output]):
+    """Sequences of vectors: series of measurements, piano rolls."""
+
+    Settings: ClassVar[type] = ForecastingSettings
+    name: ClassVar[str] = "forecasting"
+
+    def __init__(self, settings: ForecastingSettings, scale: Normal, *, is_binary: bool) -> None:
+        self.settings = settings
+        self.scale = scale  # of the values, or of their changes
+        self.is_binary = is_binary
+        self.output: Part = settings.model.output or ("bernoulli" if is_binary else "gaussian")
+        self.gives_coins = _name(self.output) == "bernoulli"
+        if self.gives_coins and not is_binary:
+            raise ConfigError(
+                "model.output = 'bernoulli' is for values that are 0 or 1, but the training data holds others. "
+                "Take 'gaussian' or 'squared_error'."
+            )
+        self.has_density = _name(self.output) != "squared_error"
+        if settings.decoding.paths and not self.has_density:
+            raise ConfigError(
+                f"decoding.paths = {settings.decoding.paths} needs a density to draw from, which model.output = "
+                f"'squared_error' is not. Take 'gaussian', or decoding.paths = 0."
+            )
+
+    @property
+    def from_nothing(self) -> bool:
+        """Whether the first step is predicted too: frames have a beginning, a series is cut out of time."""
+        return self.settings.data.frames is not None
+
+    @classmethod
+    def resolved(cls, settings: ForecastingSettings) -> ForecastingSettings:
+        return dataclasses.replace(settings, data=with_columns(settings.data, settings.data.files("train")[0]))
+
+    @classmethod
+    def prepared(cls, settings: ForecastingSettings) -> Self:
+        data = settings.data
+        counted = Normal.counted()
+        is_binary = not data.difference
+        is_empty = True
+        least, most = np.array(np.inf), np.array(-np.inf)  # of each column
+        for steps in sequences(data.files("train"), data):
+            is_empty = False
+            values = np.where(steps.known, steps.values, np.nan)
+            is_binary = is_binary and bool(np.isin(steps.values, (0, 1)).all())
+            counted.add(np.diff(values, axis=0) if data.difference else values, steps.place)
+            if len(values):
+                least = np.fmin(least, np.fmin.reduce(values))
+                most = np.fmax(most, np.fmax.reduce(values))
+        if is_empty:
+            raise DataError(f"{data.train} holds no sequence to learn from.")
+        scale = counted.finished()
+        if data.values and not is_binary:
+            for column, low, high in zip(data.values, least, most, strict=True):
+                if low == high:
+                    raise DataError(
+                        f"the column '{column}' of {data.train} is always {low:g}: there is nothing to predict. "
+                        f"Leave it out of data.values."
+                    )
+        if is_binary:  # notes stay 0 and 1, however rare
+            scale = Normal(np.zeros_like(scale.mean), np.ones_like(scale.spread))
+        return cls(settings, scale, is_binary=is_binary)
+
+    def save(self, folder: Path) -> None:
+        known = {"values": self.scale.to_json()}
+        (folder / "scales.json").write_text(json.dumps(known), "utf-8")
+        (folder / "kind.json").write_text(json.dumps({"is_binary": self.is_binary}), "utf-8")
+
+    @classmethod
+    def load(cls, settings: ForecastingSettings, folder: Path) -> Self:
+        try:
+            scale = Normal.load_all(folder / "scales.json")["values"]
+            is_binary = bool(json.loads((folder / "kind.json").read_text("utf-8"))["is_binary"])
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise CheckpointError(f"{folder / 'kind.json'} cannot be read ({error}): the run is not whole.") from error
+        return cls(settings, scale, is_binary=is_binary)
+
+    def read(self, files: Sequence[str | Path]) -> Iterator[Steps]:
+        return sequences(files, self.settings.data)
+
+    def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
+        data = self.settings.data
+        if file is not None and extension(file) not in ("txt", "text", ""):
+            # A file like those of training is read like them; another by its ending.
+            is_like = extension(file) == extension(data.files("train")[0])
+            wanted = dataclasses.replace(data, empty="keep", format=data.format if is_like else None)
+            yield from sequences([file], wanted, shortest=1)
+            return
+        for number, line in enumerate(lines, 1):
+            place = f"{file or 'input'}:{number}"
+            try:
+                given = json.loads(line or "[]") if isinstance(line, str) else list(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise DataError(
+                    f"{place}: a line is a JSON list of steps, each a number or a list of numbers."
+                ) from error
+            values = matrix(given, place, "input", np.float64, missing=data.missing == "previous")
+            known = ~np.isnan(values)
+            yield Steps("", filled(values, known, place, "input"), known, 0, number, place)
+
+    def encode(self, example: Steps) -> Encoded:
+        size = len(self.scale.mean)
+        values, known = example.values, example.known
+        if len(values) == 0:
+            values, known = np.zeros((0, size)), np.zeros((0, size), bool)
+        if values.shape[1] != size:
+            raise DataError(f"{example.place}: found {values.shape[1]} values a step, but the model has {size}.")
+        if self.gives_coins and not np.isin(values, (0, 1)).all():
+            odd = values[~np.isin(values, (0, 1))][0]
+            raise DataError(f"{example.place}: found {odd:g}, but the model knows values of 0 and 1 alone.")
+        if self.settings.data.difference:
+            # The first step has no change; it is read as none and never predicted.
+            values = np.diff(values, axis=0, prepend=values[:1])
+            known = known & np.concatenate([known[:1], known[:-1]])
+        return {
+            "values": self.scale.scaled(values).astype(np.float32),
+            "known": known,
+            "place": np.array([example.file, example.line], np.int64),
+        }
+
+    def in_units(self, ahead: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Steps ahead, (..., h, d), in the unit of the data; `last`, (..., d), is the step before them."""
+        values = self.scale.unscaled(ahead)
+        return last[..., None, :] + values.cumsum(-2) if self.settings.data.difference else values
+
+    def lengths(self, rows: Any) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = rows.lengths("values")
+        return found
+
+    def windows(self, rows: Any) -> Windows | None:
+        """The parts of rows that are read together in training; None: whole rows."""
+        size, overlap = self.settings.data.window, self.settings.data.overlap
+        if size is None:
+            return None
+        return Windows(self.lengths(rows), size=size, overlap=size // 2 if overlap is None else overlap)
+
+    def batches(self, rows: Any, epoch: int) -> Batches:
+        windows, training = self.windows(rows), self.settings.training
+        if windows is None:
+            return super().batches(rows, epoch)
+        size = training.batch_size
+        tokens = None if size is not None else training.batch_tokens
+        return Batches(windows.lengths, tokens=tokens, rows=size, seed=training.seed, epoch=epoch)
+
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> list[Encoded]:
+        windows = self.windows(store)
+        if windows is None:
+            return super().chosen(store, numbers)
+        parts = [windows[int(number)] for number in numbers]
+        rows = {row: store[row] for row in {part.row for part in parts}}
+        return [
+            {name: values if name == "place" else values[start:end] for name, values in rows[row].items()}
+            for row, start, end in parts
+        ]
+
+    def place(self, row: Encoded) -> str:
+        file, line = row["place"].tolist()
+        return f"{self.settings.data.files('train')[file]}:{line}"
+
+    def batch(self, rows: Sequence[Encoded]) -> ForecasterBatch:
+        from recurra.models.forecaster import batched
+
+        return batched(rows)
+
+    def build(self) -> Forecaster:
+        from recurra.models.forecaster import Forecaster
+
+        size = len(self.scale.mean)
+        return Forecaster(self.settings.model, output=self.output, size=size, from_nothing=self.from_nothing)
+
+    def axes(self) -> Mapping[str, Axes]:
+        return {}
+
+    def loss(self, model: Any, batch: ForecasterBatch, carried: Carried = ()) -> Loss:
+        return Loss(*model.loss(batch))
+
+    def predict(self, model: Any, batch: ForecasterBatch, *, detail: bool = False) -> list[Output]:
+        decoding = self.settings.decoding
+        found: list[Output] = model.predict(batch, horizon=decoding.horizon, paths=decoding.paths, seed=decoding.seed)
+        return found
+
+    def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Output]:
+        evaluation, horizon = self.settings.evaluation, self.settings.decoding.horizon
+        found: list[Any] = [None] * len(rows)
+        has_quantiles = not self.gives_coins and self.has_density
+        for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
+            chosen = [rows[number] for number in numbers]
+            first = max(evaluation.context, evaluation.season)
+            origins = [origins_of(len(row["values"]), first=first, stride=evaluation.stride) for row in chosen]
+            if self.gives_coins:
+                origins = [each[:0] for each in origins]
+            batch = self.batch(chosen)
+            values = batch.values._replace(values=batch.values.values.to(device))
+            batch = batch._replace(values=values, known=batch.known.to(device))
+            reviews = model.review(batch, origins, horizon=horizon, quantiles=has_quantiles)
+            for number, review in zip(numbers, reviews, strict=True):
+                found[number] = review
+        return found
+
+    def answer(self, example: Steps, output: Any) -> Prediction:
+        detail: dict[str, Any] = {"series": example.name} if example.name else {}
+        if len(example) == 0 and not self.from_nothing:
+            return Prediction("", "", 0.0, example.line, {**detail, "values": []})
+        last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
+        values = self.in_units(output.values, last)
+        if output.paths is not None:
+            paths = self.in_units(output.paths, last)
+            low, values, high = np.quantile(paths, (0.05, 0.5, 0.95), axis=0)
+            if self.gives_coins:
+                values = (values > 0.5).astype(float)
+                detail["probabilities"] = paths.mean(0).round(6).tolist()
+            else:
+                detail |= {"low": low.tolist(), "high": high.tolist()}
+        elif self.gives_coins:
+            detail["probabilities"] = output.means.round(6).tolist()
+        detail["values"] = values.tolist()
+        text = " ".join(",".join(f"{number:.6g}" for number in step) for step in values)
+        return Prediction(example.name, text, output.score, example.line, detail)
+
+    def score(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Scores:
+        if self.gives_coins:
+            return frame_scores(examples, outputs)
+        return value_scores(
+            examples,
+            outputs,
+            in_units=self.in_units,
+            spread=self.scale.spread,
+            has_density=self.has_density,
+            settings=self.settings,
+        )
+
+    def described(self) -> str:
+        model = self.settings.model
+        what = "frames of" if self.from_nothing else "series of"
+        size = len(self.scale.mean)
+        layers = f" × {model.layers}" if model.layers else ""
+        under = f", linear layer of {model.embedding}" if model.embedding else ""
+        values = f"{what} {size} value{'s' if size > 1 else ''}"
+        return f"{values}{under}, {_name(model.cell)} {model.hidden}{layers}, {_name(self.output)}"
+
+
+def _name(part: Part) -> str:
+    return part if isinstance(part, str) else str(part.get("name"))
