@@ -19,6 +19,7 @@ from recurra.config.forecasting import (
 )
 from recurra.config.language_model import (
     LanguageModelData,
+    LanguageModelDecoding,
     LanguageModelEvaluation,
     LanguageModelModel,
     LanguageModelReading,
@@ -39,6 +40,7 @@ __all__ = [
     "ForecastingModel",
     "ForecastingSettings",
     "LanguageModelData",
+    "LanguageModelDecoding",
     "LanguageModelEvaluation",
     "LanguageModelModel",
     "LanguageModelReading",

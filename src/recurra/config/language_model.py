@@ -141,6 +141,24 @@ class LanguageModelEvaluation:
 
 
 @dataclass(frozen=True)
+class LanguageModelDecoding:
+    """How a text is written, unless `recurra generate` is told otherwise."""
+
+    temperature: float = setting(1.0, "below 1 bolder, above 1 more even; 0: always the most probable token")
+    top_k: int | None = setting(None, "draw from so many of the most probable tokens")
+    top_p: float | None = setting(None, "draw from the fewest most probable tokens with so much probability")
+    max_length: int = setting(500, "tokens of a text, at most")
+
+    def __post_init__(self) -> None:
+        at_least(0, "decoding", self, "temperature")
+        at_least(1, "decoding", self, "top_k", "max_length")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise SettingError(
+                f"decoding.top_p must be above 0 and at most 1, but is {self.top_p}.", ("decoding", "top_p")
+            )
+
+
+@dataclass(frozen=True)
 class LanguageModelSettings:
     """All settings of language models over text."""
 
@@ -160,6 +178,7 @@ class LanguageModelSettings:
         metadata={"about": "how the weights are found; batch_size is the number of streams read side by side"},
     )
     evaluation: LanguageModelEvaluation = section(LanguageModelEvaluation, "how a text is scored")
+    decoding: LanguageModelDecoding = section(LanguageModelDecoding, "how a text is written")
 
     def __post_init__(self) -> None:
         if self.task != "language_model" and ":" not in self.task:  # one of your own may take these settings
