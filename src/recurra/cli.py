@@ -28,8 +28,8 @@ LARGEST = 20_000
 MOST_NUMBERS = 10**9
 """Limits on what the catalogue and the benchmark will allocate."""
 
-NUMBERS = ("count", "characters", "unknown", "seconds")
-"""Scores that are no fractions."""
+COUNTS = ("count", "characters", "unknown")
+"""Scores that are whole numbers."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -231,7 +231,8 @@ def evaluate(options: argparse.Namespace) -> None:
     for name, value in scores.values.items():
         if math.isnan(value):  # nothing to measure it on, such as unknown words
             continue
-        print(f"{name:20} {value:,.6g}" if name in NUMBERS else f"{name:20} {value:.4f}")
+        shown = f"{value:,.6g}" if name == "seconds" else f"{value:,.0f}" if name in COUNTS else f"{value:.4f}"
+        print(f"{name:20} {shown}")
     for title, table in scores.tables.items() if options.tables else ():
         print(f"\n{title}\n{table.text()}")
     if scores.tables and not options.tables:

@@ -35,6 +35,7 @@ class Batches(Sequence["NDArray[np.int64]"]):
         epoch: int,
     ) -> None:
         assert (tokens is None) != (rows is None), "a batch is bounded by its elements or by its rows"
+        self._lengths = lengths
         draw = np.random.default_rng([seed, epoch])
         order = draw.permutation(len(lengths))
         average = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
@@ -58,6 +59,15 @@ class Batches(Sequence["NDArray[np.int64]"]):
             return [self[each] for each in range(*number.indices(len(self)))]
         start, end = self._bounds[number]
         return self._order[start:end]
+
+    def shape(self, number: int) -> tuple[int, int]:
+        """How many rows a batch has, and how long its longest is.
+
+        >>> Batches(np.array([5, 2]), rows=2, seed=1, epoch=0).shape(0)
+        (2, 5)
+        """
+        start, end = self._bounds[number]
+        return int(end - start), int(self._lengths[self._order[end - 1]])
 
 
 def in_order_of_length(lengths: NDArray[np.int64], *, tokens: int) -> list[NDArray[np.int64]]:

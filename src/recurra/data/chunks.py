@@ -66,6 +66,10 @@ class Chunks(Sequence["NDArray[np.int64]"]):
         first, last = self._edges[number], self._edges[number + 1]
         return np.array([self.epoch, number, self.offset, self.streams, self.length, first, last], np.int64)
 
+    def shape(self, number: int) -> tuple[int, int]:
+        """How many rows a chunk has, and how long they are."""
+        return self.streams, int(self._edges[number + 1] - self._edges[number])
+
 
 def _even_edges(length: int, steps: int) -> NDArray[np.int64]:
     return np.append(np.arange(0, length, steps, dtype=np.int64), length)

@@ -22,9 +22,10 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
     model = task.build().to(device, dtype_of(training))
     task.initialise(model)
     lengths, batches = task.lengths(store), task.batches(store, 0)
-    sizes = [len(chosen) * int(lengths[chosen].max()) for chosen in batches]
-    largest = batches[max(range(len(sizes)), key=sizes.__getitem__)]
-    held, shapes = _held(task, model, moved(task.batch(task.chosen(store, largest)), device))
+    sizes = [rows * longest for rows, longest in map(batches.shape, range(len(batches)))]
+    largest = max(range(len(sizes)), key=sizes.__getitem__)
+    rows, longest = batches.shape(largest)
+    held, shapes = _held(task, model, moved(task.batch(task.chosen(store, batches[largest])), device))
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     copies = 2 + _optimiser_copies(training.optimizer) + (training.average is not None)
     steps = -(-len(batches) // training.accumulate)
@@ -36,7 +37,7 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
         f"data     {len(store):,} examples of {int(lengths.min())} to {int(lengths.max())} elements, "
         f"{int(lengths.sum()):,} in all",
         f"batches  {len(batches):,} an epoch, {int(lengths.sum()) / max(1, sum(sizes)):.0%} of their places filled; "
-        f"the largest holds {len(largest)} rows of {int(lengths[largest].max())}",
+        f"the largest holds {rows} rows of {longest}",
         f"steps    {steps:,} an epoch" + (f", {limit:,} in all" if limit else ""),
         f"memory   {_mebibytes(copies * weights)} for weights, gradients, optimiser and average; "
         f"{_mebibytes(held)} kept for the backward pass of the largest batch",
