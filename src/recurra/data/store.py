@@ -4,6 +4,7 @@ A store is written once, in one pass, and then read row by row, so that a corpus
 amount of it. A finished store is a folder; an unfinished one has another name and is never opened.
 
 Rows are read, not mapped: a system may map a megabyte for a row of a hundred bytes, and reading takes half the time.
+A store of moderate size is held in memory once rows are taken from it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias, final
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ Encoded: TypeAlias = Mapping[str, NDArray[Any]]
 OFFSETS = "offsets"
 ROWS_AT_ONCE = 1 << 16
 """So many rows' offsets are in memory together when all are asked for."""
+
+HELD = 64 << 20
+"""A store of so many bytes at most is held in memory."""
 
 
 class Field(NamedTuple):
@@ -71,6 +75,7 @@ class Store:
             self._steps = [
                 (name, field, np.dtype(field.dtype), field.step_bytes) for name, field in self.fields.items()
             ]
+            self._columns = {name: number for number, name in enumerate(self.fields)}
             self._files: list[int] = []
             weakref.finalize(self, _close, self._files)
             sizes = []
@@ -80,6 +85,8 @@ class Store:
             ):
                 self._files.append(os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)))
                 sizes.append(os.fstat(self._files[-1]).st_size)
+            self.bytes = sum(sizes)
+            self._held: _Held | None = None
             if sizes[0] != (self.rows + 1) * 8 * len(self.fields):
                 raise ValueError("its offsets are not those of its rows")
             self._ends: list[int] = self._offsets(self.rows, self.rows + 1)[0].tolist()
@@ -110,12 +117,30 @@ class Store:
                 raise DataError(f"row {number} in {self.folder} is broken ({error}). Remove that folder.") from error
         return result
 
+    def take(self, numbers: NDArray[np.int64]) -> Rows:
+        """Some rows, in this order; those of a store that is held in memory cost next to nothing.
+
+        >>> store = Store.write(Path(tempfile.mkdtemp()) / "store", [{"ids": np.arange(n)} for n in range(4)])
+        >>> store.take(np.array([3, 1])).flat("ids")
+        Flat(values=array([0, 1, 2, 0]), lengths=array([3, 1]))
+        """
+        if self._held is None and self.bytes <= HELD and self.rows:
+            offsets = self._offsets(0, self.rows + 1)
+            for name, starts in zip(self.fields, offsets.T, strict=True):
+                if starts[0] != 0 or np.any(np.diff(starts) < 0):
+                    raise DataError(f"rows of {name} in {self.folder} are broken. Remove that folder.")
+            whole = [self.span(name, 0, end) for name, end in zip(self.fields, self._ends, strict=True)]
+            self._held = _Held({name: (v, o) for name, v, o in zip(self.fields, whole, offsets.T.copy(), strict=True)})
+        if self._held is None:
+            return Rows(self[int(number)] for number in numbers)
+        return Rows(_Some(self._held, numbers))
+
     def lengths(self, field: str) -> NDArray[np.int64]:
         """The length of every row of a field."""
         found = np.zeros(self.rows, np.int64)
         if not self.rows:  # then nobody has said what fields there are
             return found
-        column = list(self.fields).index(field)
+        column = self._columns[field]
         for first in range(0, self.rows, ROWS_AT_ONCE):
             last = min(first + ROWS_AT_ONCE, self.rows)
             found[first:last] = np.diff(self._offsets(first, last + 1)[:, column])
@@ -123,7 +148,7 @@ class Store:
 
     def size(self, field: str) -> int:
         """The length of a field over all rows."""
-        return self._ends[list(self.fields).index(field)] if self.rows else 0
+        return self._ends[self._columns[field]] if self.rows else 0
 
     def span(self, field: str, start: int, end: int) -> NDArray[Any]:
         """Steps `start` up to `end` of a field as if all rows were one: a running text goes on over its lines.
@@ -132,8 +157,8 @@ class Store:
         >>> store.size("ids"), store.span("ids", 1, 4).tolist()
         (5, [1, 2, 3])
         """
-        assert 0 <= start <= end <= self.size(field), f"{field} has {self.size(field)} steps, not {start} to {end}"
-        column = list(self.fields).index(field)
+        assert 0 <= start <= end, f"from {start} to {end}"
+        column = self._columns[field]
         _, found, dtype, size = self._steps[column]
         try:
             content = _read(self._files[1 + column], (end - start) * size, start * size)
@@ -215,24 +240,97 @@ def _close(files: list[int]) -> None:
         os.close(file)
 
 
+class Flat(NamedTuple):
+    """A field of several rows, one row after the other."""
+
+    values: NDArray[Any]
+    lengths: NDArray[np.int64]
+
+
+class _Held(NamedTuple):
+    """A whole store: of each field all values, and where the rows begin."""
+
+    fields: dict[str, tuple[NDArray[Any], NDArray[np.int64]]]
+
+
 @final
-class Rows:
-    """A few encoded examples in memory, with the face of a store."""
+class _Some(Sequence[Encoded]):
+    """Some rows of a store that is held in memory."""
+
+    def __init__(self, held: _Held, numbers: NDArray[np.int64]) -> None:
+        self._held = held
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, row: int) -> Encoded: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Encoded]: ...
+    def __getitem__(self, row: int | slice) -> Encoded | Sequence[Encoded]:
+        if isinstance(row, slice):
+            return _Some(self._held, self._numbers[row])
+        number = int(self._numbers[row])
+        fields = self._held.fields.items()
+        return {name: values[starts[number] : starts[number + 1]].copy() for name, (values, starts) in fields}
+
+    def lengths(self, field: str) -> NDArray[np.int64]:
+        _, starts = self._held.fields[field]
+        found: NDArray[np.int64] = starts[self._numbers + 1] - starts[self._numbers]
+        return found
+
+    def flat(self, field: str) -> Flat:
+        values, starts = self._held.fields[field]
+        first = starts[self._numbers]
+        lengths = starts[self._numbers + 1] - first
+        ends = np.cumsum(lengths)
+        if len(ends) and ends[-1] == len(ends) and lengths.min() == 1:
+            return Flat(values[first], lengths)
+        # Where each value stands in the store: it goes up by one, but for a jump at the start of each row.
+        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + lengths, lengths)
+        return Flat(values[places], lengths)
+
+
+@final
+class Rows(Sequence[Encoded]):
+    """Some encoded examples, with the face of a store.
+
+    >>> Rows([{"ids": np.array([4, 5])}, {"ids": np.array([6])}]).flat("ids")
+    Flat(values=array([4, 5, 6]), lengths=array([2, 1]))
+    """
 
     def __init__(self, examples: Iterable[Encoded]) -> None:
-        self._examples = list(examples)
+        self._examples = examples if isinstance(examples, _Some) else list(examples)
+
+    @classmethod
+    def of(cls, examples: Sequence[Encoded]) -> Rows:
+        """The examples themselves where they are such rows."""
+        return examples if isinstance(examples, cls) else cls(examples)
 
     def __len__(self) -> int:
         return len(self._examples)
 
-    def __getitem__(self, row: int) -> Encoded:
+    @overload
+    def __getitem__(self, row: int) -> Encoded: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Encoded]: ...
+    def __getitem__(self, row: int | slice) -> Encoded | Sequence[Encoded]:
         return self._examples[row]
 
     def lengths(self, field: str) -> NDArray[np.int64]:
+        if isinstance(self._examples, _Some):
+            return self._examples.lengths(field)
         return np.array([len(example[field]) for example in self._examples], np.int64)
 
+    def flat(self, field: str) -> Flat:
+        """All values of a field, row after row."""
+        if isinstance(self._examples, _Some):
+            return self._examples.flat(field)
+        return Flat(np.concatenate([example[field] for example in self._examples]), self.lengths(field))
+
     def size(self, field: str) -> int:
-        return sum(len(example[field]) for example in self._examples)
+        return int(self.lengths(field).sum())
 
     def span(self, field: str, start: int, end: int) -> NDArray[Any]:
-        return np.concatenate([example[field] for example in self._examples])[start:end]
+        return self.flat(field).values[start:end]

@@ -142,9 +142,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         tokens = None if size is not None else training.batch_tokens
         return Batches(self.lengths(rows), tokens=tokens, rows=size, seed=training.seed, epoch=epoch)
 
-    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> list[Encoded]:
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
         """What one of `batches` means: by default the numbers of the store's rows."""
-        return [store[int(number)] for number in numbers]
+        found: Sequence[Encoded] = store.take(numbers)
+        return found
 
     @abstractmethod
     def batch(self, rows: Sequence[Encoded]) -> Batch:

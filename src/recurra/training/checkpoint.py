@@ -135,9 +135,10 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer, names: list[str]) -> tup
 def put_optimiser(
     optimiser: torch.optim.Optimizer, names: list[str], tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
 ) -> None:
-    """Give an optimiser back its memory."""
+    """Give an optimiser back its memory; what others keep of other parameters is passed over."""
     state: dict[int, dict[str, Any]] = {}
     for name, value in [*tensors.items(), *plain.items()]:
         parameter, _, key = name.rpartition("|")
-        state.setdefault(names.index(parameter), {})[key] = value
+        if parameter in names:
+            state.setdefault(names.index(parameter), {})[key] = value
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

@@ -33,7 +33,7 @@ def outputs_of(
     found: list[Any] = [None] * len(rows)
     done = 0
     device = next(model.parameters()).device
-    for numbers in in_order_of_length(task.lengths(Rows(rows)), tokens=tokens):
+    for numbers in in_order_of_length(task.lengths(Rows.of(rows)), tokens=tokens):
         batch = moved(task.batch([rows[number] for number in numbers]), device)
         for number, output in zip(numbers, task.predict(model, batch, detail=detail), strict=True):
             found[number] = output
@@ -68,7 +68,7 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
     model.eval()
     total, count = 0.0, 0
     device = next(model.parameters()).device
-    for numbers in in_order_of_length(task.lengths(Rows(rows)), tokens=tokens):
+    for numbers in in_order_of_length(task.lengths(Rows.of(rows)), tokens=tokens):
         loss = task.loss(model, moved(task.batch([rows[number] for number in numbers]), device))
         total, count = total + float(loss.total), count + loss.labels
     model.train(was_training)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from recurra.errors import ConfigError
 from recurra.named import choose, did_you_mean
 from recurra.settings import Part
+from recurra.training.lazy_adam import LazyAdam
 
 OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "adadelta": torch.optim.Adadelta,
@@ -30,6 +31,13 @@ OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
 
 FUSED = ("adagrad", "adam", "adamw", "sgd")
 """Those with a kernel that updates all weights at once, on the CPU too."""
+
+SPARSE: dict[str, type[torch.optim.Optimizer]] = {
+    "adagrad": torch.optim.Adagrad,
+    "adam": LazyAdam,
+    "sgd": torch.optim.SGD,
+}
+"""Those that can move a few rows of a table and leave the others alone."""
 
 SCHEDULES: dict[str, dict[str, float]] = {
     "constant": {},
@@ -62,24 +70,58 @@ def numbers(part: Part, known: dict[str, dict[str, float]], what: str) -> tuple[
     return name, {**known[name], **options}
 
 
-def optimiser(part: Part, parameters: Iterable[Tensor], learning_rate: float) -> torch.optim.Optimizer:
-    """The optimiser that a config file means.
+def optimiser(
+    part: Part, parameters: Iterable[Tensor], learning_rate: float, *, sparse: bool = False
+) -> torch.optim.Optimizer:
+    """The optimiser that a config file means; `sparse`: for tables whose gradients name the rows that were met.
 
     >>> optimiser({"name": "sgd", "momentum": 0.9}, [torch.zeros(1, requires_grad=True)], 0.1).defaults["momentum"]
     0.9
     """
     name, options = split(part, OPTIMISERS, "training.optimizer")
-    kind = OPTIMISERS[name]
+    if sparse and name not in SPARSE:
+        raise ConfigError(
+            f"training.optimizer = '{name}' cannot learn a table of which a step meets few rows: take "
+            f"{', '.join(SPARSE)}, or set model.bag.sparse = false."
+        )
+    kind = SPARSE[name] if sparse else OPTIMISERS[name]
     known = [key for key in inspect.signature(kind).parameters if key not in ("params", "lr", "foreach", "fused")]
     for option in options:
         if option not in known:
-            raise ConfigError(f"training.optimizer = '{name}' has no option '{option}'. {did_you_mean(option, known)}")
-    extra = {"fused": True} if name in FUSED else {}
+            rows = " for a table of which a step meets few rows" if sparse else ""
+            raise ConfigError(
+                f"training.optimizer = '{name}' has no option '{option}'{rows}. {did_you_mean(option, known)}"
+            )
+    if sparse and (options.get("momentum") or options.get("weight_decay")):
+        raise ConfigError(
+            f"training.optimizer = '{name}' with momentum or weight_decay moves all rows of a table, and a step meets "
+            f"few: leave them out, or set model.bag.sparse = false."
+        )
+    extra = {"fused": True} if name in FUSED and not sparse else {}
     options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
     try:
         return kind(parameters, lr=learning_rate, **options, **extra)  # type: ignore[call-arg, arg-type]
     except (ValueError, TypeError) as error:
         raise ConfigError(f"training.optimizer = '{name}' cannot be made: {error}.") from error
+
+
+def optimisers(part: Part, model: nn.Module, learning_rate: float) -> list[tuple[list[str], torch.optim.Optimizer]]:
+    """Who moves which of a model's parameters, by their names: tables with sparse gradients have one of their own."""
+    tables = {id(table) for table in sparse_tables(model)}
+    found: list[tuple[list[str], torch.optim.Optimizer]] = []
+    named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    for sparse in (False, True):
+        those = [(name, p) for name, p in named if (id(p) in tables) == sparse]
+        if those:
+            one = optimiser(part, [p for _, p in those], learning_rate, sparse=sparse)
+            found.append(([name for name, _ in those], one))
+    return found
+
+
+def sparse_tables(model: nn.Module) -> list[Tensor]:
+    """Those parameters of a model whose gradients name rows."""
+    kinds = (nn.Embedding, nn.EmbeddingBag)
+    return [module.weight for module in model.modules() if isinstance(module, kinds) and module.sparse]
 
 
 class Schedule:
@@ -120,14 +162,18 @@ class Average:
 
     ema    a ← d a + (1 − d) w,  d = min(decay, (1 + n) / (10 + n)), n: the steps so far
     mean   a ← a + (w − a) / n   over the steps after the share `after` of training
+
+    A table with sparse gradients is shared and not averaged: a step would have to read all of it.
     """
 
     def __init__(self, part: Part, model: nn.Module) -> None:
         self.name, self.options = numbers(part, AVERAGES, "training.average")
         if not self.options.get("decay", 0) < 1:
             raise ConfigError(f"training.average.decay must be below 1, but is {self.options['decay']}.")
-        self.model = copy.deepcopy(model)
-        self.model.requires_grad_(False)
+        tables = {id(table): table for table in sparse_tables(model)}
+        self.model = copy.deepcopy(model, memo=dict(tables))
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(id(parameter) in tables)
 
     @torch.no_grad()
     def update(self, model: nn.Module, count: int, progress: float) -> int:
@@ -138,8 +184,10 @@ class Average:
             weight, count = 1.0, -1
         else:
             weight = 1 / (count + 1)
-        ours: list[Tensor] = list(self.model.parameters())
-        theirs: list[Tensor] = list(model.parameters())
+        pairs = zip(self.model.parameters(), model.parameters(), strict=True)
+        kept = [(mine, new) for mine, new in pairs if mine is not new]
+        ours: list[Tensor] = [mine for mine, _ in kept]
+        theirs: list[Tensor] = [new for _, new in kept]
         torch._foreach_lerp_(ours, theirs, weight)
         for mine, new in zip(self.model.buffers(), model.buffers(), strict=True):
             mine.copy_(new)

@@ -25,7 +25,7 @@ from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_we
 from recurra.training.evaluation import loss_of, moved, outputs_to_score
 from recurra.training.guard import culprit
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
-from recurra.training.optimisation import Average, Schedule, optimiser
+from recurra.training.optimisation import Average, Schedule, optimisers
 from recurra.training.progress import Progress
 
 FEW_STEPS = 200
@@ -80,10 +80,8 @@ class Trainer:
         set_up_torch(self.training, self.device)
         torch.manual_seed(self.training.seed % LARGEST_SEED)
         self.model = task.build().to(self.device, dtype_of(self.training))
-        named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
-        self.names = [name for name, _ in named]
-        self.parameters = [parameter for _, parameter in named]
-        self.optimiser = optimiser(self.training.optimizer, self.parameters, self.training.learning_rate)
+        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.optimisers = optimisers(self.training.optimizer, self.model, self.training.learning_rate)
         self.schedule = Schedule(self.training.schedule, warmup=self.training.warmup)
         part = self.training.average
         self.average = Average(part, self.model) if part is not None else None
@@ -112,9 +110,12 @@ class Trainer:
     def save(self, log: Log) -> None:
         """Everything that resuming needs, in one file, which is replaced at once or not at all."""
         self.position.log_bytes = log.position
-        memory, plain = optimiser_tensors(self.optimiser, self.names)
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= {f"optimiser.{name}": value for name, value in memory.items()}
+        plain: dict[str, Any] = {}
+        for names, one in self.optimisers:
+            memory, words = optimiser_tensors(one, names)
+            tensors |= {f"optimiser.{name}": value for name, value in memory.items()}
+            plain |= words
         if self.average is not None:
             tensors |= {f"average.{name}": value for name, value in self.average.model.state_dict().items()}
         tensors |= {f"carried.{number}": value for number, value in enumerate(self.carried)}
@@ -134,7 +135,8 @@ class Trainer:
         try:
             position = Position(**about["position"])
             put_weights(self.model, part("model."), self.checkpoint)
-            put_optimiser(self.optimiser, self.names, part("optimiser."), about["optimiser"])
+            for names, one in self.optimisers:
+                put_optimiser(one, names, part("optimiser."), about["optimiser"])
             self.scaler.load_state_dict(about["scaler"])
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{self.checkpoint} is not a checkpoint of this run ({error}).") from error
@@ -180,7 +182,7 @@ class Trainer:
                 position.seconds = time.monotonic() - began
                 if self.average is not None:
                     position.averaged = self.average.update(self.model, position.averaged, progress)
-                rate = self.optimiser.param_groups[0]["lr"]
+                rate = self.optimisers[0][1].param_groups[0]["lr"]
                 epoch = position.epoch + min(1.0, position.batch / max(1, len(batches)))
                 self.progress.step(position.step, epoch, loss, rate, tokens)
                 if position.seconds - logged >= LOG_SECONDS or position.step == 1:
@@ -212,11 +214,12 @@ class Trainer:
         """One update. The loss per label, the norm of the gradient, the elements read."""
         position, training = self.position, self.training
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
-        self.optimiser.zero_grad(set_to_none=True)
+        for parameter in self.parameters:
+            parameter.grad = None
         total, count, elements, first, weights = 0.0, 0, 0, 0, []
         for number, chosen in enumerate(batches[position.batch : position.batch + training.accumulate]):
             rows = self.task.chosen(self.store, chosen)
-            elements += int(self.task.lengths(Rows(rows)).sum())
+            elements += int(self.task.lengths(Rows.of(rows)).sum())
             before = self.carried
             loss = self._loss(rows, number, before)
             if loss.labels == 0:
@@ -231,20 +234,29 @@ class Trainer:
             self.carried = loss.carried
         if count == 0:
             return float("nan"), 0.0, elements
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate * sum(weights) / len(weights)
-        self.scaler.unscale_(self.optimiser)
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        gradients = []
+        for _, one in self.optimisers:
+            for group in one.param_groups:
+                group["lr"] = rate * sum(weights) / len(weights)
+            self.scaler.unscale_(one)
+        for parameter in self.parameters:
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+                gradients.append(parameter.grad._values())  # the others are zero
+            elif parameter.grad is not None:
+                gradients.append(parameter.grad)
         if count != first:
             torch._foreach_mul_(gradients, first / count)
         if training.clip_value is not None:
-            torch.nn.utils.clip_grad_value_(self.parameters, training.clip_value)
+            torch._foreach_clamp_min_(gradients, -training.clip_value)
+            torch._foreach_clamp_max_(gradients, training.clip_value)
         norm = float(torch.nn.utils.get_total_norm(gradients))
         if not math.isfinite(norm) and not self.scaler.is_enabled():
             self._refuse(f"the gradient became {norm}", rows, number, before)
         if training.clip is not None and norm > training.clip:
             torch._foreach_mul_(gradients, training.clip / norm)
-        self.scaler.step(self.optimiser)
+        for _, one in self.optimisers:
+            self.scaler.step(one)
         self.scaler.update()
         return total / count, norm, elements
 

@@ -1,0 +1,184 @@
+"""Means of rows of a table, their gradient and Adam's step for the rows that were met, in C.
+
+Each walks over what a batch names and nothing else. Several threads take a share of the batch's rows each and their
+sums are added in order, so that the same number of threads gives the same weights each time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+TEXT = """\
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* out[row] = gain / N  sum of table[id] over the N ids of rows first .. last. */
+void bag_mean(long first, long last, long size, const float *table, const int32_t *ids, const int64_t *ends,
+              float gain, float *out) {
+    for (long row = first; row < last; row++) {
+        float *y = out + row * size;
+        const long start = row ? ends[row - 1] : 0, end = ends[row];
+        memset(y, 0, size * sizeof(float));
+        for (long at = start; at < end; at++) {
+            const float *x = table + (long)ids[at] * size;
+            for (long k = 0; k < size; k++) y[k] += x[k];
+        }
+        const float share = end > start ? gain / (float)(end - start) : 0.0f;
+        for (long k = 0; k < size; k++) y[k] *= share;
+    }
+}
+
+/* The different ids, ascending. bits has a bit for each row of the table, zero at first; before[w] becomes the number
+   of ids below 64 w. */
+long bag_different(long count, const int32_t *ids, long words, uint64_t *bits, int32_t *before, int64_t *different) {
+    for (long at = 0; at < count; at++) bits[ids[at] >> 6] |= 1ull << (ids[at] & 63);
+    long found = 0;
+    for (long w = 0; w < words; w++) {
+        before[w] = (int32_t)found;
+        for (uint64_t left = bits[w]; left; left &= left - 1) different[found++] = 64 * w + __builtin_ctzll(left);
+    }
+    return found;
+}
+
+/* sums[place of id] += gain / N  gradient[row]. */
+void bag_sums(long first, long last, long size, const float *gradient, const int32_t *ids, const int64_t *ends,
+              float gain, const uint64_t *bits, const int32_t *before, float *sums) {
+    for (long row = first; row < last; row++) {
+        const float *g = gradient + row * size;
+        const long start = row ? ends[row - 1] : 0, end = ends[row];
+        const float share = end > start ? gain / (float)(end - start) : 0.0f;
+        for (long at = start; at < end; at++) {
+            const int32_t id = ids[at];
+            const uint64_t below = bits[id >> 6] & ((1ull << (id & 63)) - 1);
+            float *s = sums + (before[id >> 6] + (long)__builtin_popcountll(below)) * size;
+            for (long k = 0; k < size; k++) s[k] += share * g[k];
+        }
+    }
+}
+
+/* Adam for some rows of w, with the moments m and v of these rows. */
+void bag_adam(long count, long size, const int64_t *rows, const float *gradient, float *w, float *m, float *v,
+              float beta1, float beta2, float epsilon, float rate, float root) {
+    for (long n = 0; n < count; n++) {
+        const float *g = gradient + n * size;
+        const long at = rows[n] * size;
+        float *wr = w + at, *mr = m + at, *vr = v + at;
+        for (long k = 0; k < size; k++) {
+            mr[k] += (1.0f - beta1) * (g[k] - mr[k]);
+            vr[k] += (1.0f - beta2) * (g[k] * g[k] - vr[k]);
+            wr[k] -= rate * mr[k] / (sqrtf(vr[k]) / root + epsilon);
+        }
+    }
+}
+"""
+
+WORTH_A_THREAD = 1 << 18
+"""Numbers that are read for a thread to pay for its start."""
+
+
+@functools.cache
+def compiled() -> ctypes.CDLL | None:
+    """None where nothing can be compiled."""
+    from recurra.engines.c_library import NoCompiler, library
+
+    try:
+        found = library(TEXT)
+    except NoCompiler:
+        return None
+    at, number, real = ctypes.c_void_p, ctypes.c_long, ctypes.c_float
+    found.bag_mean.argtypes = [number, number, number, at, at, at, real, at]
+    found.bag_different.argtypes = [number, at, number, at, at, at]
+    found.bag_different.restype = number
+    found.bag_sums.argtypes = [number, number, number, at, at, at, real, at, at, at]
+    found.bag_adam.argtypes = [number, number, at, at, at, at, at, real, real, real, real, real]
+    return found
+
+
+def can(*tensors: Tensor) -> bool:
+    """Whether C can take these: 32-bit numbers without gaps in this computer's own memory."""
+    fits = all(t.dtype == torch.float32 and t.device.type == "cpu" and t.is_contiguous() for t in tensors)
+    return fits and compiled() is not None
+
+
+def mean(table: Tensor, ids: Tensor, ends: Tensor, gain: float) -> Tensor:
+    """(B, n): gain times the mean of the rows that each of B texts names."""
+    code = compiled()
+    assert code is not None
+    rows, size = len(ends), table.shape[1]
+    out = torch.empty(rows, size)
+    places = (table.data_ptr(), ids.data_ptr(), ends.data_ptr())
+    shared(shares(rows, len(ids) * size), lambda _, a, b: code.bag_mean(a, b, size, *places, gain, out.data_ptr()))
+    return out
+
+
+def gradient(of_mean: Tensor, ids: Tensor, ends: Tensor, gain: float, rows: int) -> Tensor:
+    """The gradient of a table of so many rows, sparse and coalesced, from that of the means."""
+    code = compiled()
+    assert code is not None
+    of_mean = of_mean.contiguous()
+    size = of_mean.shape[1]
+    words = rows // 64 + 1
+    bits: NDArray[np.uint64] = np.zeros(words, np.uint64)
+    before: NDArray[np.int32] = np.empty(words, np.int32)
+    different = torch.empty(1, len(ids), dtype=torch.int64)
+    marks = (bits.ctypes.data, before.ctypes.data)
+    count = code.bag_different(len(ids), ids.data_ptr(), words, *marks, different.data_ptr())
+    edges = shares(len(ends), len(ids) * size)
+    sums = torch.zeros(len(edges) - 1, count, size)
+    places = (of_mean.data_ptr(), ids.data_ptr(), ends.data_ptr())
+    shared(edges, lambda n, a, b: code.bag_sums(a, b, size, *places, gain, *marks, sums[n].data_ptr()))
+    values = sums[0]
+    for more in sums[1:]:
+        values += more
+    return torch.sparse_coo_tensor(
+        different[:, :count], values, (rows, size), is_coalesced=True, check_invariants=False
+    )
+
+
+def adam(
+    rows: Tensor,
+    slope: Tensor,
+    weight: Tensor,
+    first: Tensor,
+    second: Tensor,
+    *,
+    betas: tuple[float, float],
+    epsilon: float,
+    rate: float,
+    root: float,
+) -> None:
+    """Move the rows: m ← m + (1 − β₁)(g − m), v ← v + (1 − β₂)(g² − v), w ← w − rate m / (√v / root + ε)."""
+    code = compiled()
+    assert code is not None
+    places = [tensor.data_ptr() for tensor in (rows, slope, weight, first, second)]
+    code.bag_adam(len(rows), weight.shape[1], *places, *betas, epsilon, rate, root)
+
+
+def shares(rows: int, numbers: int) -> list[int]:
+    """Where each thread's share of the rows begins, and the end: as many threads as torch has, where there is work."""
+    threads = max(1, min(torch.get_num_threads(), numbers // WORTH_A_THREAD, rows))
+    return [rows * number // threads for number in range(threads + 1)]
+
+
+def shared(edges: list[int], work: Callable[[int, int, int], object]) -> None:
+    """Do each share, the first one here."""
+    parts = list(pairwise(edges))
+    waiting = [pool().submit(work, number, *part) for number, part in enumerate(parts) if number]
+    work(0, *parts[0])
+    for each in waiting:
+        each.result()
+
+
+@functools.cache
+def pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="bag")
