@@ -4,9 +4,10 @@
     python benchmarks/piano_rolls.py --cells lstm --seeds 3 --device cuda
     python benchmarks/piano_rolls.py --cells lstm --epochs 3                # only to see that it runs
 
-Data are read from --data, a folder with JSB_Chorales.npz ($RECURRA_DATA/polymusic, ../shared/data/polymusic). Figures are
-nats per frame, summed over the 88 notes and averaged over all frames from the first (which is predicted from a frame of
-silence); `after first` leaves the first frame of each piece out, as some papers do. Weights are chosen on validation.
+Data are read from --data, a folder with JSB_Chorales.npz ($RECURRA_DATA/polymusic, ../shared/data/polymusic). Figures
+are nats per frame, summed over the 88 notes and averaged over all frames from the first (which is predicted from a
+frame of silence); `after first` leaves the first frame of each piece out, as some papers do. Weights are chosen on
+validation.
 """
 
 from __future__ import annotations

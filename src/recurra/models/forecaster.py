@@ -177,14 +177,15 @@ class Forecaster(nn.Module):
         for start in range(0, steps, CHUNK):
             end = min(start + CHUNK, steps)
             x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
-            features, every = self.read(x, states, every=True)
+            are_wanted = any(len(each) for each in origins)
+            features, every = self.read(x, states, every=are_wanted)
             h, mask = features.values, features.mask
             losses[:, start:end] = self.density.loss(h, targets[:, start:end], mask)
             means[:, start:end] = self.density.mean(h).masked_fill(~mask.unsqueeze(2), torch.nan)
             if quantiles:
                 low, high = (self.density.quantile(h, torch.full_like(means[:, start:end], q)) for q in INSIDE)
                 inside[:, start:end] = (low <= targets[:, start:end]) & (targets[:, start:end] <= high)
-            states = _chosen(every, lambda s: s[:, -1])
+            states = _chosen(every, lambda s: s[:, -1]) if are_wanted else every
             for row, all_origins in enumerate(origins):
                 # The state from which x_o is predicted, o steps being known, is that of position o − first.
                 here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start

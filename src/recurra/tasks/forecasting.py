@@ -177,16 +177,17 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         tokens = None if size is not None else training.batch_tokens
         return Batches(windows.lengths, tokens=tokens, rows=size, seed=training.seed, epoch=epoch)
 
-    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> list[Encoded]:
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
         windows = self.windows(store)
         if windows is None:
             return super().chosen(store, numbers)
-        parts = [windows[int(number)] for number in numbers]
-        rows = {row: store[row] for row in {part.row for part in parts}}
-        return [
-            {name: values if name == "place" else values[start:end] for name, values in rows[row].items()}
-            for row, start, end in parts
-        ]
+        begins = np.cumsum(self.lengths(store)) - self.lengths(store)
+        found: list[Encoded] = []
+        for row, start, end in (windows[int(number)] for number in numbers):
+            first, last = int(begins[row]) + start, int(begins[row]) + end
+            part = {name: store.span(name, first, last) for name in ("values", "known")}
+            found.append({**part, "place": store.span("place", 2 * row, 2 * row + 2)})
+        return found
 
     def place(self, row: Encoded) -> str:
         file, line = row["place"].tolist()
