@@ -77,6 +77,26 @@ def test_rows_of_the_validation_file_that_training_sees_are_found(tmp_path: Path
     assert f"{valid} has labels in label that training never sees: never" in told
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_a_class_that_is_only_in_a_short_validation_file_is_said(several: bool, tmp_path: Path) -> None:
+    def line(k: int, label: str) -> str:
+        return json.dumps({"text": f"t{k}", "labels": [label, "x"]} if several else {"text": f"t{k}", "label": label})
+
+    train = written(tmp_path, "train.jsonl", "".join(f"{line(k, 'ab'[k % 2])}\n" for k in range(20)))
+    valid = written(tmp_path, "valid.jsonl", f"{line(21, 'a')}\n{line(22, 'c')}\n")
+    [unseen] = check([train], valid=[valid]).unseen
+    assert (unseen.column, unseen.labels) == ("labels" if several else "label", ["c"])
+
+
+def test_a_text_file_that_fasttext_would_read_is_said(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.txt", "__label__a b\n__label__b c\n")
+    (oddity,) = check([file]).files[0].oddities
+    assert oddity.what == "the first line begins with __label__, as fastText writes labels: set data.format = fasttext"
+    told = check([file], format="fasttext")
+    assert told.files[0].oddities == []
+    assert [column.name for column in told.files[0].columns] == ["text", "labels", "label"]
+
+
 def test_two_validation_files_are_not_compared_with_each_other(tmp_path: Path) -> None:
     files = [written(tmp_path, f"{name}.txt", "the same\n") for name in "abcd"]
     report = check(files[:2], valid=files[2:])
@@ -159,7 +179,7 @@ def test_the_json_holds_everything_and_nothing_but_json(tmp_path: Path) -> None:
     assert read["files"][0]["columns"][0]["lengths"]["longest_line"] == 6
     assert read["overlaps"][0]["rows"]["rows"] == 8
     assert [task["task"] for task in read["tasks"]] == [
-        "tagging", "classification", "seq2seq", "vec2seq", "language_model"
+        "tagging", "classification", "seq2seq", "vec2seq", "language_model", "forecasting"
     ]  # fmt: skip
 
 

@@ -10,14 +10,17 @@ from typing import NamedTuple
 from recurra.data.checking.columns import Column, ColumnSurvey
 from recurra.data.checking.duplicates import Repeated, RowSurvey
 from recurra.data.checking.oddities import Oddity, TextSurvey
+from recurra.data.checking.series import SeriesSurvey
 from recurra.data.checking.tasks import ParallelSurvey, Request, Service, services
 from recurra.data.checking.words import in_words
 from recurra.data.files import PathLike
 from recurra.data.formats import reader, rows
+from recurra.data.formats.fasttext import PREFIX
 from recurra.data.formats.reader import Row, Value
 from recurra.errors import DataError
 
 INPUTS = ("tokens", "text", "source")
+LABELS = ("label", "labels", "category", "tags", "upos")
 _HEADER_WORDS = frozenset(
     {
         "text",
@@ -118,8 +121,14 @@ def check(
     return Report(
         files,
         overlaps,
-        _unseen(files[: len(train)], files[len(train) :]),
-        services(request, first.format, first.columns, surveys[0].parallel.found()),
+        _unseen(files[: len(train)], surveys[len(train) :]),
+        services(
+            request,
+            first.format,
+            first.columns,
+            surveys[0].parallel.found(),
+            surveys[0].series.found(first.format, [column.name for column in first.columns if column.counts]),
+        ),
     )
 
 
@@ -136,10 +145,10 @@ class _Survey:
         self.format = type(reader(path, format, columns)).__name__.lower()
         self.rows = 0
         self.columns: dict[str, ColumnSurvey] = {}
-        self.texts, self.parallel = TextSurvey(), ParallelSurvey()
+        self.texts, self.parallel, self.series = TextSurvey(), ParallelSurvey(), SeriesSurvey()
         self.whole, self.inputs = RowSurvey(), RowSurvey()
         self.header_line = 0
-        self.input = ""
+        self.input = self.first_line = ""
         for row in rows(path, format=format, columns=columns):
             self._see(row)
 
@@ -147,6 +156,7 @@ class _Survey:
         if not self.rows:
             self.input = next((name for name in INPUTS if name in row.values), next(iter(row.values), ""))
             self.header_line = row.line if _is_header(row.values) else 0
+            self.first_line = str(row.values.get("text", ""))
         self.rows += 1
         for name, value in row.values.items():
             if name not in self.columns:
@@ -157,6 +167,7 @@ class _Survey:
             self.columns[name].see(None, row.line)
         self.texts.see(row.values, row.line)
         self.parallel.see(row.values)
+        self.series.see(row.values)
         self.whole.see(row.values, row.line)
         self.inputs.see({"input": row.values.get(self.input)}, row.line)
 
@@ -165,6 +176,9 @@ class _Survey:
         if self.header_line:
             what = "the first line looks like a header: set header = true, or name its columns"
             oddities.insert(0, Oddity("", what, 1, [self.header_line]))
+        if self.format == "text" and self.first_line.startswith(PREFIX):
+            what = f"the first line begins with {PREFIX}, as fastText writes labels: set data.format = fasttext"
+            oddities.insert(0, Oddity("", what, 1, [1]))
         columns = [survey.found() for survey in self.columns.values()]
         if _swapped({column.name: column for column in columns}):
             what = "text looks like a label and label like a text: swap them in data.columns"
@@ -186,17 +200,19 @@ def _swapped(columns: Mapping[str, Column]) -> bool:
     return text is not None and label is not None and bool(text.counts) and not label.counts
 
 
-def _unseen(train: Sequence[FileReport], held: Sequence[FileReport]) -> list[Unseen]:
+def _unseen(train: Sequence[FileReport], held: Sequence[_Survey]) -> list[Unseen]:
     known: dict[str, set[str]] = {}
     for file in train:
         for column in file.columns:
             known.setdefault(column.name, set()).update(column.counts)
     found = []
-    for file in held:
-        for column in file.columns:
-            labels = [label for label in column.counts if label not in known.get(column.name, ())]
-            if labels and known.get(column.name):
-                found.append(Unseen(file.path, column.name, labels))
+    for survey in held:
+        for name, seen in survey.columns.items():
+            # In a short file labels hardly recur, so that they do not look like labels; their name says what they are.
+            values = (seen.labels or {}) if name in LABELS else seen.found().counts
+            labels = sorted(value for value in values if value not in known.get(name, ()))
+            if labels and known.get(name):
+                found.append(Unseen(survey.path, name, labels))
     return found
 
 

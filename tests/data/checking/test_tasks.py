@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,19 @@ import pytest
 
 from recurra.data import rows
 from recurra.data.check import check
+from recurra.named import catalogue
+from recurra.runs import setup
+from recurra.tasks.task import Task
 
 
 def written(folder: Path, name: str, content: str) -> Path:
     file = folder / name
     file.write_bytes(content.encode())
     return file
+
+
+def lines(objects: Iterable[object]) -> str:
+    return "".join(f"{json.dumps(value)}\n" for value in objects)
 
 
 TASKS: list[tuple[str, str, dict[str, Any], dict[str, list[str]]]] = [
@@ -42,10 +50,33 @@ TASKS: list[tuple[str, str, dict[str, Any], dict[str, list[str]]]] = [
      {"classification": ['data.format={name="csv",header=true}', 'data.columns=["text","label"]'],
       "language_model": ['data.format={name="csv",header=true}', 'data.columns=["text","_"]']}),
     ("a.jsonl", "".join(json.dumps({"my body": f"t{k}", "stars": k % 2}) + "\n" for k in range(6)), {},
-     {"classification": ['data.format={name="jsonl",columns={text="my body",label="stars"}}'],
+     {"classification": ['data.text.column="my body"', "data.label=stars"],
       "vec2seq": ['data.format={name="jsonl",columns={target="my body",vector="stars"}}'],
-      "language_model": ['data.format={name="jsonl",columns={text="my body"}}']}),
+      "language_model": ['data.text.column="my body"']}),
     ("a.data", "a\n", {"format": "text"}, {"language_model": ["data.format=text"]}),
+    ("a.ft", "__label__p a b\n__label__n c d\n" * 3, {}, {"classification": [], "language_model": []}),
+    ("a.txt", "__label__p __label__q a b\n__label__n c d\n" * 3, {"format": "fasttext"},
+     {"classification": ["data.format=fasttext"], "language_model": ["data.format=fasttext"]}),
+    ("a.jsonl", lines({"body": f"t{k}", "topics": ["xy"[k % 2], "z"]} for k in range(6)), {},
+     {"classification": ["data.text.column=body", "data.labels=topics"], "language_model": ["data.text.column=body"]}),
+    ("a.jsonl", lines({"text": f"t{k}", "marks": k / 2} for k in range(6)), {},
+     {"classification": ['data.targets=["marks"]'], "language_model": []}),
+    ("a.jsonl", lines({"text": f"t{k}", "score": k / 2} for k in range(6)), {},
+     {"classification": [], "language_model": []}),
+    ("a.jsonl", lines({"label": "ab"[k % 2], "x": [[k, 1.5]] * (1 + k)} for k in range(6)), {},
+     {"classification": ["data.frames=x"]}),
+    ("a.jsonl", lines({"label": "ab"[k % 2], "frames": [k, 1.5]} for k in range(6)), {}, {"classification": []}),
+    ("a.jsonl", lines({"2 speakers": "ab"[k % 2], "true": [k, 1.5]} for k in range(6)), {},
+     {"classification": ['data.frames="true"', 'data.label="2 speakers"']}),
+    ("a.jsonl", lines({"frames": [[k, 1.5]] * (1 + k)} for k in range(6)), {}, {"forecasting": []}),
+    ("a.jsonl", lines({"roll": [[k, 1.5]] * (1 + k)} for k in range(6)), {}, {"forecasting": ["data.frames=roll"]}),
+    ("a.csv", "date,rain\n" + "".join(f"2026-0{k},{k / 2}\n" for k in range(1, 6)), {}, {"forecasting": []}),
+    ("a.csv", "month,rain,id\n" + "".join(f"2026-0{k},{k / 2 if k % 2 else ''},{k}\n" for k in range(1, 6)), {},
+     {"forecasting": ["data.time=month", 'data.values=["rain"]', "data.missing=previous"]}),
+    ("a.tsv", "YEAR\tspots\n" + "".join(f"{1700 + k}\t{k % 3}\n" for k in range(12)), {},
+     {"forecasting": ["data.time=YEAR"]}),
+    ("a.jsonl", lines({"time": k // 2, "room": "ab"[k % 2], "heat": 20 + k / 3} for k in range(12)), {},
+     {"forecasting": ["data.series=room"]}),
 ]  # fmt: skip
 
 
@@ -63,20 +94,23 @@ def test_the_command_to_type_next_reads_the_roles_of_the_task(
         words = shlex.split(service.command)
         assert words[:7] == ["recurra", "train", service.task, "--train", str(path), "--out", f"runs/{service.task}"]
         found[service.task] = settings = [word for word in words[7:] if word != "--set"]
-        chosen: dict[str, Any] = {}
-        for setting in settings:
-            key, _, value = setting.partition("=")
-            chosen[key.removeprefix("data.")] = value if value == "text" else tomllib.loads(f"x = {value}")["x"]
-        wanted = {"tagging": ["tokens"], "classification": ["label"], "seq2seq": ["source", "target"]}
-        wanted |= {"vec2seq": ["vector", "target"], "language_model": []}
-        assert set(wanted[service.task]) <= set(next(rows(path, **chosen)).values)
+        if service.task in catalogue(Task):
+            kind, typed = setup(service.task, given={"train": str(path)}, overrides=settings)
+            kind.resolved(typed)
+            continue
+        chosen = {key.removeprefix("data."): tomllib.loads(f"x = {value}")["x"] for key, _, value in parted(settings)}
+        wanted = {"seq2seq": {"source", "target"}, "vec2seq": {"vector", "target"}}
+        assert wanted[service.task] <= {*next(rows(path, **chosen)).values}
     assert found == expected
+
+
+def parted(settings: Iterable[str]) -> list[tuple[str, str, str]]:
+    return [setting.partition("=") for setting in settings]
 
 
 def test_several_files_and_odd_names_are_written_so_that_a_shell_reads_them(tmp_path: Path) -> None:
     files = [written(tmp_path, name, "a\n") for name in ("it's a.txt", "b.txt", "c d.txt")]
-    command = check(files[:2], valid=files[2:]).tasks[-1].command
-    assert command is not None
+    [command] = [service.command for service in check(files[:2], valid=files[2:]).tasks if service.command]
     assert shlex.split(command) == [
         "recurra", "train", "language_model", "--set", f'data.train=["{files[0]}","{files[1]}"]', "--valid",
         str(files[2]), "--out", "runs/language_model",
@@ -89,14 +123,18 @@ def test_several_files_and_odd_names_are_written_so_that_a_shell_reads_them(tmp_
         ("tagging", "it needs a column of tokens and one with as many tags."),
         (
             "classification",
-            "it needs a text and a label, which takes 200 values at most and takes them again and again.",
+            "it needs a text or a series of numbers, and a label, which takes 200 values at most and takes them again "
+            "and again, a list of labels, or a number.",
         ),
         ("seq2seq", "it needs two columns of text, a source and a target."),
         ("vec2seq", "it needs numbers, the vector, and a text, the target."),
+        ("forecasting", "it needs a table with a time and numbers, or a column with whole sequences of numbers."),
     ],
 )
 def test_a_task_that_the_file_cannot_serve_says_why(task: str, reason: str, tmp_path: Path) -> None:
     report = check([written(tmp_path, "a.txt", "a\n")])
     assert f"  {task}: no, {reason}" in report.text().splitlines()
+    if task == "forecasting":
+        return
     named = check([written(tmp_path, "a.tsv", "1\n")], columns=["id"])
     assert f"  {task}: no, {reason} Name their roles with data.columns." in named.text().splitlines()

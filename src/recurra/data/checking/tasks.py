@@ -8,10 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recurra.data.checking.columns import MOST_LABELS, Column
+from recurra.data.checking.series import TIMES, SeriesTable
 from recurra.data.formats.reader import Value
 
-TASKS = ("tagging", "classification", "seq2seq", "vec2seq", "language_model")
+TASKS = ("tagging", "classification", "seq2seq", "vec2seq", "language_model", "forecasting")
 MOST_COMPARED = 8
+UNREAD = ("id", "language", "time")
+"""Columns that no model reads or predicts."""
+
+NO_WORDS = ("true", "false", "inf", "nan", "none")
+"""What --set would not take for a word."""
 
 
 class Service(NamedTuple):
@@ -60,29 +66,67 @@ class ParallelSurvey:
         ]
 
 
-def services(request: Request, format: str, columns: Sequence[Column], parallel: Sequence[str]) -> list[Service]:
+def services(
+    request: Request, format: str, columns: Sequence[Column], parallel: Sequence[str], series: SeriesTable | None
+) -> list[Service]:
     """What each task says to a file of these columns."""
-    names = [column.name for column in columns]
-    guess = request.columns is None and format != "conllu"
-    answers = []
-    for task in TASKS:
-        roles, reason = _by_name(task, names), None
-        if roles is None and guess:
-            roles = _by_content(task, columns, parallel)
-            if roles is not None and task != "language_model" and _contradicts(roles):
-                roles = None
-        if roles is None:
-            reason = _REASONS[task]
-            if not guess and format != "conllu":
-                reason += " Name their roles with data.columns."
-        command = None if roles is None else _command(task, request, format, names, roles)
-        answers.append(Service(task, command, reason))
-    return answers
+    return [
+        _forecasting(request, columns, series)
+        if task == "forecasting"
+        else _service(task, request, format, columns, parallel, is_series=series is not None and not series.has_more)
+        for task in TASKS
+    ]
+
+
+def _service(
+    task: str,
+    request: Request,
+    format: str,
+    columns: Sequence[Column],
+    parallel: Sequence[str],
+    *,
+    is_series: bool,
+) -> Service:
+    guess = request.columns is None and format != "conllu" and not is_series
+    roles = _by_name(task, columns)
+    if roles is None and guess:
+        roles = _by_content(task, columns, parallel)
+        if roles is not None and task != "language_model" and _contradicts(roles):
+            roles = None
+    if roles is not None:
+        return Service(task, _command(task, request, format, [column.name for column in columns], roles), None)
+    aside = " Name their roles with data.columns." if request.columns is not None and format != "conllu" else ""
+    return Service(task, None, _REASONS[task] + aside)
+
+
+def _forecasting(request: Request, columns: Sequence[Column], series: SeriesTable | None) -> Service:
+    settings: dict[str, object] = {}
+    if series is not None:
+        if series.time not in TIMES:
+            settings["time"] = series.time
+        if series.series not in (None, "series"):
+            settings["series"] = series.series
+        if series.others:
+            settings["values"] = series.values
+        if series.has_missing:
+            settings["missing"] = "previous"
+    else:
+        frames = _sequences(columns)
+        if not frames or _labels(columns):
+            return Service("forecasting", None, _REASONS["forecasting"])
+        if frames[0] != "frames":
+            settings["frames"] = frames[0]
+    given = {"format": request.format, "columns": request.columns}
+    return Service("forecasting", _typed("forecasting", request, given, settings), None)
 
 
 _NAMED: dict[str, list[tuple[str, ...]]] = {
     "tagging": [("tokens", "tags"), ("tokens", "upos")],
-    "classification": [("text", "label"), ("tokens", "label")],
+    "classification": [
+        (read, wanted)
+        for wanted in ("label", "category", "labels", "target", "score")
+        for read in ("text", "tokens", "frames")
+    ],
     "seq2seq": [("source", "target")],
     "vec2seq": [("vector", "target")],
     "language_model": [("text",), ("tokens",)],
@@ -90,17 +134,24 @@ _NAMED: dict[str, list[tuple[str, ...]]] = {
 
 _REASONS = {
     "tagging": "it needs a column of tokens and one with as many tags.",
-    "classification": "it needs a text and a label, which takes 200 values at most and takes them again and again.",
+    "classification": "it needs a text or a series of numbers, and a label, which takes 200 values at most and takes "
+    "them again and again, a list of labels, or a number.",
     "seq2seq": "it needs two columns of text, a source and a target.",
     "vec2seq": "it needs numbers, the vector, and a text, the target.",
     "language_model": "it needs a column of text.",
+    "forecasting": "it needs a table with a time and numbers, or a column with whole sequences of numbers.",
 }
 
+_SETTINGS = {"text": "text.column", "frames": "frames", "label": "label", "labels": "labels", "target": "targets"}
+"""Settings under [data] by which a column can be given a role."""
 
-def _by_name(task: str, names: Sequence[str]) -> dict[str, str] | None:
+
+def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
     """From columns to roles, where the columns are called by their roles."""
+    names = {column.name: column for column in columns}
     for wanted in _NAMED[task]:
-        if all(role in names for role in wanted):
+        is_number = task == "classification" and wanted[-1] in ("target", "score")
+        if all(role in names for role in wanted) and (not is_number or names[wanted[-1]].numeric):
             return {role: role for role in wanted}
     return None
 
@@ -113,8 +164,8 @@ def _contradicts(roles: Mapping[str, str]) -> bool:
 
 def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -> dict[str, str] | None:
     """From columns to roles, where what they hold lets one guess."""
-    known = [c for c in columns if c.name not in ("id", "language", "time")]
-    labels = [c.name for c in known if c.counts and c.distinct > 1 and c.kind in ("text", "number")]
+    known = [c for c in columns if c.name not in UNREAD]
+    labels = _labels(columns)
     tags = [c.name for c in known if c.name in parallel]
     texts = [c.name for c in known if c.kind in ("text", "list of texts") and not c.numeric and c.name not in tags]
     numbers = [c.name for c in known if c.numeric and c.kind != "arrays"]
@@ -122,18 +173,65 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
     if task == "tagging" and tags:
         whole = {labels[-1]: "label"} if labels and labels[-1] not in tags else {}
         return {columns[0].name: "tokens", tags[0]: "tags", **whole}
-    if task == "classification" and labels and free:
-        return {free[0]: "text", labels[-1]: "label"}
-    if task == "seq2seq" and (targets := [name for name in free if name != texts[0]]):
+    sets = [c.name for c in known if c.kind == "list of texts" and c.counts and c.name not in tags]
+    if task == "classification":
+        return _classified(known, labels, free, sets)
+    if task == "seq2seq" and (targets := [name for name in free if name not in (texts[0], *sets)]):
         return {texts[0]: "source", targets[0]: "target"}
     if task == "vec2seq" and numbers and free:
         return {free[0]: "target", **dict.fromkeys(numbers, "vector")}
-    if task == "language_model" and texts:
+    if task == "language_model" and (free or (texts and not _sequences(columns))):
         return {(free or texts)[0]: "text"}
     return None
 
 
+def _classified(
+    known: Sequence[Column], labels: Sequence[str], free: Sequence[str], sets: Sequence[str]
+) -> dict[str, str] | None:
+    """A text or else a series, with a label, or else a list of labels, or else the only number."""
+    texts = [name for name in free if name not in sets] or (sets if labels else [])
+    frames = _sequences(known)
+    numbers = [c.name for c in known if c.numeric and c.kind in ("number", "text") and c.name not in labels]
+    read = {texts[0]: "text"} if texts else {frames[0]: "frames"} if len(frames) == 1 else None
+    if read is None:
+        return None
+    if labels:
+        return {**read, labels[-1]: "label"}
+    if sets:
+        return {**read, sets[0]: "labels"}
+    return {**read, numbers[0]: "target"} if len(numbers) == 1 else None
+
+
+def _labels(columns: Sequence[Column]) -> list[str]:
+    return [
+        c.name for c in columns if c.name not in UNREAD and c.counts and c.distinct > 1 and c.kind in ("text", "number")
+    ]
+
+
+def _sequences(columns: Sequence[Column]) -> list[str]:
+    """Columns that hold a list of numbers, or of frames, in each row."""
+    kinds = ("arrays", "list of numbers", "arrays or list of numbers")
+    return [c.name for c in columns if c.name not in UNREAD and c.kind in kinds]
+
+
 def _command(task: str, request: Request, format: str, names: Sequence[str], roles: Mapping[str, str]) -> str:
+    chosen, columns = request.format, request.columns
+    settings: dict[str, object] = {}
+    renamed = {name: role for name, role in roles.items() if name != role}
+    if renamed and format in ("jsonl", "parquet", "npz"):
+        if task in ("classification", "language_model"):
+            settings = {_SETTINGS[role]: [name] if role == "target" else name for name, role in renamed.items()}
+        else:
+            chosen = {**_table(chosen, format), "columns": {role: name for name, role in roles.items()}}
+    elif renamed:
+        columns = [roles.get(name, "_") for name in names]
+        if not all(name == f"column{k}" for k, name in enumerate(names, 1)) and format in ("tsv", "csv"):
+            chosen = {**_table(chosen, format), "header": True}
+    return _typed(task, request, {"format": chosen, "columns": columns}, settings)
+
+
+def _typed(task: str, request: Request, given: Mapping[str, object], settings: Mapping[str, object]) -> str:
+    """The line to type. Of what was given, a name stands as it was typed; a setting is written so that it stays one."""
     words = ["recurra", "train", task]
     for option, paths in (("train", request.train), ("valid", request.valid)):
         if len(paths) == 1:
@@ -141,18 +239,12 @@ def _command(task: str, request: Request, format: str, names: Sequence[str], rol
         elif paths:
             words += ["--set", f"data.{option}={_toml(paths)}"]
     words += ["--out", f"runs/{task}"]
-    chosen, columns = request.format, request.columns
-    if any(name != role for name, role in roles.items()):
-        if format in ("jsonl", "parquet"):
-            renamed = {role: name for name, role in roles.items()}
-            chosen = {**_table(chosen, format), "columns": renamed}
-        else:
-            columns = [roles.get(name, "_") for name in names]
-            if not all(name == f"column{k}" for k, name in enumerate(names, 1)) and format in ("tsv", "csv"):
-                chosen = {**_table(chosen, format), "header": True}
-    for setting, value in (("format", chosen), ("columns", columns)):
+    for setting, value in given.items():
         if value is not None:
             words += ["--set", f"data.{setting}={value if isinstance(value, str) else _toml(value)}"]
+    for setting, value in settings.items():
+        is_word = isinstance(value, str) and value.isidentifier() and value.lower() not in NO_WORDS
+        words += ["--set", f"data.{setting}={value if is_word else _toml(value)}"]
     return shlex.join(words)
 
 

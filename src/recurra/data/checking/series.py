@@ -1,0 +1,139 @@
+"""Whether a table holds series: a time, and numbers that belong to it."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from recurra.data.formats.reader import Value
+
+TIMES = ("time", "date", "timestamp")
+MISSING = ("", "na", "nan", "null", "none")
+"""How tables write that a value is not known."""
+
+FEWEST = 3
+"""Rows that a series needs before a column that grows is taken for its time."""
+
+
+class SeriesTable(NamedTuple):
+    """The columns of a table whose rows are steps of one series, or of several."""
+
+    time: str
+    series: str | None  # says which series a row belongs to
+    values: list[str]
+    others: list[str]  # numbers too, but no values, such as an id
+    has_missing: bool
+    has_more: bool  # columns that are neither
+
+
+class SeriesSurvey:
+    """Sees the rows of a table, one by one.
+
+    >>> survey = SeriesSurvey()
+    >>> for row in [("month", "rain"), ("2026-01", "31"), ("2026-02", "12.5"), ("2026-03", "")]:
+    ...     survey.see(dict(zip(["column1", "column2"], row)))
+    >>> survey.found("csv", [])
+    SeriesTable(time='month', series=None, values=['rain'], others=[], has_missing=True, has_more=False)
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.first: Mapping[str, Value] = {}
+        self.cells: dict[str, _Cells] = {}
+        self.below_first: dict[str, _Cells] = {}
+
+    def see(self, values: Mapping[str, Value]) -> None:
+        if not self.rows:
+            self.first = values
+            self.cells = {name: _Cells() for name in values}
+            self.below_first = {name: _Cells() for name in values}
+        for name in self.first:
+            value = values.get(name)
+            self.cells[name].see(value)
+            if self.rows:
+                self.below_first[name].see(value)
+        self.rows += 1
+
+    def found(self, format: str, labels: Sequence[str]) -> SeriesTable | None:
+        """What the table holds, or None; labels are the columns whose values recur."""
+        has_header = self._has_header(format)
+        if self.rows - has_header < FEWEST:
+            return None
+        cells = self.below_first if has_header else self.cells
+        called = {name: str(value).strip() if has_header else name for name, value in self.first.items()}
+        time = _time(cells, called)
+        if time is None:
+            return None
+        texts = [name for name, seen in cells.items() if seen.kinds == {"text"}]
+        series = next((name for name in texts if called[name] == "series"), None)
+        if series is None and not cells[time].grows:
+            series = next((name for name in texts if name in labels), None)
+        numbers = [name for name, seen in cells.items() if seen.kinds - {"missing"} == {"number"} and name != time]
+        values = [name for name in numbers if called[name] != "id"]
+        if not values or (series is None and not cells[time].grows):
+            return None
+        return SeriesTable(
+            called[time],
+            None if series is None else called[series],
+            [called[name] for name in values],
+            [called[name] for name in numbers if name not in values],
+            any("missing" in cells[name].kinds for name in values),
+            bool({*cells} - {time, series, *numbers}),
+        )
+
+    def _has_header(self, format: str) -> bool:
+        """Whether the first row of a table reads like names: no number is in it, though there are below."""
+        is_unnamed = format in ("csv", "tsv") and all(re.fullmatch("column[0-9]+", name) for name in self.first)
+        return is_unnamed and all(_cell(value)[0] == "text" for value in self.first.values())
+
+
+def _time(cells: Mapping[str, _Cells], called: Mapping[str, str]) -> str | None:
+    """The column that is called a time, or else dates that grow from row to row, or else numbers in the first one."""
+    timely = [name for name, seen in cells.items() if seen.kinds in ({"date"}, {"number"})]
+    for usual in TIMES:
+        if (found := next((name for name in timely if called[name] == usual), None)) is not None:
+            return found
+    growing = [name for name in timely if cells[name].grows and called[name] != "id"]
+    dates = [name for name in growing if cells[name].kinds == {"date"}]
+    return next(iter(dates or [name for name in growing if name == next(iter(cells))]), None)
+
+
+class _Cells:
+    """What kinds of cells a column has, and whether each is greater than the one before."""
+
+    def __init__(self) -> None:
+        self.kinds: set[str] = set()
+        self.grows = True
+        self.last = -math.inf
+
+    def see(self, value: Value) -> None:
+        if "text" in self.kinds:  # no series, whatever else it holds
+            return
+        kind, number = _cell(value)
+        self.kinds.add(kind)
+        self.grows = self.grows and number > self.last
+        self.last = number
+
+
+def _cell(value: Value) -> tuple[str, float]:
+    """What a cell holds, number, date, missing, or text, which is all else; and as a number, NaN for the last two.
+
+    >>> _cell("1970-01-02"), _cell("2.5"), _cell("a")[0], _cell("NA")[0]
+    (('date', 86400.0), ('number', 2.5), 'text', 'missing')
+    """
+    if value is None or (isinstance(value, str) and value.strip().lower() in MISSING):
+        return "missing", math.nan
+    if isinstance(value, list):
+        return "text", math.nan
+    try:
+        return "number", float(value)
+    except ValueError:
+        text = str(value).strip()
+    try:
+        date = datetime.datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"[0-9]{4}-[0-9]{2}", text) else text)
+    except ValueError:
+        return "text", math.nan
+    return "date", (date if date.tzinfo is not None else date.replace(tzinfo=datetime.UTC)).timestamp()
