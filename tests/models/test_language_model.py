@@ -1,8 +1,9 @@
-"""The network of a language model: states in the open, dropouts that mean what they say, likelihoods by a plain loop."""
+"""The network of a language model: states in the open, dropouts as their equations say, likelihoods by a plain loop."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,11 @@ def ragged(lengths: list[int]) -> TextBatch:
     return TextBatch(inputs, tokens[:, 1:].masked_fill(beyond, UNLABELLED), None)
 
 
+@torch.no_grad()
 def by_hand(model: NextToken, tokens: Tensor) -> Tensor:
     """log p of each token but the first, a step at a time."""
     states, found = None, []
-    for one, following in zip(tokens[:-1], tokens[1:], strict=True):
+    for one, following in pairwise(tokens):
         logs, states = model.step(one.unsqueeze(0), states)
         found.append(logs[0, following])
     return torch.stack(found)
@@ -90,7 +92,8 @@ def test_a_step_at_a_time_and_a_prompt_at_once_give_the_same() -> None:
         logs, one = None, None
         for token in prompt.values[row, :length]:
             logs, one = model.step(token.unsqueeze(0), one)
-        assert logs is not None and one is not None
+        assert logs is not None
+        assert one is not None
         assert_close(logs[0], last[row], atol=1e-10, rtol=0)
         for field, whole in zip(model.flat(one), model.flat(states), strict=True):
             assert_close(field[0], whole[row], atol=1e-10, rtol=0)
@@ -235,7 +238,7 @@ def test_each_stream_begins_with_the_state_after_the_tokens_before_it() -> None:
 @given(st.integers(2, 60), st.integers(1, 9), st.integers(1, 9))
 @settings(max_examples=40, deadline=None)
 def test_without_a_memory_the_number_of_streams_changes_nothing(text: int, streams: int, ahead: int) -> None:
-    model = network(cell="elman").eval()
+    model = network(cell="elman", engine="loop").eval()
     for layer in model.recurrent.cells:
         torch.nn.init.zeros_(layer[0].from_state)  # type: ignore[index]
     one = carried(model, random_tokens(text), streams=1, ahead=ahead)
@@ -256,8 +259,9 @@ def test_weight_drop_runs_on_torchs_kernels_in_training() -> None:
 
 def test_weight_drop_stands_inside_other_wrappers() -> None:
     cell = {"name": "lstm", "wrap": {"name": "zoneout", "rate": 0.1}}
-    wraps = with_weight_drop(cell, 0.5)["wrap"]  # type: ignore[index]
-    assert [wrap["name"] for wrap in wraps] == ["weight_drop", "zoneout"]
+    wrapped = with_weight_drop(cell, 0.5)
+    assert isinstance(wrapped, dict)
+    assert [wrap["name"] for wrap in wrapped["wrap"]] == ["weight_drop", "zoneout"]
     assert with_weight_drop(cell, 0.0) is cell
 
 
