@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 import math
 import re
 from array import array
@@ -22,11 +23,14 @@ from recurra.named import did_you_mean
 from recurra.settings import Part
 from recurra.tasks.sentences import matrix, shown
 
-TIMES = ("time", "date", "timestamp")
+TIMES = ("time", "date", "datetime", "timestamp", "year")
 MISSING = ("", "na", "nan", "null", "none")
 """How tables write that a value is not known."""
 
 WINDOW = 128
+
+LOOKED_AT = 1000
+"""Rows that are looked at to see which columns hold numbers."""
 
 
 class Steps(NamedTuple):
@@ -45,7 +49,8 @@ class Steps(NamedTuple):
 
 def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
     """The settings with the columns that the first row has, where none were named."""
-    row = next(table_rows(path, data))
+    ahead = list(itertools.islice(table_rows(path, data), LOOKED_AT))
+    row = ahead[0]
     columns = list(row.values)
     place = f"{path}:{row.line}"
     is_table = data.time is not None or data.series is not None or data.values is not None
@@ -53,13 +58,13 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
         data = dataclasses.replace(data, frames=data.frames or "frames")
         _column(row, data.frames or "", place)
         return data
-    time = data.time or next((name for name in TIMES if name in columns), None)
+    time = data.time or next((name for name in columns if name.lower() in TIMES), None)
     series = data.series or ("series" if "series" in columns else None)
     for name in (time, series, *(data.values or ())):
         if name is not None:
             _column(row, name, place)
     others = [name for name in columns if name not in (time, series)]
-    values = data.values or [name for name in others if _is_number(row.values[name])]
+    values = data.values or [name for name in others if _holds_numbers(name, ahead)]
     if not values:
         whole = [name for name in others if isinstance(row.values[name], list)]
         aside = f" If '{whole[0]}' holds a whole sequence, set data.frames = \"{whole[0]}\"." if whole else ""
@@ -130,7 +135,18 @@ def _is_number(cell: object) -> bool:
         float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False
-    return not (isinstance(cell, str) and cell.strip().lower() in MISSING)
+    return not _is_missing(cell)
+
+
+def _holds_numbers(name: str, ahead: Sequence[Row]) -> bool:
+    """Whether the first cell of a column that is not missing is a number."""
+    cells = (row.values.get(name) for row in ahead)
+    first = next((cell for cell in cells if not _is_missing(cell)), None)
+    return first is not None and _is_number(first)
+
+
+def _is_missing(cell: object) -> bool:
+    return cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING)
 
 
 def _column(row: Row, name: str, place: str) -> object:
@@ -182,7 +198,7 @@ def _of_table(path: str | Path, data: ForecastingData, file: int) -> Iterator[St
 
 
 def _number(cell: object, place: str, column: str, data: ForecastingData) -> float:
-    if cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING):
+    if _is_missing(cell):
         if data.missing == "previous":
             return math.nan
         raise DataError(f"{place}: the value of '{column}' is missing. Fill it in, or set data.missing = \"previous\".")
