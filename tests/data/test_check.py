@@ -62,6 +62,12 @@ def test_repeated_rows_and_repeated_inputs_are_told_apart(tmp_path: Path) -> Non
     assert file.repeated_inputs == (2, 2 / 8, [(4, 1), (5, 2)])
 
 
+def test_the_input_of_a_file_of_series_is_the_series_and_not_its_label(tmp_path: Path) -> None:
+    file = checked(tmp_path, "a.jsonl", '{"label": "a", "x": [[1.0], [2.0]]}\n{"label": "a", "x": [[3.0]]}\n')
+    assert file.input == "x"
+    assert file.repeated_inputs.rows == 0
+
+
 def test_rows_of_the_validation_file_that_training_sees_are_found(tmp_path: Path) -> None:
     train = written(tmp_path, "train.tsv", REVIEWS)
     valid = written(tmp_path, "valid.tsv", "new film\tno\ngood film\tyes\nwell\tyes\nold\tnever\nolder\tnever\nx\tno\n")

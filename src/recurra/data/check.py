@@ -154,7 +154,7 @@ class _Survey:
 
     def _see(self, row: Row) -> None:
         if not self.rows:
-            self.input = next((name for name in INPUTS if name in row.values), next(iter(row.values), ""))
+            self.input = _input(row.values)
             self.header_line = row.line if _is_header(row.values) else 0
             self.first_line = str(row.values.get("text", ""))
         self.rows += 1
@@ -185,6 +185,12 @@ class _Survey:
             oddities.insert(0, Oddity("", what, self.rows, []))
         whole, inputs = self.whole.repeated(), self.inputs.repeated()
         return FileReport(self.path, self.format, self.rows, columns, oddities, whole, self.input, inputs)
+
+
+def _input(values: Mapping[str, Value]) -> str:
+    """The column that a model would read: by its name, or else the first that holds a list, or else the first."""
+    lists = [name for name, value in values.items() if isinstance(value, list)]
+    return next(iter([name for name in INPUTS if name in values] or lists or values), "")
 
 
 def _is_header(values: Mapping[str, Value]) -> bool:

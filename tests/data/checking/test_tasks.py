@@ -128,7 +128,7 @@ def test_several_files_and_odd_names_are_written_so_that_a_shell_reads_them(tmp_
         ),
         ("seq2seq", "it needs two columns of text, a source and a target."),
         ("vec2seq", "it needs numbers, the vector, and a text, the target."),
-        ("forecasting", "it needs a table with a time and numbers, or a column with whole sequences of numbers."),
+        ("forecasting", "it needs a table with a time and numbers, or whole sequences of numbers without labels."),
     ],
 )
 def test_a_task_that_the_file_cannot_serve_says_why(task: str, reason: str, tmp_path: Path) -> None:

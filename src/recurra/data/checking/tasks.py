@@ -139,7 +139,7 @@ _REASONS = {
     "seq2seq": "it needs two columns of text, a source and a target.",
     "vec2seq": "it needs numbers, the vector, and a text, the target.",
     "language_model": "it needs a column of text.",
-    "forecasting": "it needs a table with a time and numbers, or a column with whole sequences of numbers.",
+    "forecasting": "it needs a table with a time and numbers, or whole sequences of numbers without labels.",
 }
 
 _SETTINGS = {"text": "text.column", "frames": "frames", "label": "label", "labels": "labels", "target": "targets"}
