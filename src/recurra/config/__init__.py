@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recurra.config.bag import BagModel
 from recurra.config.classification import (
     ClassificationData,
     ClassificationDecoding,
@@ -28,6 +29,7 @@ from recurra.config.language_model import (
 from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
 
 __all__ = [
+    "BagModel",
     "ClassificationData",
     "ClassificationDecoding",
     "ClassificationModel",

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
+from recurra.config.bag import BagModel
 from recurra.config.common import Data, Text, Training
 from recurra.config.tagging import SpellingModel
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
@@ -62,8 +63,8 @@ class ConvolutionModel:
 class ClassificationModel:
     """The classifier."""
 
-    encoder: Literal["rnn", "cnn", "ensemble"] = setting(
-        "rnn", "a recurrent network, convolutions, or members of both kinds that vote"
+    encoder: Literal["rnn", "cnn", "bag", "ensemble"] = setting(
+        "rnn", "a recurrent network, convolutions, a bag of n-grams, or members of these kinds that vote"
     )
     embedding: int = setting(128, "size of a token's vector; 0: the spellings of words alone")
     characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
@@ -75,15 +76,23 @@ class ClassificationModel:
     skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
     summary: Part = setting("max", "last, last_cell, ends, mean, max or attention, or a table with options")
     convolution: ConvolutionModel = section(ConvolutionModel, "the convolutions of encoder = cnn and ensemble")
-    members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn and cnn")
+    bag: BagModel = section(BagModel, "the n-grams of encoder = bag and ensemble")
+    members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, cnn and bag")
     share: bool = setting(False, "the members of an ensemble read words by the same vectors and spellings")
     dropout: float = setting(0.5, "of inputs, between layers and of the summary; one mask for a whole row")
-    word_dropout: float = setting(0.2, "share of tokens whose vector is that of the unknown one, in training")
+    word_dropout: float = setting(
+        0.2, "share of tokens whose vector is that of the unknown one, or of n-grams left out, in training"
+    )
     label_smoothing: float = setting(0.0, "share of the probability that is spread over all classes, in training")
     class_weights: Literal["none", "balanced"] | dict[str, float] = setting(
         "none", "balanced: each class weighs the same in all; or a table of classes and weights"
     )
     engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
+
+    @property
+    def encoders(self) -> list[str]:
+        """The kind of each member; one where there is no ensemble."""
+        return self.members if self.encoder == "ensemble" else [self.encoder]
 
     def __post_init__(self) -> None:
         at_least(0, "model", self, "embedding")
@@ -101,9 +110,9 @@ class ClassificationModel:
                 f"Leave model.layers out.",
                 ("model", "layers"),
             )
-        if not self.members or not {*self.members} <= {"rnn", "cnn"}:
+        if not self.members or not {*self.members} <= {"rnn", "cnn", "bag"}:
             raise SettingError(
-                f'model.members must name rnn and cnn, as in ["cnn", "rnn"], but is {self.members}.',
+                f'model.members must name rnn, cnn and bag, as in ["cnn", "rnn"], but is {self.members}.',
                 ("model", "members"),
             )
         if isinstance(self.class_weights, dict) and any(not 0 <= w < float("inf") for w in self.class_weights.values()):

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recurra.config import ClassificationModel
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
+from recurra.encoders.bag import Bag, Bags
 from recurra.encoders.convolution import Convolution
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.encoders.words import ReadWords, Spelling, Spellings
@@ -29,17 +30,12 @@ class ClassifierBatch(NamedTuple):
 
     words: Padded | None  # (B, T)
     spellings: Spellings | None
+    bags: Bags | None
     frames: Padded | None  # (B, T, d)
+    steps: Tensor  # (B,): how many tokens or frames there are
     label: Tensor | None  # (B,), UNLABELLED where the class is not known
     labels: Tensor | None  # (B, L): 1 for each class that the row has
     targets: Tensor | None  # (B, k), scaled
-
-    @property
-    def inputs(self) -> Padded:
-        """What is read, (B, T, …)."""
-        found = self.words if self.words is not None else self.frames
-        assert found is not None
-        return found
 
 
 class ClassifierOutput(NamedTuple):
@@ -71,30 +67,39 @@ class Classifier(nn.Module):
         unknown: int,
         characters: int | None,
         frame_size: int | None,
+        features: int | None,
         class_weights: NDArray[np.float64] | None,
     ) -> None:
         super().__init__()
         self.kind = kind
         self.dropout = settings.dropout
         self.label_smoothing = settings.label_smoothing
-        members = settings.members if settings.encoder == "ensemble" else [settings.encoder]
-        readers = 0 if frame_size is not None else 1 if settings.share else len(members)
+        members = settings.encoders
+        reading = len(members) - members.count("bag")
+        readers = 0 if frame_size is not None else min(1, reading) if settings.share else reading
         self.readers = nn.ModuleList(
             read_words(settings, words=words, unknown=unknown, characters=characters) for _ in range(readers)
         )
-        size = frame_size if frame_size is not None else int(self.readers[0].output_size)  # type: ignore[arg-type]
-        self.encoders = nn.ModuleList(encoder(name, settings, size) for name in members)
+        size = frame_size or (int(self.readers[0].output_size) if readers else 0)  # type: ignore[arg-type]
+        self.encoders = nn.ModuleList(encoder(name, settings, size, features) for name in members)
         self.readouts = nn.ModuleList(nn.Linear(int(each.output_size), outputs) for each in self.encoders)  # type: ignore[arg-type]
         weights = None if class_weights is None else torch.tensor(class_weights, dtype=torch.get_default_dtype())
         self.register_buffer("class_weights", weights, persistent=False)
 
     def forward(self, batch: ClassifierBatch) -> tuple[list[Tensor], Tensor | None]:
         """The outputs of each member, (B, L), and the weights (B, K, T) of the first that attends to steps."""
-        read = [reader(batch.words, batch.spellings) for reader in self.readers] or [self._frames(batch)]
+        read = [reader(batch.words, batch.spellings) for reader in self.readers]
+        if batch.frames is not None:
+            read = [self._frames(batch)]
+        used = 0
         outputs: list[Tensor] = []
         attention = None
-        for number, (encode, readout) in enumerate(zip(self.encoders, self.readouts, strict=True)):
-            vector, weights = encode(read[number % len(read)])
+        for encode, readout in zip(self.encoders, self.readouts, strict=True):
+            if isinstance(encode, Bag):
+                vector, weights = encode(batch.bags), None
+            else:
+                vector, weights = encode(read[used % len(read)])
+                used += 1
             output = readout(functional.dropout(vector, self.dropout, self.training))
             outputs.append(output.to(torch.promote_types(output.dtype, torch.float32)))
             attention = weights if attention is None else attention
@@ -143,7 +148,7 @@ class Classifier(nn.Module):
         elif self.kind == "labels":
             found = [o.sigmoid() for o in found]
         values = (sum_of(found) / len(found)).cpu().numpy()
-        lengths = batch.inputs.lengths.tolist()
+        lengths = batch.steps.tolist()
         seen = attention.double().cpu().numpy() if detail and attention is not None else None
         return [
             ClassifierOutput(values[row], length, seen[row, :, :length] if seen is not None else None)
@@ -168,8 +173,14 @@ def read_words(settings: ClassificationModel, *, words: int, unknown: int, chara
     )
 
 
-def encoder(name: str, settings: ClassificationModel, size: int) -> RecurrentEncoder | Convolution:
+def encoder(
+    name: str, settings: ClassificationModel, size: int, features: int | None
+) -> RecurrentEncoder | Convolution | Bag:
     """The encoder that a config file means."""
+    if name == "bag":
+        assert features is not None, "the task counts n-grams where a bag is asked for"
+        bag = settings.bag
+        return Bag(features, bag.size, gain=bag.gain, dropout=settings.word_dropout, sparse=bag.sparse)
     if name == "cnn":
         return Convolution(settings.convolution, size, dropout=settings.dropout)
     return RecurrentEncoder(
@@ -186,22 +197,27 @@ def encoder(name: str, settings: ClassificationModel, size: int) -> RecurrentEnc
     )
 
 
-def batched(rows: Sequence[Encoded], *, spelling: bool) -> ClassifierBatch:
-    """Encoded examples as one batch; their spelling only where a model reads it."""
+def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> ClassifierBatch:
+    """Encoded examples as one batch; words one by one and their spelling only where a model reads them."""
+    rows = Rows.of(rows)
     names = rows[0].keys()
-    words = spellings = frames = label = labels = targets = None
-    if "words" in names:
+    words = spellings = bags = frames = label = labels = targets = None
+    steps = torch.from_numpy(rows.lengths("frames" if "frames" in names else "words"))
+    if "bag" in names:
+        ids, lengths = rows.flat("bag")
+        bags = Bags(torch.from_numpy(ids), torch.from_numpy(lengths.cumsum()))
+    if reads:
         words = padded([row["words"] for row in rows], np.int64)
         spellings = spelt(rows, words) if spelling else None
     if "frames" in names:
         frames = padded([row["frames"] for row in rows], np.float32)
     if "label" in names:
-        label = torch.from_numpy(np.concatenate([row["label"] for row in rows]).astype(np.int64))
+        label = torch.from_numpy(rows.flat("label").values.astype(np.int64))
     if "labels" in names:
         labels = torch.from_numpy(np.stack([row["labels"] for row in rows]).astype(np.float32))
     if "targets" in names:
         targets = torch.from_numpy(np.stack([row["targets"] for row in rows]).astype(np.float32))
-    return ClassifierBatch(words, spellings, frames, label, labels, targets)
+    return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets)
 
 
 def sum_of(parts: Iterable[Tensor]) -> Tensor:

@@ -26,6 +26,7 @@ from recurra.tasks.tagging import by_code_point, named, spelt_out
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
 from recurra.text import load_tokenizer, tokenizer
 from recurra.text.json_file import read_json, write_json
+from recurra.text.ngrams import Ngrams
 from recurra.text.tokenizers import Tokenizer
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
@@ -77,6 +78,20 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         """Whether words are read by their letters too."""
         return self.frames is None and self.tokenizer.name == "words" and self.settings.model.characters.cell != "none"
 
+    @property
+    def reads(self) -> bool:
+        """Whether tokens are read in their order."""
+        return self.frames is None and self.settings.model.encoders.count("bag") < len(self.settings.model.encoders)
+
+    @cached_property
+    def ngrams(self) -> Ngrams | None:
+        """The n-grams of a bag, where there is one."""
+        bag = self.settings.model.bag
+        if "bag" not in self.settings.model.encoders:
+            return None
+        known = {token: place for place, token in enumerate(self.words.tokens) if place >= len(self.words.specials)}
+        return Ngrams(known, words=bag.words, characters=bag.characters, buckets=bag.buckets)
+
     @cached_property
     def positive(self) -> str | None:
         """Of two classes, the one to be detected."""
@@ -90,6 +105,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     @classmethod
     def resolved(cls, settings: ClassificationSettings) -> ClassificationSettings:
         return dataclasses.replace(settings, data=with_columns(settings.data))
+
+    @classmethod
+    def encoding(cls, settings: ClassificationSettings) -> object:
+        bag, encoders = settings.model.bag, settings.model.encoders
+        return [set(encoders) == {"bag"}, bag.words, bag.characters, bag.buckets] if "bag" in encoders else None
 
     @classmethod
     def prepared(cls, settings: ClassificationSettings) -> Self:
@@ -166,11 +186,12 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         unseen = Counter(name for example in examples for name in example.labels if name not in self.labels)
         if not unseen:
             return None
+        count = sum(any(name in unseen for name in example.labels) for example in examples)
         names = ", ".join(f"'{name}'" for name, _ in unseen.most_common(3)) + (", …" if len(unseen) > 3 else "")
         several = "classes that are" if len(unseen) > 1 else "a class that is"
         return (
-            f"the validation data has {several} not in the training data ({names}): {unseen.total():,} examples of "
-            f"{len(examples):,} that cannot be right"
+            f"the validation data has {several} not in the training data ({names}): {count:,} of {len(examples):,} "
+            f"examples cannot be right"
         )
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[LabelledSequence]:
@@ -206,8 +227,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         else:
             tokens = self.tokens(example)
             lower = self.settings.data.text.lowercase
-            encoded["words"] = self.words.ids(map(str.lower, tokens) if lower else tokens)
-            if self.tokenizer.name == "words":
+            looked_up = list(map(str.lower, tokens)) if lower else tokens
+            encoded["words"] = self.words.ids(looked_up)
+            if self.ngrams is not None:
+                encoded["bag"] = self.ngrams.ids(looked_up)
+            if self.tokenizer.name == "words" and self.reads:
                 encoded["characters"], encoded["widths"] = spelt_out(tokens, self._character_ids)
         if self.kind == "label":
             label = self.labels.get(example.labels[0], UNLABELLED) if example.labels else UNLABELLED
@@ -245,13 +269,18 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def batch(self, rows: Sequence[Encoded]) -> ClassifierBatch:
         from recurra.models.classifier import batched
 
-        return batched(rows, spelling=self.spells)
+        return batched(rows, reads=self.reads, spelling=self.spells)
 
     def build(self) -> Classifier:
         from recurra.models.classifier import Classifier
 
         if (given := self.settings.data.positive) is not None and given not in self.labels:
             raise ConfigError(f"data.positive = '{given}' is not a class. {did_you_mean(given, self.labels)}")
+        if self.frames is not None and "bag" in self.settings.model.encoders:
+            raise ConfigError(
+                "a bag counts the words of a text, but data.frames is a series of numbers: set model.encoder to rnn "
+                "or cnn."
+            )
         return Classifier(
             self.settings.model,
             self.kind,
@@ -260,6 +289,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             unknown=self.words.id(UNKNOWN),
             characters=len(self.characters) if self.spells else None,
             frame_size=len(self.frames.mean) if self.frames is not None else None,
+            features=self.ngrams.rows if self.ngrams is not None else None,
             class_weights=self._class_weights(),
         )
 
@@ -298,7 +328,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def axes(self) -> Mapping[str, Axes]:
         found: dict[str, Axes] = {}
         model = self.settings.model
-        for number in range(len(model.members) if model.encoder == "ensemble" else 1):
+        for number, kind in enumerate(model.encoders):
+            if kind == "bag" and self.ngrams is not None:
+                buckets = (f"bucket {place}" for place in range(self.ngrams.buckets))
+                found[f"encoders.{number}.table.weight"] = ((*self.words.tokens, *buckets), None)
             found[f"readers.{number}.embedding.weight"] = (self.words.tokens, None)
             found[f"readers.{number}.spelling.embedding.weight"] = (self.characters.tokens, None)
             outputs = self.labels.tokens if self.kind != "targets" else tuple(self.settings.data.targets or ())
@@ -368,7 +401,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def described(self) -> str:
         model = self.settings.model
         parts = []
-        if self.frames is not None:
+        if not self.reads and self.frames is None:
+            parts.append(f"texts as bags of {self.tokenizer.name}")
+        elif self.frames is not None:
             parts.append(f"series of {len(self.frames.mean)} numbers a step")
         else:
             what = {"characters": "character", "words": "word"}.get(self.tokenizer.name, "token")
@@ -382,8 +417,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             "cnn": f"convolutions of widths {', '.join(map(str, model.convolution.widths))} × "
             f"{model.convolution.filters} by {model.convolution.pooling}",
         }
-        members = model.members if model.encoder == "ensemble" else [model.encoder]
-        parts.append(" beside ".join(kinds[name] for name in members))
+        if self.ngrams is not None:
+            kinds["bag"] = f"mean of n-grams, {self.ngrams.rows:,} vectors of {model.bag.size}"
+        parts.append(" beside ".join(kinds[name] for name in model.encoders))
         if self.targets is not None:
             parts.append(f"{len(self.targets.mean)} numbers" if len(self.targets.mean) > 1 else "a number")
         else:
