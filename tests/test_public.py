@@ -26,6 +26,7 @@ def test_the_public_names_are_these() -> None:
         "TrainingError",
         "detached",
         "from_torch",
+        "generate",
         "load",
         "pad",
         "to_torch",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from recurra.cells import Cell
     from recurra.errors import CheckpointError, ConfigError, DataError, EngineError, RecurraError, TrainingError
+    from recurra.generation import generate
     from recurra.interchange import from_torch, to_torch
     from recurra.padding import Padded, pad
     from recurra.recurrent import Recurrent, detached
@@ -37,6 +38,7 @@ _HOMES = {
     "TrainingError": "recurra.errors",
     "detached": "recurra.recurrent",
     "from_torch": "recurra.interchange",
+    "generate": "recurra.generation",
     "load": "recurra.training.trained",
     "pad": "recurra.padding",
     "to_torch": "recurra.interchange",
@@ -56,6 +58,7 @@ __all__ = [
     "TrainingError",
     "detached",
     "from_torch",
+    "generate",
     "load",
     "pad",
     "to_torch",

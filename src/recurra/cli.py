@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -269,6 +269,54 @@ def predict(options: argparse.Namespace) -> None:
             print(answer.output, flush=is_talk)
 
 
+def generate(options: argparse.Namespace) -> None:
+    """Texts that go on from a prompt, or a continuation for each line of a file."""
+    from recurra.generation import Writer
+    from recurra.training.trained import load
+
+    if options.prompts is not None:
+        given = [f"--{name}" for name in ("prompt", "count", "until") if getattr(options, name) is not None]
+        if given:
+            raise ConfigError(
+                f"--prompts gives one continuation for each line, to the line's end: leave {given[0]} out."
+            )
+    writer = Writer(
+        load(options.run, device=options.device),
+        seed=options.seed,
+        length=options.length,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        until=options.until if options.prompts is None else "\n",
+        allow_unknown=options.allow_unknown,
+    )
+    if options.prompts is not None:
+        is_talk = options.prompts == "-" and sys.stdin.isatty()
+        lines = numbered(options.prompts)
+        for number, found in writer.continued(lines, where=options.prompts, at_once=is_talk):
+            shown = json.dumps({**found._asdict(), "line": number}, ensure_ascii=False) if options.json else found.text
+            print(shown, flush=is_talk)
+        return
+    prompt, count = options.prompt or "", 1 if options.count is None else options.count
+    if count == 1 and not options.json and sys.stdout.isatty():
+        for piece in writer.pieces(prompt):
+            print(piece, end="", flush=True)
+        print()
+        return
+    for number, found in enumerate(writer.texts([prompt], count=count)):
+        if options.json:
+            print(json.dumps(found._asdict(), ensure_ascii=False))
+        else:
+            print(("-" * 10 + "\n" if number else "") + found.whole)
+
+
+def numbered(file: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file, or for - of standard input, with their numbers."""
+    from recurra.data.files import lines
+
+    return lines(file) if file != "-" else enumerate((line.rstrip("\r\n") for line in sys.stdin), 1)
+
+
 def info(options: argparse.Namespace) -> None:
     """What a run is, how it was trained and what it reached."""
     from recurra import runs
@@ -384,6 +432,23 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("file", metavar="FILE", nargs="?", help="lines of text, or a format of training data; - for stdin")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and probabilities")
+
+    sub = add(generate, "texts that a language model writes on from a prompt")
+    sub.add_argument("run", metavar="RUN")
+    sub.add_argument("--prompt", metavar="TEXT", help="what to go on from (the beginning of a line)")
+    sub.add_argument("--prompts", metavar="FILE", help="one continuation for each line, to the line's end; - for stdin")
+    sub.add_argument("--count", type=int, metavar="N", help="how many texts (1)")
+    sub.add_argument("--seed", type=int, default=1, metavar="N", help="the same seed gives the same texts (1)")
+    sub.add_argument(
+        "--length", type=int, metavar="N", help="tokens of a text, at most (as the run's decoding says: 500)"
+    )
+    sub.add_argument("--temperature", type=float, help="below 1 bolder, above 1 more even, 0 the most probable (1)")
+    sub.add_argument("--top-k", type=int, metavar="K", help="draw from the K most probable tokens (all)")
+    sub.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens with probability P (all)")
+    sub.add_argument("--until", metavar="TEXT", help="end before this text")
+    sub.add_argument("--allow-unknown", action="store_true", help="read and write <unk> too")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and log-probability")
 
     sub = add(info, "what a run is, how it was trained and what it reached")
     sub.add_argument("run", metavar="RUN")

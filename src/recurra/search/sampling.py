@@ -85,7 +85,7 @@ def are_nucleus(q: Tensor, mass: float) -> Tensor:
 
 
 class Sampler:
-    """Draws a token for each row: row n has a stream of random numbers of its own, made from the seed and n.
+    """Draws a token for each row: row n has a stream of random numbers of its own, made from the seed and first + n.
 
     So a row is drawn alike whatever rows are beside it, and the first of five texts is the text that one alone is.
 
@@ -96,11 +96,12 @@ class Sampler:
     (tensor(True), tensor(False))
     """
 
-    def __init__(self, keep: Filter, *, seed: int) -> None:
+    def __init__(self, keep: Filter, *, seed: int, first: int = 0) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ConfigError(f"seed must be a whole number, but is {seed!r}.")
         self.keep = keep.checked()
         self.seed = seed
+        self.first = first
         self._streams: dict[int, np.random.Generator] = {}
 
     def __call__(self, log_p: Tensor, rows: list[int]) -> Tensor:
@@ -113,7 +114,7 @@ class Sampler:
 
     def _stream(self, row: int) -> np.random.Generator:
         if row not in self._streams:
-            key = np.array([self.seed % 2**64, row], np.uint64)
+            key = np.array([self.seed % 2**64, self.first + row], np.uint64)
             self._streams[row] = np.random.Generator(np.random.Philox(key=key))
         return self._streams[row]
 

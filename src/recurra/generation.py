@@ -1,0 +1,231 @@
+"""Writing on: a language model reads a prompt, keeps its states, and draws what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from recurra.errors import ConfigError, DataError
+from recurra.models.language_model import NextToken
+from recurra.padding import Padded
+from recurra.recurrent import States
+from recurra.search.sampling import Filter, Sampler
+from recurra.search.search import Chosen, check_count, collected, followed, selected
+from recurra.tasks.language_model import LanguageModel
+from recurra.tasks.writing import Page, overlap, unknown_tokens
+from recurra.training.trained import Trained
+
+LONGEST = 1024
+"""Tokens of a prompt that are read at once."""
+
+SCORES = 1 << 22
+"""So many probabilities, rows × vocabulary, are in memory together."""
+
+MOST_ROWS = 256
+NAMED = 5
+"""Unknown tokens that an error names."""
+
+
+class Generated(NamedTuple):
+    """What was written, and how probable the model finds it."""
+
+    prompt: str
+    text: str  # what follows on the prompt, without what ended it; a model that reads backward writes what is before it
+    whole: str  # both together
+    tokens: list[str]  # those drawn, in the order in which they were; the one that ended the text is among them
+    log_probability: float  # of the tokens given the prompt, in nats, before temperature, top_k and top_p
+    ended: bool  # false: cut off at the length
+
+
+def generate(
+    trained: Trained,
+    prompt: str | Sequence[str] = "",
+    *,
+    count: int = 1,
+    seed: int = 1,
+    length: int | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    until: str | None = None,
+    allow_unknown: bool = False,
+) -> list[Generated]:
+    """Texts that go on from a prompt, `count` of them; or from each of several prompts, one after the other.
+
+    What is left out is as the run's [decoding] says. A text has `length` tokens at most and ends before `until`; where
+    a model was trained on lines by themselves, also with its line. The same seed gives the same texts, and the first
+    of five is the one that count = 1 gives. "<unk>" is neither read nor written unless allow_unknown.
+
+    >>> import recurra, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.txt").write_text("one two three four\\n" * 40)
+    >>> few = {"steps": 80, "batch_size": 4, "learning_rate": 0.03, "average": "none"}
+    >>> small = {"model": {"hidden": 32, "layers": 1}, "reading": {"steps": 20}, "training": few}
+    >>> model = recurra.train("language_model", train=str(folder / "train.txt"), out=folder / "run", settings=small)
+    >>> [found] = generate(model, "one t", temperature=0, until="\\n")
+    >>> found.text, found.whole, found.ended
+    ('wo three four', 'one two three four', True)
+    """
+    writer = Writer(
+        trained,
+        seed=seed,
+        length=length,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        until=until,
+        allow_unknown=allow_unknown,
+    )
+    prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+    return writer.texts(prompts, count=count)
+
+
+class Writer:
+    """A language model that writes on, and how it is to do that; see `generate`."""
+
+    def __init__(
+        self,
+        trained: Trained,
+        *,
+        seed: int = 1,
+        length: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        until: str | None = None,
+        allow_unknown: bool = False,
+    ) -> None:
+        task, model = trained.task, trained.model
+        if not isinstance(task, LanguageModel) or not isinstance(model, NextToken):
+            raise ConfigError(
+                f"the run {trained.folder} cannot write text: it is a {task.name} model, and only a language model of "
+                f"text knows what may come next. `recurra predict` gives its answers."
+            )
+        if until == "":
+            raise ConfigError("until is the text before which to stop, but it is empty. Leave it out.")
+        decoding = task.settings.decoding
+        self.task, self.model = task, model
+        self.is_backward = task.settings.model.direction == "backward"
+        self.until = until
+        self.allow_unknown = allow_unknown
+        self.length = check_count(decoding.max_length if length is None else length, "length")
+        self.seed = seed
+        unknown = task.vocabulary.unknown
+        self.keep = Filter(
+            banned=() if allow_unknown or unknown is None else (unknown,),
+            temperature=decoding.temperature if temperature is None else temperature,
+            top_k=decoding.top_k if top_k is None else top_k,
+            top_p=decoding.top_p if top_p is None else top_p,
+        ).checked()
+        Sampler(self.keep, seed=seed)  # says what is wrong with a seed
+
+    def texts(self, prompts: Sequence[str], *, count: int = 1, first: int = 0) -> list[Generated]:
+        """`count` texts for each prompt, one prompt after the other.
+
+        Prompt p of P has the random numbers of row first + p for its first text, first + P + p for its second, ….
+        """
+        check_count(count, "count")
+        read = [self.ids(prompt) for prompt in prompts]
+        at_once = max(1, min(MOST_ROWS, SCORES // len(self.task.vocabulary)))
+        rows = range(len(prompts) * count)
+        found: list[Generated] = []
+        for start in rows[::at_once]:
+            numbers = [row % len(prompts) for row in rows[start : start + at_once]]
+            pages = [Page(self.task, prompts[number], self.is_backward) for number in numbers]
+            steps = self._steps([read[number] for number in numbers], pages, first + start)
+            for page, (drawn, log_probability, ended) in zip(pages, collected(len(pages), steps), strict=True):
+                tokens, text = self.task.vocabulary.tokens_of(drawn), page.text()
+                text = self._cut(text, drawn[-1]) if ended else text
+                found.append(Generated(page.prompt, text, page.beside(text), tokens, log_probability, ended))
+        return [found[draw * len(prompts) + place] for place in range(len(prompts)) for draw in range(count)]
+
+    def pieces(self, prompt: str) -> Iterator[str]:
+        """The prompt and its first text, bit by bit as it is written."""
+        if self.is_backward:  # what comes first is written last
+            yield self.texts([prompt])[0].whole
+            return
+        waiting = ""  # what may be the beginning of `until`
+        read, page = self.ids(prompt), Page(self.task, prompt, self.is_backward)
+        yield page.beside("")
+        for chosen in self._steps([read], [page], 0):
+            waiting += page.last
+            if chosen.ended[0]:
+                yield self._cut(waiting, chosen.tokens[0])
+                return
+            sure = len(waiting) - overlap(waiting, self.until or "")
+            yield waiting[:sure]
+            waiting = waiting[sure:]
+        yield waiting
+
+    def continued(
+        self, lines: Iterable[tuple[int, str]], *, where: str, at_once: bool = False
+    ) -> Iterator[tuple[int, Generated]]:
+        """The first text of each numbered line of a file; at_once: as soon as the line is there."""
+        waiting = iter(lines)
+        place = 0
+        while some := list(islice(waiting, 1 if at_once else MOST_ROWS)):
+            for number, line in some:
+                try:
+                    self.ids(line)
+                except DataError as error:
+                    raise DataError(f"{where}:{number}: {error}") from error
+            found = self.texts([line for _, line in some], first=place)
+            yield from zip((number for number, _ in some), found, strict=True)
+            place += len(some)
+
+    def ids(self, prompt: str) -> list[int]:
+        """The tokens that a prompt is read as; it begins like a line."""
+        if not isinstance(prompt, str):
+            raise DataError(f"a prompt is a text, but found {prompt!r:.60}.")
+        if not self.allow_unknown and (unknown := unknown_tokens(self.task, prompt)):
+            named = ", ".join(map(repr, unknown[:NAMED])) + (
+                f" and {len(unknown) - NAMED} more" * (len(unknown) > NAMED)
+            )
+            raise DataError(
+                f"the prompt holds {named}, which the model has never seen. Leave that out, or let it be read as "
+                f"<unk>: allow_unknown (--allow-unknown)."
+            )
+        found: list[int] = self.task.ids(prompt)[:-1].tolist()
+        return [self.task.end, *(reversed(found) if self.is_backward else found)]
+
+    def _steps(self, read: Sequence[list[int]], pages: Sequence[Page], first: int) -> Iterator[Chosen]:
+        tokens, states = self._after(read)
+        sampler = Sampler(self.keep, seed=self.seed, first=first)
+
+        def is_end(row: int, token: int) -> bool:
+            pages[row].add(token)
+            return self._ends_line(token) or (self.until is not None and pages[row].holds(self.until))
+
+        def step(tokens: Tensor, states: States, _: tuple[()]) -> tuple[Tensor, States]:
+            return self.model.step(tokens, states)
+
+        return followed(step, sampler, tokens, states, (), length=self.length, is_end=is_end)
+
+    def _ends_line(self, token: int) -> bool:
+        return token == self.task.end and (self.until == "\n" or self.task.settings.data.independent)
+
+    def _cut(self, text: str, last: int) -> str:
+        """A text that has ended, without what ended it."""
+        ending = "\n" if self._ends_line(last) or self.until is None else self.until
+        return text.rpartition(ending)[2] if self.is_backward else text.partition(ending)[0]
+
+    @torch.no_grad()
+    def _after(self, read: Sequence[list[int]]) -> tuple[Tensor, States]:
+        """The last token of each prompt, (B,), and the states after all before it; equal prompts are read once."""
+        distinct = {tuple(tokens): number for number, tokens in enumerate(dict.fromkeys(map(tuple, read)))}
+        device = self.model.embedding.weight.device
+        lengths = torch.tensor([len(tokens) - 1 for tokens in distinct])
+        values = np.zeros((len(distinct), int(lengths.max())), np.int64)
+        for row, tokens in zip(values, distinct, strict=True):
+            row[: len(tokens) - 1] = tokens[:-1]
+        states = self.model.recurrent.start(len(distinct))
+        for start in range(0, values.shape[1], LONGEST):
+            part = torch.from_numpy(values[:, start : start + LONGEST]).to(device)
+            _, states = self.model(Padded(part, (lengths - start).clamp(0, part.shape[1])), states)
+        rows = torch.tensor([distinct[tuple(tokens)] for tokens in read], device=device)
+        return torch.tensor([tokens[-1] for tokens in read], device=device), selected(states, rows)
