@@ -126,9 +126,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Passage]:
         if file is not None and extension(file) not in ("txt", "text", ""):
             data = self.settings.data
-            is_like = extension(file) == extension(data.files("train")[0])
-            wanted = dataclasses.replace(data, independent=True, format=data.format if is_like else None)
-            yield from passages([file], wanted)
+            if extension(file) != extension(data.files("train")[0]):  # else it is read like those of training
+                data = dataclasses.replace(data, format=None, text=dataclasses.replace(data.text, column=None))
+            yield from passages([file], dataclasses.replace(data, independent=True))
             return
         for number, line in enumerate(lines, 1):
             yield Passage(text_of(line, f"{file or 'input'}:{number}"), 0, number)

@@ -27,19 +27,26 @@ class Passage(NamedTuple):
 
 def with_column(data: LanguageModelData, row: Row, path: str | Path) -> LanguageModelData:
     """The settings with the column that holds the text, where none was named."""
+    return dataclasses.replace(data, text=dataclasses.replace(data.text, column=column_of(data, row, path)))
+
+
+def column_of(data: LanguageModelData, row: Row, path: str | Path) -> str:
+    """The column that holds the text: that of the settings, or one that suggests itself."""
     columns = list(row.values)
-    column = data.text.column
-    if column is None:
-        known = [name for name in ("text", "tokens") if name in columns] or (columns if len(columns) == 1 else [])
-        if not known:
-            raise DataError(
-                f"{path}:{row.line}: a language model reads a column 'text', but the columns are "
-                f'{", ".join(columns)}. Name it: data.text.column = "…".'
-            )
-        column = known[0]
-    elif column not in columns:
-        raise DataError(f"{path}:{row.line}: there is no column '{column}'. {did_you_mean(column, columns)}")
-    return dataclasses.replace(data, text=dataclasses.replace(data.text, column=column))
+    if data.text.column is not None and data.text.column in columns:
+        return data.text.column
+    if len(columns) == 1:  # of a plain text, also where other files are tables
+        return columns[0]
+    if data.text.column is not None:
+        name = data.text.column
+        raise DataError(f"{path}:{row.line}: there is no column '{name}'. {did_you_mean(name, columns)}")
+    for name in ("text", "tokens"):
+        if name in columns:
+            return name
+    raise DataError(
+        f"{path}:{row.line}: a language model reads a column 'text', but the columns are {', '.join(columns)}. "
+        f'Name it: data.text.column = "…".'
+    )
 
 
 def passages(files: Sequence[str | Path], data: LanguageModelData) -> Iterator[Passage]:
@@ -64,15 +71,11 @@ def passages(files: Sequence[str | Path], data: LanguageModelData) -> Iterator[P
 
 def texts(path: str | Path, data: LanguageModelData) -> Iterator[tuple[str, int]]:
     """The text of each row of a file, and its line."""
-    column = data.text.column or "text"
+    column = None
     for row in rows(path, format=data.format, columns=data.columns):
-        if column in row.values:
-            found = row.values[column]
-        elif len(row.values) == 1:  # a plain text in place of a table
-            [found] = row.values.values()
-        else:
-            raise DataError(f"{path}:{row.line}: there is no column '{column}'. {did_you_mean(column, row.values)}")
-        yield text_of(found, f"{path}:{row.line}"), row.line
+        if column is None or column not in row.values:
+            column = column_of(data, row, path)
+        yield text_of(row.values[column], f"{path}:{row.line}"), row.line
 
 
 def text_of(value: object, place: str) -> str:
