@@ -315,7 +315,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if path is None:
             return None
         size = self.settings.model.embedding
-        if self.frames is not None or not size:
+        if not self.reads or not size:
             raise ConfigError("data.vectors needs word vectors to fill: a text to read, and model.embedding above 0.")
         vectors = read_vectors(lines(path), path, wanted=self.words)
         if vectors.values.shape[1] != size:

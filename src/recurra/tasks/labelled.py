@@ -95,7 +95,13 @@ def _what_is_wanted(data: ClassificationData, columns: Sequence[str], place: str
 
 
 def is_series(value: object) -> bool:
-    """Whether a value is a list of numbers, or of lists of them."""
+    """Whether a value is a list of numbers, or of lists of them.
+
+    >>> is_series([[1, 2.5], [3, 4]]), is_series(["a"]), is_series(1)
+    (True, False, False)
+    """
+    if not isinstance(value, list | np.ndarray):
+        return False
     while isinstance(value, list | np.ndarray) and len(value):
         value = value[0]
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
@@ -183,7 +189,7 @@ def class_of(value: object, place: str, name: str) -> str:
             f"{place}: the class in '{name}' is {value!r}, which is no class but a number. To predict numbers, set "
             f'data.targets = ["{name}"].'
         )
-    if value is None or value == "":
+    if value is None or isinstance(value, str):
         raise DataError(f"{place}: there is no class in '{name}'. Give the row one, or remove it.")
     raise DataError(
         f"{place}: the class in '{name}' must be a word, but is {shown(value)}. For rows with several classes, set "

@@ -159,8 +159,13 @@ def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool =
     array = array.reshape(len(array), -1) if array.ndim < 2 else array
     if array.ndim != 2:
         raise DataError(f"{place}: '{name}' must be a list of steps, each a list of numbers, but is nested deeper.")
-    if np.isinf(array).any() or (not missing and np.isnan(array).any()):
-        raise DataError(f"{place}: '{name}' holds a number that is missing or not finite.")
+    wrong = np.isinf(array) if missing else ~np.isfinite(array)
+    if wrong.any():
+        step = int(wrong.any(1).argmax()) + 1
+        raise DataError(
+            f"{place}: '{name}' holds a number at step {step} that is missing or not finite. Fill it in, or leave that "
+            f"step out."
+        )
     return array
 
 
