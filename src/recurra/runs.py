@@ -296,7 +296,7 @@ def told(folder: Path) -> str:
 
 
 def scores_in_words(scores: Mapping[str, float]) -> str:
-    shown = [f"{name} {value:.4f}" for name, value in scores.items() if name not in ("count", "seconds")]
+    shown = [f"{name} {value:.4f}" for name, value in scores.items() if name not in ("count", "characters", "seconds")]
     return ", ".join(shown)
 
 
