@@ -98,7 +98,7 @@ def show(name: str, summary: dict[str, Any]) -> None:
     for part, scores in (("valid", summary["best"]["scores"]), ("test", summary["test"]["scores"])):
         print(
             f"{part:7}{scores['mae']:9.3f}{scores['last_value_mae']:12.3f}{scores['seasonal_mae']:10.3f}"
-            f"{scores['mae_to_seasonal']:16.3f}{scores['rmse']:9.3f}{scores['coverage']:10.2f}"
+            f"{scores['mae_to_seasonal']:16.3f}{scores['rmse']:9.3f}{scores.get('coverage', float('nan')):10.2f}"
         )
     table = summary["tables"]["test: by step of the horizon"]
     print("test, step " + "".join(f"{row[0]:>8}" for row in table["rows"]))

@@ -10,7 +10,6 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,8 @@ LOOKED_AT = 1000
 """Rows that are looked at to see which columns hold numbers."""
 
 
-class Steps(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Steps:
     """One example: the values of successive steps, and where they stand."""
 
     name: str  # of the series; "" where there is but one
