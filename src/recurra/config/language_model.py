@@ -132,7 +132,7 @@ class LanguageModelEvaluation:
     manner: Literal["carried", "windowed"] = setting(
         "carried", "carried: the state goes on through the whole text; windowed: it begins anew in each window"
     )
-    streams: int = setting(10, "carried: parts of the text that are read side by side")
+    streams: int = setting(32, "carried: parts of the text that are read side by side")
     window: int = setting(256, "windowed: tokens of a window; carried: read ahead of each part but the first")
     stride: int = setting(64, "windowed: tokens from the beginning of one window to that of the next")
 
