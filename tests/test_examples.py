@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +11,20 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
-SHOWN = {"tag_words.py": "she/PRON feeds/VERB the/DET small/ADJ birds/NOUN"}
+SHOWN = {
+    "atrial_fibrillation.py": "auc: 1.00",
+    "names_by_language.py": "Kowalewski: polish",
+    "sentiment.py": "the bed was dirty: bad",
+    "tag_words.py": "she/PRON feeds/VERB the/DET small/ADJ birds/NOUN",
+}
 """A line that each must print."""
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_runs_and_shows_what_it_is_meant_to(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    without_data = {name: value for name, value in os.environ.items() if name != "RECURRA_DATA"}
+    command = [sys.executable, str(example)]
+    done = subprocess.run(command, cwd=tmp_path, env=without_data, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert SHOWN[example.name] in done.stdout.splitlines()
