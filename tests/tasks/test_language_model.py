@@ -415,6 +415,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"evaluation": {"stride": 0}}, "evaluation.stride must be at least 1"),
     ({"evaluation": {"manner": "window"}}, "Did you mean 'windowed'"),
     ({"training": {"batch_size": None}}, "a running text is read in training.batch_size streams side by side"),
+    ({"data": {"text": {"tokens": "subwords", "max_size": 9}}}, "Leave data.text.max_size out"),
+    ({"data": {"text": {"tokens": {"name": "subwords"}, "min_count": 2}}}, "Leave data.text.min_count out"),
     ({"task": "tagging"}, "these are the settings of language_model"),
 ]
 

@@ -183,6 +183,15 @@ class LanguageModelSettings:
     def __post_init__(self) -> None:
         if self.task != "language_model" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of language_model.", ("task",))
+        text = self.data.text
+        kind = text.tokens if isinstance(text.tokens, str) else text.tokens.get("name")
+        if kind == "subwords" and (text.min_count > 1 or text.max_size is not None):
+            wrong = "min_count" if text.min_count > 1 else "max_size"
+            raise SettingError(
+                f"subwords are as many as their size says: data.text.tokens = {{name = 'subwords', size = …}}. "
+                f"Leave data.text.{wrong} out.",
+                ("data", "text", wrong),
+            )
         if not self.data.independent and self.training.batch_size is None:
             raise SettingError(
                 "a running text is read in training.batch_size streams side by side: give a number. Only with "
