@@ -170,7 +170,7 @@ def test_a_value_that_is_not_known_costs_nothing() -> None:
 def test_input_dropout_sets_single_values_to_zero_in_training_alone() -> None:
     model = made(input_dropout=0.5, hidden=2)
     seen: list[Tensor] = []
-    model.drop.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].values.clone()))
+    model.recurrent.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].values.clone()))
     x = Padded.full(torch.ones(50, 20, 2, dtype=torch.float64))
     model.train()
     model.read(x)
@@ -179,7 +179,19 @@ def test_input_dropout_sets_single_values_to_zero_in_training_alone() -> None:
     assert set(seen[0].unique().tolist()) == {0.0, 1.0}
     model.eval()
     model.read(x)
-    assert (seen[2] == 1).all()
+    assert (seen[1] == 1).all()
+
+
+def test_locked_dropout_takes_parts_of_the_linear_layer_and_never_a_column_away() -> None:
+    x = Padded.full(torch.ones(30, 4, 2, dtype=torch.float64))
+    seen: list[Tensor] = []
+    for embedding in (0, 8):
+        model = made(dropout=0.5, embedding=embedding).train()
+        model.recurrent.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].values.clone()))
+        model.read(x)
+    assert (seen[0] == 1).all()
+    assert 0.3 < float((seen[1] == 0).double().mean()) < 0.7
+    assert ((seen[1] == 0) == (seen[1][:, :1] == 0)).all()  # the same for all steps
 
 
 def test_a_row_without_a_step_and_a_batch_of_such_rows_are_read() -> None:

@@ -342,6 +342,17 @@ def test_an_archive_of_arrays_holds_sequences(tmp_path: Path) -> None:
     assert [steps.values.tolist() for steps in model.task.read([tmp_path / "a.npz"])] == pieces
 
 
+def test_a_table_of_parquet_is_in_the_order_of_its_timestamps(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    times = pa.array(["2026-11-15T08:00:00", "2026-11-15T09:00:00", "2026-11-15T08:30:00"]).cast(pa.timestamp("us"))
+    parquet.write_table(pa.table({"time": times, "x": [1.0, 2.0, 4.0]}), tmp_path / "a.parquet")
+    with pytest.raises(
+        DataError, match=r"a\.parquet:3: the time '2026-11-15 08:30:00\.000000' comes after a later one"
+    ):
+        trained(tmp_path, str(tmp_path / "a.parquet"))
+
+
 def test_a_header_is_told_from_numbers_and_times_by_their_names(tmp_path: Path) -> None:
     for name, text in (("a.csv", "Date,note,b\n2020-01,x,1\n2020-02,y,2\n"), ("b.tsv", "1\t2\n2\t3\n")):
         file = write(tmp_path / name, text)

@@ -63,7 +63,7 @@ class ForecastingModel:
     layers: int | None = setting(None, "layers, where hidden is one number")
     bidirectional: bool = setting(False, "refused: what is to be predicted must not be read")
     skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
-    dropout: float = setting(0.1, "of inputs, between layers and of outputs; one mask for a whole row")
+    dropout: float = setting(0.1, "of the linear layer, between layers and of outputs; one mask for a whole row")
     input_dropout: float = setting(0.0, "share of single input values that are set to 0, in training")
     output: Part | None = setting(
         None, "gaussian, squared_error or bernoulli; none: bernoulli where all values are 0 or 1, else gaussian"

@@ -54,7 +54,7 @@ class Review(NamedTuple):
 
 
 class Forecaster(nn.Module):
-    """values → dropped → linear layer → locked dropout → recurrent network → locked dropout → density.
+    """values → [linear layer → locked dropout →] recurrent network → locked dropout → density.
 
     h_t        = Recurrent(W x_1 … W x_t)
     x_{t+1}    ~ density(h_t)
@@ -86,9 +86,10 @@ class Forecaster(nn.Module):
         values = x.values.to(next(self.parameters()).dtype)
         if self.training and self.input_dropout:
             values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
-        if self.embedding is not None:
-            values = self.embedding(values)
-        outputs, states = self.recurrent(self.drop(Padded(values, x.lengths)), states, every=every)
+        inputs = Padded(values, x.lengths)
+        if self.embedding is not None:  # else a mask for all steps would take a whole column away
+            inputs = self.drop(Padded(self.embedding(values), x.lengths))
+        outputs, states = self.recurrent(inputs, states, every=every)
         return self.drop(outputs), states
 
     def questions(self, values: Padded) -> Padded:

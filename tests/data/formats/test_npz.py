@@ -122,3 +122,8 @@ def test_an_archive_cut_short_or_with_a_broken_byte_is_refused_without_a_traceba
             except DataError:
                 continue
             assert len(found) == 5  # a byte that no one reads, such as a date
+
+
+def test_an_archive_that_is_compressed_again_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is compressed, but an archive is compressed inside"):
+        list(rows(tmp_path / "a.npz.gz"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import sys
@@ -29,8 +30,7 @@ def written(file: Path, columns: Mapping[str, Any], **options: Any) -> Path:
 UNREADABLE = {
     "struct<b: int64>": pa.array([{"b": 1}]),
     "binary": pa.array([b"x"]),
-    "timestamp[us]": pa.array([0], pa.timestamp("us")),
-    "date32[day]": pa.array([0], pa.date32()),
+    "list<element: date32[day]>": pa.array([[0]], pa.list_(pa.date32())),
     "decimal128(3, 2)": pa.array([Decimal("1.25")]),
     "time64[us]": pa.array([0], pa.time64("us")),
     "duration[us]": pa.array([0], pa.duration("us")),
@@ -71,6 +71,23 @@ def test_a_column_of_another_type_is_named_with_its_type(kind: str, tmp_path: Pa
     assert kind in message.replace("child: ", "").replace("item: ", "element: ")
     assert "name the columns that you need with data.columns" in message
     assert [row.values for row in rows(file, columns=["ok"])] == [{"ok": "x"}]
+
+
+DATES = {
+    "2026-11-15": pa.array(["2026-11-15"]).cast(pa.date32()),
+    "2026-11-15 08:30:00": pa.array(["2026-11-15T08:30:00"]).cast(pa.timestamp("s")),
+    "2026-11-15 08:30:00.000250": pa.array(["2026-11-15T08:30:00.000250"]).cast(pa.timestamp("us")),
+    "2026-11-15 08:30:00.000000250": pa.array(["2026-11-15T08:30:00.000000250"]).cast(pa.timestamp("ns")),
+    "2026-11-15 08:30:00Z": pa.array(["2026-11-15T08:30:00Z"]).cast(pa.timestamp("s", "UTC")),
+}
+
+
+@pytest.mark.parametrize("text", DATES)
+def test_dates_and_times_are_texts_that_python_reads(text: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "a.parquet", {"time": pa.concat_arrays([DATES[text], pa.nulls(1, DATES[text].type)])})
+    found = [row.values["time"] for row in rows(file)]
+    assert found in ([text, None], [f"{text[:-1]}.000Z", None], [f"{text}.000", None])  # Parquet knows no seconds
+    assert datetime.datetime.fromisoformat(str(found[0])).year == 2026
 
 
 @pytest.mark.parametrize("name", REFUSED)

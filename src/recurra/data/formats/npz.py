@@ -37,6 +37,8 @@ class NPZ(Reader):
         self.columns = values.wanted(columns)
 
     def read(self, path: PathLike) -> Iterator[Row]:
+        if str(path).lower().endswith((".gz", ".zst")):
+            raise DataError(f"'{path}' is compressed, but an archive is compressed inside. Unpack it first.")
         with opened(path) as file:
             found = {name: _cut(path, name, array, lengths) for name, array, lengths in self._arrays(path, file)}
         first = next(iter(found))

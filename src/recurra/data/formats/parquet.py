@@ -18,7 +18,8 @@ ROWS_AT_ONCE = 1024
 class Parquet(Reader):
     """One row a row, with the file's columns, or with those that columns names: a list, or a table of name = "column".
 
-    Texts, numbers, true and false, and lists of them up to three deep are read; a null is None.
+    Texts, numbers, true and false, and lists of them up to three deep are read; dates and times as ISO 8601 writes
+    them; a null is None.
     """
 
     extensions = ("parquet",)
@@ -39,7 +40,7 @@ class Parquet(Reader):
                 table = parquet.ParquetFile(file)
                 roles = self._roles(path, table.schema_arrow, arrow)
                 for batch in table.iter_batches(ROWS_AT_ONCE, columns=sorted(set(roles.values()))):
-                    columns = {name: batch.column(name).to_pylist() for name in set(roles.values())}
+                    columns = {name: _plain(batch.column(name), arrow) for name in set(roles.values())}
                     for row in range(batch.num_rows):
                         number += 1
                         place = f"{path}: row {number}"
@@ -73,13 +74,22 @@ class Parquet(Reader):
             if not _readable(schema.field(name).type, arrow.types, values.DEEPEST):
                 raise DataError(
                     f"{path}: the column '{name}' has the type {schema.field(name).type}, which cannot be read; "
-                    f"texts, numbers, true and false and lists of them can. Convert it, or name the columns that you "
-                    f"need with data.columns, without this one."
+                    f"texts, numbers, dates, true and false and lists of them can. Convert it, or name the columns "
+                    f"that you need with data.columns, without this one."
                 )
         return roles
 
 
+def _plain(column: Any, arrow: ModuleType) -> list[Any]:
+    """The values of a column; a date is a text."""
+    is_date = arrow.types.is_timestamp(column.type) or arrow.types.is_date(column.type)
+    found: list[Any] = (column.cast(arrow.string()) if is_date else column).to_pylist()
+    return found
+
+
 def _readable(kind: Any, types: Any, deepest: int) -> bool:
+    if deepest == values.DEEPEST and (types.is_timestamp(kind) or types.is_date(kind)):
+        return True
     if types.is_dictionary(kind):
         return _readable(kind.value_type, types, deepest)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
