@@ -153,7 +153,7 @@ def test_activation_and_temporal_regularisation_are_what_their_equations_say() -
     changes = [h.values[row, 1:length] - h.values[row, : length - 1] for row, length in enumerate(lengths)]
     jumps = torch.cat([change.flatten() for change in changes]).square()
     expected = bare / 9 + alpha * squares.mean() + beta * jumps.mean()
-    assert_close(total / 9, expected, atol=1e-6, rtol=0)
+    assert_close(total / 9, expected, atol=1e-12, rtol=0)
 
 
 def test_a_chunk_of_one_step_has_no_jump_to_regularise() -> None:

@@ -14,6 +14,7 @@ from recurra.cells.cell import AnyState
 from recurra.config import LanguageModelModel
 from recurra.encoders.dropout import LockedDropout
 from recurra.errors import DataError
+from recurra.outputs.output import at_least_single
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent, States
 
@@ -98,11 +99,11 @@ class NextToken(nn.Module):
         count = int(h.lengths.sum())
         if self.alpha:
             size = max(1, count * h.values.shape[2])
-            total = total + count * self.alpha / size * dropped.values.float().square().sum()
+            total = total + count * self.alpha / size * at_least_single(dropped.values).square().sum()
         if self.beta:
             pairs = Padded(h.values[:, 1:] - h.values[:, :-1], (h.lengths - 1).clamp_min(0)).zeroed().values
             size = max(1, int((h.lengths - 1).clamp_min(0).sum()) * h.values.shape[2])
-            total = total + count * self.beta / size * pairs.float().square().sum()
+            total = total + count * self.beta / size * at_least_single(pairs).square().sum()
         return TextLoss(total, states)
 
     def log_likelihoods(self, batch: TextBatch, states: States | None = None) -> tuple[Tensor, States]:
