@@ -336,6 +336,7 @@ def test_a_setting_that_cannot_be_is_refused(tmp_path: Path, option: str, said: 
         (["data.text.column=a", "data.frames=b"], r"data.text.column and data.frames exclude each other"),
         (["model.embedding=0"], r"model.embedding = 0 leaves nothing to read a text by"),
         (["model.hidden=[4, 5]", "model.layers=3"], r"gives 2 layers, but model.layers is 3"),
+        (["training.batch_tokens=300"], r"training.batch_tokens = 300 has no effect beside training.batch_size = 32"),
         (["model.convolution.filters=0"], r"model.convolution.filters must be at least 1"),
     ],
 )

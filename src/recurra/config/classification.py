@@ -143,7 +143,7 @@ class ClassificationSettings:
     model: ClassificationModel = section(ClassificationModel, "the network")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
-            epochs=20, batch_tokens=500, learning_rate=3e-3, average={"name": "ema", "decay": 0.998}
+            epochs=20, batch_size=32, learning_rate=3e-3, average={"name": "ema", "decay": 0.998}
         ),
         metadata={"about": "how the weights are found"},
     )
@@ -152,6 +152,13 @@ class ClassificationSettings:
     def __post_init__(self) -> None:
         if self.task != "classification" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of classification.", ("task",))
+        training, usual = self.training, Training(epochs=1).batch_tokens
+        if training.batch_size is not None and training.batch_tokens != usual:  # it would be given for nothing
+            raise SettingError(
+                f"training.batch_tokens = {training.batch_tokens} has no effect beside training.batch_size = "
+                f"{training.batch_size}: leave it out, or set training.batch_size = none.",
+                ("training", "batch_tokens"),
+            )
         spells = self.data.text.tokens == "words" or (
             isinstance(self.data.text.tokens, dict) and self.data.text.tokens.get("name") == "words"
         )

@@ -365,7 +365,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                     detail["abstained"] = True
                     answer = ABSTAINED
             else:
-                chosen = [self.labels.tokens[place] for place in order if output.values[place] >= decoding.threshold]
+                chosen = self.labels.tokens_of(np.flatnonzero(output.values >= decoding.threshold))
                 answer = ",".join(chosen)
                 detail["labels"] = chosen
                 sure = np.where(output.values >= decoding.threshold, output.values, 1 - output.values)
