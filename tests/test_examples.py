@@ -16,6 +16,7 @@ SHOWN = {
     "names_by_language.py": "Kowalewski: polish",
     "sentiment.py": "the bed was dirty: bad",
     "tag_words.py": "she/PRON feeds/VERB the/DET small/ADJ birds/NOUN",
+    "write_shakespeare.py": "O Romeo, Romeo! wherefore art thou Romeo?",
 }
 """A line that each must print."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import recurra
 from recurra import ConfigError, DataError, Trained
@@ -364,3 +365,14 @@ def test_a_model_that_does_not_know_what_comes_next_says_so(tmp_path: Path, caps
         generate(tagger)
     assert main(["generate", str(tmp_path / "run")]) == 2
     assert f"the run {tmp_path / 'run'} cannot write text" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_a_gpu_writes_what_the_cpu_writes(characters: Trained) -> None:
+    there = recurra.load(characters.folder, device="cuda")
+    wishes: dict[str, Any] = {"count": 3, "length": 50, "top_k": 20, "top_p": 0.95}
+    for here, other in zip(
+        generate(characters, ["one", ""], **wishes), generate(there, ["one", ""], **wishes), strict=True
+    ):
+        assert here.tokens == other.tokens
+        assert here.log_probability == pytest.approx(other.log_probability, abs=1e-9)
