@@ -53,6 +53,13 @@ def test_rows_of_different_length_lie_one_after_the_other(
     assert [set(row.values) for row in found] == [{"frames", "number"}] * len(lengths)
 
 
+def test_true_and_false_are_words_alone_and_numbers_in_frames(tmp_path: Path) -> None:
+    file = written(tmp_path / "a.npz", alone=np.array([True]), frames=np.array([[[True, False]]]))
+    assert [dict(row.values) for row in rows(file)] == [{"alone": "true", "frames": [[1, 0]]}]
+    file = written(tmp_path / "b.npz", pulse=np.array([True, False, True]), pulse_lengths=np.array([1, 2]))
+    assert [row.values["pulse"] for row in rows(file)] == [[1], [0, 1]]
+
+
 def test_columns_choose_and_rename(tmp_path: Path) -> None:
     file = written(tmp_path / "a.npz", roll=np.zeros((2, 1, 1)), other=np.zeros(3))
     assert [dict(row.values) for row in rows(file, columns={"frames": "roll"})] == [{"frames": [[0.0]]}] * 2

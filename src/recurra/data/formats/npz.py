@@ -97,6 +97,8 @@ def _cut(path: PathLike, name: str, array: NDArray[Any], lengths: NDArray[Any] |
         )
     if array.ndim == 0:
         raise DataError(f"{path}: '{name}' is a single value, but an array has a row for each example.")
+    if array.dtype.kind == "b" and (array.ndim > 1 or lengths is not None):
+        array = array.astype(np.uint8)  # notes of a roll, not the words true and false
     if lengths is None:
         return array  # type: ignore[return-value]  # an array is a sequence of its rows
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
