@@ -296,7 +296,11 @@ def told(folder: Path) -> str:
 
 
 def scores_in_words(scores: Mapping[str, float]) -> str:
-    shown = [f"{name} {value:.4f}" for name, value in scores.items() if name not in ("count", "characters", "seconds")]
+    shown = [
+        f"{name} {value:.4f}"
+        for name, value in scores.items()
+        if name not in ("count", "characters", "unknown", "seconds")
+    ]
     return ", ".join(shown)
 
 

@@ -247,7 +247,11 @@ def _in_words(scores: Mapping[str, float], first: str, *, best: bool) -> str:
     >>> _in_words({"f1": 0.5, "accuracy": 0.25, "unknown_accuracy": math.nan}, "accuracy", best=True)
     'accuracy 0.25 (best so far)  f1 0.5'
     """
-    known = [(n, x) for n, x in scores.items() if n == first or not (math.isnan(x) or n in ("count", "characters"))]
+    known = [
+        (n, x)
+        for n, x in scores.items()
+        if n == first or not (math.isnan(x) or n in ("count", "characters", "unknown"))
+    ]
     ordered = sorted(known, key=lambda score: score[0] != first)
     mark = " (best so far)" if best else ""
     return "  ".join(f"{name} {value:.4g}{mark if name == first else ''}" for name, value in ordered)
