@@ -34,7 +34,7 @@ def main() -> None:
             print(f"    {written.log_probability / len(written.tokens):.2f} nats a character\n")
 
         print("A prompt, and its most probable end:")
-        [line] = recurra.generate(model, "O Romeo, Romeo!", until="\n", temperature=0)
+        [line] = recurra.generate(model, "O Romeo, Romeo!", until="\n", temperature=0, length=80)
         print(line.whole)
 
         right, wrong = model.predict([RIGHT, WRONG])
