@@ -365,4 +365,6 @@ def test_the_command_line_trains_scores_and_answers(tmp_path: Path, capsys: pyte
     assert first["output"] == "music"
     assert first["line"] == 1
     assert main(["train", "classification", "--train", file, "--dry-run", *sets]) == 0
-    assert "readouts.0.weight" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "readouts.0.weight 3x20 60" in said
+    assert "encoders.0 8 x 20 readouts.0 8 x 3" in said

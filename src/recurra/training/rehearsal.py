@@ -74,7 +74,11 @@ def _held(task: Task[Any, Any, Any], model: torch.nn.Module, batch: Any) -> tupl
 
         return hook
 
-    hooks = [module.register_forward_hook(look(name)) for name, module in model.named_children()]
+    parts = []
+    for name, module in model.named_children():
+        several = module.named_children() if isinstance(module, torch.nn.ModuleList) else None
+        parts += [(name, module)] if several is None else [(f"{name}.{number}", each) for number, each in several]
+    hooks = [module.register_forward_hook(look(name)) for name, module in parts]
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         loss = task.loss(model, batch).total
     for hook in hooks:
