@@ -8,9 +8,9 @@ A window is AF where more than half of its beats are. Two manners:
 
 patient   split.json: no patient is in two parts; weights are chosen on the two patients of valid.
 windows   as Faust et al. (2018) did: windows of all patients are dealt at random into ten folds, each of which is
-          tested once, by weights that learned from the others for a fixed time. Windows overlap, so nine in ten beats
-          of a tested window stand in windows that were learned from: this says how well a rhythm is recognised that
-          was seen a minute ago, not how well a new patient is diagnosed.
+          tested once, by weights that learned from the others for a fixed time. Windows overlap (by 90 beats with the
+          usual --hop 10; theirs by 99), so nearly every beat of a tested window stands in windows that were learned
+          from: this says how well a rhythm is recognised that was seen a minute ago, not how well a new patient is.
 """
 
 from __future__ import annotations
@@ -108,7 +108,9 @@ def trained(options: argparse.Namespace, out: Path, **files: str) -> recurra.Tra
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     home = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    arguments.add_argument("--data", type=Path, default=home / "afdb_rr", help="the folder with afdb_rr.npz")
+    arguments.add_argument(
+        "--data", type=Path, default=home / "afdb_rr", help="the folder with afdb_rr.npz, or the one above it"
+    )
     arguments.add_argument("--manner", choices=("patient", "windows", "both"), default="both")
     arguments.add_argument("--folds", type=int, default=1, help="by windows: how many of the ten folds (1)")
     arguments.add_argument("--hop", type=int, help="beats between windows (by patient 50, by windows 10)")
@@ -117,6 +119,8 @@ def main() -> None:
     arguments.add_argument("--device", default="auto")
     arguments.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="another setting")
     options = arguments.parse_args()
+    if (options.data / "afdb_rr").is_dir():
+        options.data /= "afdb_rr"
     manners = {"patient": by_patient, "windows": by_windows}
     print(f"{'manner':9}{'part':>9}" + "".join(f"{name:>13}" for name in SHOWN) + f"{'windows':>9}{'seconds':>9}")
     for manner, scores in manners.items():
