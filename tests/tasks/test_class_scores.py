@@ -40,6 +40,10 @@ def test_a_class_never_seen_is_wrong_and_has_no_likelihood() -> None:
     values = one(["a", "z"], [[0.5, 0.5], [0.5, 0.5]], "ab")
     assert values["accuracy"] == values["unseen"] == 0.5
     assert values["nll"] == pytest.approx(np.log(2))
+    assert values["seen_accuracy"] == 1.0
+    assert values["unseen_recall"] == 0.0
+    told = one(["a", "b", "z", "z"], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.1, 0.9]], "ab")
+    assert told["unseen_recall"] == 0.5  # 0.6 is below all that is known, 0.9 is not
     only = one(["z", "z"], [[0.9, 0.1], [0.5, 0.5]], "ab")
     assert only["accuracy"] == 0
     assert np.isnan(only["nll"])

@@ -17,7 +17,7 @@ from recurra.metrics.classes import (
     precision_recall_f1,
     sensitivity_specificity,
 )
-from recurra.metrics.confidence import calibration, expected_calibration_error
+from recurra.metrics.confidence import calibration, expected_calibration_error, recall_at_false_alarms
 from recurra.metrics.labels import LabelScores
 from recurra.metrics.numbers import mae, rmse
 from recurra.tasks.task import Scores, Table
@@ -26,6 +26,10 @@ WIDEST = 12
 """So many classes are shown as a square of counts; of more, the pairs that are confused most."""
 
 PAIRS = 20
+
+FALSE_ALARMS = 0.05
+"""So many examples of a known class may be refused where those of an unknown one are to be."""
+
 LONGEST = (5, 10, 20, 50, 100, 200, 500, 1000)
 """Where the buckets of the score by length end."""
 
@@ -71,6 +75,9 @@ def of_one_class(decided: Decided, labels: Sequence[str], *, positive: str | Non
         values["answered_accuracy"] = float(right[answered].mean()) if answered.any() else float("nan")
     if not taught.all():
         values["unseen"] = float((~taught).mean())
+        if taught.any():
+            values["seen_accuracy"] = float(right[taught].mean())
+            values["unseen_recall"] = recall_at_false_alarms(sure[taught], sure[~taught], FALSE_ALARMS)
     values["count"] = float(len(gold))
     counts = confusion(gold, found, len(every))
     tables = {
