@@ -27,7 +27,7 @@ CONTEXT = 60
 
 SETTINGS = {
     "sunspots": [
-        *("decoding.horizon=11", "evaluation.season=11", "model.cell=gru", "model.hidden=32", "model.dropout=0.2"),
+        *("decoding.horizon=11", "evaluation.season=11", "model.cell=gru", "model.hidden=64", "model.dropout=0.4"),
         *("data.window=64", "training.batch_size=4", "training.epochs=150", "training.learning_rate=5e-3"),
     ],
     "co2": [
@@ -55,8 +55,8 @@ def main() -> None:
         rows = records(name, getattr(options, name))
         with tempfile.TemporaryDirectory() as folder:
             files = written(monthly(rows) if name == "co2" else rows, CUTS[name], Path(folder))
-            extra = [f"evaluation.context={CONTEXT}", f"training.device={options.device}", *options.set]
-            this = setup("forecasting", given=files, overrides=[*SETTINGS[name], *extra])
+            extra = [f"evaluation.context={CONTEXT}", "training.validate=20", f"training.device={options.device}"]
+            this = setup("forecasting", given=files, overrides=[*SETTINGS[name], *extra, *options.set])
             begin(this, Path(folder) / "run", progress(sys.stderr, quiet=True))
             show(name, json.loads((Path(folder) / "run" / "summary.json").read_text("utf-8")))
 
