@@ -144,6 +144,20 @@ def test_columns_that_look_swapped_are_said(tmp_path: Path) -> None:
     assert len(found(tmp_path / "a.tsv", few)) == 5  # too few to say
 
 
+def test_a_header_of_other_names_is_said(tmp_path: Path) -> None:
+    text = "review,sentiment\n" + "a good film,pos\na bad film,neg\n" * 3
+    said = r"a.csv:1: 'review' and 'sentiment' look like a header, .* data.format = \{name = \"csv\", header = true\}"
+    with pytest.raises(DataError, match=said):
+        found(tmp_path / "a.csv", text)
+    first = found(tmp_path / "a.csv", text, 'data.format={name="csv", header=true}')[0]
+    assert (first.text, first.labels) == ("a good film", ("pos",))
+    assert len(found(tmp_path / "a.csv", text, 'data.columns=["text", "label"]')) == 7
+    named = found(tmp_path / "a.csv", text, 'data.format={name="csv", header=true}', "data.label=sentiment")[0]
+    assert (named.text, named.labels) == ("a good film", ("pos",))
+    rows = found(tmp_path / "b.csv", "Abe,English\nAda,English\nIvo,Czech\nEva,Czech\nZoe,Greek\n")
+    assert len(rows) == 5
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

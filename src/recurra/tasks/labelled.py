@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ClassificationData
-from recurra.data.formats import Row, rows
+from recurra.data.formats import CSV, TSV, Row, reader, rows
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.tasks.sentences import matrix, shown, words_of
@@ -22,7 +23,12 @@ LOOKED_AT = 2000
 """Rows that are looked at to see whether two columns were swapped."""
 
 FEWEST_SWAPPED = 20
+FEWEST_WITH_HEADER = 5
 """Fewer rows than that say nothing about it."""
+
+WANTED = ("label", "category", "labels", "target", "score")
+KNOWN = frozenset(("text", "tokens", "frames", "values", "series", *WANTED))
+"""Names of columns that say what they hold."""
 
 
 class LabelledSequence(NamedTuple):
@@ -42,7 +48,10 @@ def with_columns(data: ClassificationData) -> ClassificationData:
     path = data.files("train")[0]
     first = next(rows(path, format=data.format, columns=data.columns))
     columns = list(first.values)
-    if data.columns is None and columns == ["column1", "column2"]:  # a table without a header
+    is_table = data.columns is None and isinstance(reader(path, data.format), TSV | CSV)
+    is_guess = False
+    if is_table and len(columns) == 2 and not {*columns} & KNOWN and not names_given(data):
+        is_guess = columns == ["column1", "column2"]  # there was no header
         data = dataclasses.replace(data, columns=["text", "label"])
         first = next(rows(path, format=data.format, columns=data.columns))
         columns = list(first.values)
@@ -52,8 +61,13 @@ def with_columns(data: ClassificationData) -> ClassificationData:
         if name is not None and name not in columns:
             raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, columns)}")
     if data.label is not None and data.frames is None:
-        _check_not_swapped(data, path)
+        _check_columns(data, path, is_guess)
     return data
+
+
+def names_given(data: ClassificationData) -> bool:
+    """Whether any column was named by the user."""
+    return any((data.text.column, data.frames, data.label, data.labels, data.targets))
 
 
 def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str) -> ClassificationData:
@@ -66,7 +80,7 @@ def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str
         named = [name for name in ("frames", "values", "series") if name in columns] or numeric
         if named and (named[0] in ("frames", "values", "series") or len(numeric) == 1):
             return dataclasses.replace(data, frames=named[0])
-        wanted = {data.label, data.labels, *(data.targets or ()), "label", "labels", "category", "target", "score"}
+        wanted = {data.label, data.labels, *(data.targets or ()), *WANTED}
         others = [name for name in columns if name not in wanted]
         text = others[0] if len(others) == 1 and isinstance(first[others[0]], str) else None
     if text is None:
@@ -107,8 +121,8 @@ def is_series(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-def _check_not_swapped(data: ClassificationData, path: str) -> None:
-    """Refuse a file whose classes are all different and long, while its texts are few and short."""
+def _check_columns(data: ClassificationData, path: str, is_guess: bool) -> None:
+    """Refuse a file whose classes are all different and long while its texts are few; or that begins with a header."""
     texts, labels = [], []
     for row in itertools.islice(rows(path, format=data.format, columns=data.columns), LOOKED_AT):
         texts.append(str(row.values.get(str(data.text.column), "")))
@@ -120,6 +134,14 @@ def _check_not_swapped(data: ClassificationData, path: str) -> None:
             f"{path}: text and label look swapped: '{data.label}' has {len({*labels}):,} different values in {count:,} "
             f"rows, such as {shown(labels[0])}, and '{data.text.column}' only {len({*texts}):,}, such as "
             f'{shown(texts[0])}. Set data.columns = ["label", "text"].'
+        )
+    seen = Counter(labels)
+    is_header = texts[0].strip().isidentifier() and labels[0].strip().isidentifier() and seen[labels[0]] == 1
+    if is_guess and is_header and count >= FEWEST_WITH_HEADER and 1 not in list(seen.values())[1:]:
+        name = reader(path, data.format).extensions[0]
+        raise DataError(
+            f"{path}:1: '{texts[0]}' and '{labels[0]}' look like a header, for no other row has that class. If they "
+            f'are, set data.format = {{name = "{name}", header = true}}; if not, data.columns = ["text", "label"].'
         )
 
 
