@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
+from recurra.data import store as module
 from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import DataError
 
@@ -252,3 +253,48 @@ def test_a_store_whose_values_were_cut_off_since_it_was_opened_is_said_to_be_bro
     (store.folder / "a.values").write_bytes(b"")
     with pytest.raises(DataError, match=r"a in .*store is broken \(0 of 40 bytes were there\)"):
         store.span("a", 0, 5)
+
+
+@given(examples_of_one_shape(), st.booleans(), st.data())
+@settings(max_examples=60)
+def test_rows_that_are_taken_together_are_those_read_one_by_one(
+    examples: list[dict[str, NDArray[Any]]], held: bool, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "HELD", 1 << 20 if held else -1)
+        store = Store.write(Path(folder) / "store", iter(examples))
+        some = data.draw(st.lists(st.integers(0, len(examples) - 1), max_size=6)) if examples else []
+        taken = store.take(np.array(some, np.int64))
+        assert len(taken) == len(some)
+        assert all(same(row, store[number]) for row, number in zip(taken, some, strict=True))
+        assert [len(part) for part in (taken[1:], taken[:1])] == [max(0, len(some) - 1), min(1, len(some))]
+        by_one = Rows(store[number] for number in some)
+        for name in examples[0] if some else ():
+            for one, other in zip(taken.flat(name), by_one.flat(name), strict=True):
+                assert one.tobytes() == other.tobytes()
+                assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            assert taken.lengths(name).tolist() == by_one.lengths(name).tolist()
+            assert taken.size(name) == by_one.size(name)
+
+
+def test_what_is_taken_is_a_copy(tmp_path: Path) -> None:
+    taken = three(tmp_path).take(np.array([2, 2]))
+    taken[0]["words"][:] = 99
+    taken.flat("words").values[:] = 99
+    assert taken[1]["words"].tolist() == [0, 1, 2]
+
+
+def test_a_store_with_broken_offsets_is_not_taken_from(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    offsets = np.fromfile(store.folder / "offsets", np.int64)
+    offsets[2] = 4  # above the next one
+    offsets.tofile(store.folder / "offsets")
+    with pytest.raises(DataError, match=r"rows of words in .* are broken. Remove that folder."):
+        Store(store.folder).take(np.array([0]))
+
+
+def test_many_rows_are_written_as_few_are(tmp_path: Path) -> None:
+    lengths = [n % 3 for n in range(2 * module.WRITTEN_AT_ONCE + 5)]
+    store = Store.write(tmp_path / "store", ({"ids": np.full(length, length, np.int32)} for length in lengths))
+    assert store.lengths("ids").tolist() == lengths
+    assert all(store[row]["ids"].tolist() == [length] * length for row, length in list(enumerate(lengths))[::97])

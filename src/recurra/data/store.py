@@ -16,6 +16,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, final, overload
 
@@ -193,26 +194,36 @@ class Store:
         return cls(folder)
 
 
+WRITTEN_AT_ONCE = 1 << 10
+"""Rows that are gathered before they are written: one call for all of them."""
+
+
 def _write(folder: Path, examples: Iterable[Encoded]) -> None:
     fields: dict[str, Field] = {}
     files: dict[str, BinaryIO] = {}
-    ends: dict[str, int] = {}
+    ends = np.zeros((1, 0), np.int64)
     rows = 0
+    rest = iter(examples)
     with ExitStack() as closing:
         offsets = closing.enter_context(open(folder / OFFSETS, "wb"))
-        for rows, example in enumerate(examples, 1):
-            if rows == 1:
-                fields = {name: Field.of(values) for name, values in example.items()}
+        while some := list(islice(rest, WRITTEN_AT_ONCE)):
+            if rows == 0:
+                fields = {name: Field.of(values) for name, values in some[0].items()}
                 files = {name: closing.enter_context(open(folder / f"{name}.values", "wb")) for name in fields}
-                ends = dict.fromkeys(fields, 0)
-                offsets.write(np.array(list(ends.values()), np.int64).tobytes())
-            assert example.keys() == fields.keys(), "every example has the same fields"
-            for name, field in fields.items():
-                values = example[name]
-                assert Field.of(values) == field, f"{name}: {Field.of(values)} after {field}"
-                files[name].write(values.tobytes())
-                ends[name] += len(values)
-            offsets.write(np.array(list(ends.values()), np.int64).tobytes())
+                ends = np.zeros((1, len(fields)), np.int64)
+                offsets.write(ends.tobytes())
+            rows += len(some)
+            assert all(example.keys() == fields.keys() for example in some), "every example has the same fields"
+            lengths = np.zeros((len(some), len(fields)), np.int64)
+            for column, (name, field) in enumerate(fields.items()):
+                parts = [example[name] for example in some]
+                dtype, shape = np.dtype(field.dtype), field.shape(0)[1:]
+                for values in parts:
+                    assert (values.dtype, values.shape[1:]) == (dtype, shape), f"{name}: {Field.of(values)}, {field}"
+                lengths[:, column] = list(map(len, parts))
+                files[name].write(np.concatenate(parts, dtype=dtype).tobytes())
+            ends = ends[-1] + lengths.cumsum(0)
+            offsets.write(ends.tobytes())
         for file in (offsets, *files.values()):
             file.flush()
             os.fsync(file.fileno())

@@ -202,7 +202,10 @@ def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> Classifi
     rows = Rows.of(rows)
     names = rows[0].keys()
     words = spellings = bags = frames = label = labels = targets = None
-    steps = torch.from_numpy(rows.lengths("frames" if "frames" in names else "words"))
+    counted = (
+        rows.flat("steps").values if "steps" in names else rows.lengths("frames" if "frames" in names else "words")
+    )
+    steps = torch.from_numpy(counted)
     if "bag" in names:
         ids, lengths = rows.flat("bag")
         bags = Bags(torch.from_numpy(ids), torch.from_numpy(lengths.cumsum()))

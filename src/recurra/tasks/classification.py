@@ -78,10 +78,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         """Whether words are read by their letters too."""
         return self.frames is None and self.tokenizer.name == "words" and self.settings.model.characters.cell != "none"
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         """Whether tokens are read in their order."""
-        return self.frames is None and self.settings.model.encoders.count("bag") < len(self.settings.model.encoders)
+        return self.frames is None and {*self.settings.model.encoders} != {"bag"}
 
     @cached_property
     def ngrams(self) -> Ngrams | None:
@@ -109,7 +109,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     @classmethod
     def encoding(cls, settings: ClassificationSettings) -> object:
         bag, encoders = settings.model.bag, settings.model.encoders
-        return [set(encoders) == {"bag"}, bag.words, bag.characters, bag.buckets] if "bag" in encoders else None
+        return [bag.words, bag.characters, bag.buckets, {*encoders} == {"bag"}] if "bag" in encoders else None
 
     @classmethod
     def prepared(cls, settings: ClassificationSettings) -> Self:
@@ -228,7 +228,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             tokens = self.tokens(example)
             lower = self.settings.data.text.lowercase
             looked_up = list(map(str.lower, tokens)) if lower else tokens
-            encoded["words"] = self.words.ids(looked_up)
+            if self.reads:
+                encoded["words"] = self.words.ids(looked_up)
+            else:
+                encoded["steps"] = np.array([len(tokens)], np.int64)
             if self.ngrams is not None:
                 encoded["bag"] = self.ngrams.ids(looked_up)
             if self.tokenizer.name == "words" and self.reads:
@@ -259,6 +262,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return scale.scaled(example.frames).astype(np.float32)
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
+        if not self.reads and self.frames is None:
+            steps: NDArray[np.int64] = rows.span("steps", 0, len(rows))
+            return steps
         found: NDArray[np.int64] = rows.lengths("words" if self.frames is None else "frames")
         return found
 

@@ -65,11 +65,12 @@ class Ngrams:
     def ids(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The features of a text: each word followed by its pieces, then the phrases."""
         found: list[int] = []
-        of_word = self._words
+        of_word, of_phrase = self._words, self._phrases
         for word in words:
             found += of_word[word]
         for size in range(2, self.longest + 1):
-            found += map(self._phrases.__getitem__, zip(*(words[start:] for start in range(size)), strict=False))
+            phrases = zip(*(words[start:] for start in range(size)), strict=False)
+            found += [of_phrase[phrase] for phrase in phrases]
         return np.array(found, np.int32)
 
     def bucket(self, text: str, start: int = BASIS) -> int:
@@ -84,7 +85,7 @@ class Ngrams:
         least, most = self.characters
         marked = f"<{word}>"
         for start in range(len(marked) - least + 1):
-            hashed = fnv1a(marked[start : start + least - 1])
+            hashed = fnv1a(marked[start : start + least - 1])  # then one character more, and one more
             for character in marked[start + least - 1 : start + most]:
                 hashed = fnv1a(character, hashed)
                 found.append(self.known + hashed % self.buckets)

@@ -108,6 +108,8 @@ def optimiser(
 def optimisers(part: Part, model: nn.Module, learning_rate: float) -> list[tuple[list[str], torch.optim.Optimizer]]:
     """Who moves which of a model's parameters, by their names: tables with sparse gradients have one of their own."""
     tables = {id(table) for table in sparse_tables(model)}
+    if tables:  # torch warns of checks that are neither wanted nor not; Adagrad makes sparse tensors of its own
+        torch.sparse.check_sparse_tensor_invariants.disable()
     found: list[tuple[list[str], torch.optim.Optimizer]] = []
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     for sparse in (False, True):

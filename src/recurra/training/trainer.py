@@ -262,7 +262,11 @@ class Trainer:
 
     def _loss(self, rows: Sequence[Encoded], number: int, carried: Carried) -> Loss:
         """The loss of a batch. What is drawn in it depends on seed, step and number alone."""
-        torch.manual_seed(((self.training.seed << 40) + (self.position.step << 8) + number) % LARGEST_SEED)
+        seed = ((self.training.seed << 40) + (self.position.step << 8) + number) % LARGEST_SEED
+        # torch.manual_seed keeps a traceback for each kind of device that was never used: a millisecond a step.
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         batch = moved(self.task.batch(rows), self.device)
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():

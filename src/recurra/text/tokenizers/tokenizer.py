@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Self, TypeVar, cast, final
 
 from recurra.errors import ConfigError, DataError
@@ -83,6 +83,7 @@ def build(kind: type[K], name: str, options: Mapping[str, object]) -> K:
     return made(cast("type[K]", partial(kind, **options)), name)
 
 
+@cache
 def _name_of(kind: type[Tokenizer]) -> str:
     home, _, file = kind.__module__.rpartition(".")
     return file if home == __name__.rpartition(".")[0] else f"{kind.__module__}:{kind.__name__}"
