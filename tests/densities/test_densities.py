@@ -139,3 +139,14 @@ def test_targets_and_sizes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="size must be a whole number of at least 1, but is 0"):
         SquaredError(3, 0)
     assert repr(SquaredError(3, 2)).startswith("SquaredError(\n  3, 2\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_under_autocast_costs_keep_the_type_of_the_targets(name: str) -> None:
+    density = made(name).float()
+    features, targets = torch.randn(2, 3, 3), drawn(name, 2, 3, 2).float()
+    mask = torch.ones(2, 3, dtype=torch.bool)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = density.loss(features, targets, mask)
+    assert found.dtype == torch.float32
+    assert_close(found, density.loss(features, targets, mask), rtol=0.05, atol=0.05)

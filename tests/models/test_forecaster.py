@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from recurra.config import ForecastingModel
+from recurra.densities import Density
 from recurra.models import forecaster
 from recurra.models.forecaster import Forecaster, ForecasterBatch
 from recurra.padding import Padded, pad
 
 OUTPUTS = ("gaussian", "squared_error", "bernoulli")
+
+
+class Laplace(Density):
+    """A density of one's own: p(x) = ½ exp(−|x − μ|), of which nothing can be drawn."""
+
+    def __init__(self, input_size: int, size: int) -> None:
+        super().__init__(input_size, size)
+        self.readout = nn.Linear(input_size, size)
+
+    def costs(self, features: Tensor, targets: Tensor) -> Tensor:
+        return (targets - self.readout(features)).abs() + math.log(2)
+
+    def mean(self, features: Tensor) -> Tensor:
+        found: Tensor = self.readout(features)
+        return found
+
+    def best(self, features: Tensor) -> Tensor:
+        return self.mean(features)
+
+    def quantile(self, features: Tensor, share: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+def test_a_density_of_ones_own_is_named_by_its_module() -> None:
+    model = made("tests.models.test_forecaster:Laplace")
+    total, count = model.loss(batch(drawn(6)))
+    assert count == 5
+    assert float(total.detach()) > 10 * math.log(2)
+    assert model.predict(batch(drawn(6)), horizon=2)[0].values.shape == (2, 2)
 
 
 def made(output: str = "gaussian", *, from_nothing: bool = False, **options: Any) -> Forecaster:

@@ -153,7 +153,9 @@ def by_hand(model: Trained, values: np.ndarray[Any, Any], origins: Sequence[int]
     return errors
 
 
-@pytest.mark.parametrize("options", [(), ("data.difference=true",)])
+@pytest.mark.parametrize(
+    "options", [(), ("data.difference=true",), ("model.cell=lstm", "model.engine=auto")], ids=["gru", "changes", "auto"]
+)
 def test_scores_are_those_of_a_plain_loop_over_origins(tmp_path: Path, options: tuple[str, ...]) -> None:
     values = np.cumsum(np.random.default_rng(0).normal(size=(30, 1)), axis=0) + 50
     file = write(
@@ -324,6 +326,14 @@ def test_windows_are_parts_of_their_series(tmp_path: Path) -> None:
             for start in starts:
                 seen[row, start : start + 16] += 1
     assert (seen > 0).all()
+
+
+@pytest.mark.parametrize("precision", ["float64", "bfloat16"])
+@pytest.mark.parametrize("output", ["gaussian", "squared_error"])
+def test_other_precisions_train_too(tmp_path: Path, precision: str, output: str) -> None:
+    file = write(tmp_path / "a.csv", waves(20))
+    options = (f"training.precision={precision}", f"model.output={output}", "model.embedding=4", "training.steps=3")
+    assert math.isfinite(trained(tmp_path, file, *WAVES, *options).evaluate(file).values["mae"])
 
 
 def test_a_language_model_of_frames_is_this_task(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ class Gaussian(Density):
         return mean, log_variance.clamp(-WIDEST, WIDEST)
 
     def costs(self, features: Tensor, targets: Tensor) -> Tensor:
-        mean, log_variance = self.parts(features)
+        # Of features in half precision, the squares are still summed in that of the targets.
+        mean, log_variance = (part.to(targets.dtype) for part in self.parts(features))
         return 0.5 * (math.log(2 * math.pi) + log_variance + (targets - mean).square() * (-log_variance).exp())
 
     def mean(self, features: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ class SquaredError(Density):
         self.readout = readout(input_size, size)
 
     def costs(self, features: Tensor, targets: Tensor) -> Tensor:
-        return (targets - self.mean(features)).square()
+        return (targets - self.mean(features).to(targets.dtype)).square()
 
     def mean(self, features: Tensor) -> Tensor:
         o: Tensor = self.readout(features)
