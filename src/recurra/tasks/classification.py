@@ -20,6 +20,7 @@ from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.named import did_you_mean
+from recurra.tasks.class_answers import numbers, one_class, several_classes
 from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.tasks.labelled import LabelledSequence, labelled, series, text_of, with_columns
 from recurra.tasks.tagging import by_code_point, named, spelt_out
@@ -33,9 +34,6 @@ from recurra.text.vocabulary import UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
     from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
-
-ABSTAINED = "-"
-"""The answer where no class is probable enough."""
 
 POSITIVE = ("1", "true", "yes", "positive", "pos")
 """Classes that are the one to be detected, of two."""
@@ -353,41 +351,17 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return found
 
     def answer(self, example: LabelledSequence, output: ClassifierOutput) -> Prediction:
-        detail: dict[str, Any] = {}
-        decoding = self.settings.decoding
-        score = 0.0
         if self.targets is not None:
-            values = self.targets.unscaled(output.values)
-            answer = " ".join(f"{number:.6g}" for number in values)
-            detail["values"] = values.tolist()
+            answer = numbers(self.targets.unscaled(output.values))
         else:
-            order = np.argsort(-output.values, kind="stable")
-            best = float(output.values[order[0]])
-            if self.kind == "label":
-                answer = self.labels.tokens[order[0]]
-                score = float(np.log(max(best, 1e-300)))
-                detail["label"] = answer
-                if best < decoding.abstain:
-                    detail["abstained"] = True
-                    answer = ABSTAINED
-            else:
-                chosen = self.labels.tokens_of(np.flatnonzero(output.values >= decoding.threshold))
-                answer = ",".join(chosen)
-                detail["labels"] = chosen
-                sure = np.where(output.values >= decoding.threshold, output.values, 1 - output.values)
-                score = float(np.log(sure.clip(1e-300)).sum())
-            listed = order[: decoding.alternatives + 1]
-            names = [self.labels.tokens[place] for place in listed]
-            detail["probabilities"] = {
-                name: round(float(output.values[place]), 6) for name, place in zip(names, listed, strict=True)
-            }
-            detail["alternatives"] = names[1:] if self.kind == "label" else [n for n in names if n not in chosen]
+            of = one_class if self.kind == "label" else several_classes
+            answer = of(output.values, self.labels.tokens, self.settings.decoding)
+        detail = answer.detail
         if output.attention is not None:
             if self.frames is None:
                 detail["tokens"] = self.tokens(example)
             detail["attention"] = [[round(float(weight), 6) for weight in query] for query in output.attention]
-        shown = example.text if self.frames is None else ""
-        return Prediction(shown, answer, score, example.line, detail)
+        return Prediction(example.text, answer.output, answer.score, example.line, detail)
 
     def score(self, examples: Sequence[LabelledSequence], outputs: Sequence[ClassifierOutput]) -> Scores:
         values = np.stack([output.values for output in outputs])

@@ -56,10 +56,10 @@ def with_columns(data: ClassificationData) -> ClassificationData:
         first = next(rows(path, format=data.format, columns=data.columns))
         columns = list(first.values)
     place = f"{path}:{first.line}"
-    data = _what_is_wanted(_what_is_read(data, first.values, place), columns, place)
     for name in (data.text.column, data.frames, data.label, data.labels, *(data.targets or ())):
         if name is not None and name not in columns:
             raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, columns)}")
+    data = _what_is_wanted(_what_is_read(data, first.values, place), columns, place)
     if data.label is not None and data.frames is None:
         _check_columns(data, path, is_guess)
     return data
