@@ -248,6 +248,14 @@ def test_an_empty_text_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None
     assert [a.output for a in model.predict(["", "hello"])] == ["no", "yes"]
 
 
+def test_a_series_without_a_step_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "a.jsonl", [{"frames": [[1, 2]], "label": "some"}, {"frames": [], "label": "none"}])
+    with pytest.raises(DataError, match=r"a\.jsonl:2: the series has no step. .*data.empty = \"keep\""):
+        trained(tmp_path, file)
+    model = trained(tmp_path, file, "data.empty=keep", "model.encoder=ensemble")
+    assert [a.output for a in model.predict(["[]", "[[1, 2]]", ""])] == ["none", "some", "none"]
+
+
 def test_words_may_come_as_a_list(tmp_path: Path) -> None:
     rows = [{"text": ["New York", "sleeps"], "label": "city"}, {"text": ["he", "sleeps"], "label": "person"}]
     model = trained(tmp_path, jsonl(tmp_path / "a.jsonl", rows))
