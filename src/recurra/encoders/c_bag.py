@@ -30,6 +30,7 @@ void bag_mean(long first, long last, long size, const float *table, const int32_
         const long start = row ? ends[row - 1] : 0, end = ends[row];
         memset(y, 0, size * sizeof(float));
         for (long at = start; at < end; at++) {
+            if (at + 8 < ends[last - 1]) __builtin_prefetch(table + (long)ids[at + 8] * size);
             const float *x = table + (long)ids[at] * size;
             for (long k = 0; k < size; k++) y[k] += x[k];
         }
@@ -72,6 +73,10 @@ void bag_adam(long count, long size, const int64_t *rows, const float *gradient,
     for (long n = 0; n < count; n++) {
         const float *g = gradient + n * size;
         const long at = rows[n] * size;
+        if (n + 6 < count) {
+            const long soon = rows[n + 6] * size;
+            __builtin_prefetch(w + soon, 1), __builtin_prefetch(m + soon, 1), __builtin_prefetch(v + soon, 1);
+        }
         float *wr = w + at, *mr = m + at, *vr = v + at;
         for (long k = 0; k < size; k++) {
             mr[k] += (1.0f - beta1) * (g[k] - mr[k]);

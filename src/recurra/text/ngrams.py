@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -54,8 +54,8 @@ class Ngrams:
         self.buckets = buckets if words > 1 or characters else 0
         self.known = max(vocabulary.values(), default=-1) + 1
         self._vocabulary = dict(vocabulary)
-        self._words = _Words(self)
-        self._phrases = _Phrases(self)
+        self._words: dict[str, list[int]] = {}
+        self._phrases: dict[tuple[str, ...], int] = {}
 
     @property
     def rows(self) -> int:
@@ -64,17 +64,31 @@ class Ngrams:
 
     def ids(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The features of a text: each word followed by its pieces, then the phrases."""
-        found: list[int] = []
-        of_word, of_phrase = self._words, self._phrases
-        for word in words:
-            found += of_word[word]
-        for size in range(2, self.longest + 1):
-            phrases = zip(*(words[start:] for start in range(size)), strict=False)
-            found += [of_phrase[phrase] for phrase in phrases]
-        return np.array(found, np.int32)
+        try:
+            return np.array(self._looked_up(words), np.int32)
+        except KeyError:
+            self._learn(words)
+            return np.array(self._looked_up(words), np.int32)
 
-    def bucket(self, text: str, start: int = BASIS) -> int:
-        return self.known + fnv1a(text, start) % self.buckets
+    def _looked_up(self, words: Sequence[str]) -> list[int]:
+        of_word, of_phrase = self._words, self._phrases
+        found = [feature for word in words for feature in of_word[word]]
+        for size in range(2, self.longest + 1):
+            found += [of_phrase[phrase] for phrase in phrases(words, size)]
+        return found
+
+    def _learn(self, words: Sequence[str]) -> None:
+        """Remember what the text has that was not seen before; all is forgotten when it is too much."""
+        for seen in (self._words, self._phrases):
+            if len(seen) >= REMEMBERED:
+                seen.clear()
+        self._words |= {word: self.of_word(word) for word in words if word not in self._words}
+        for size in range(2, self.longest + 1):
+            new = [phrase for phrase in phrases(words, size) if phrase not in self._phrases]
+            self._phrases |= {phrase: self.bucket(" ".join(phrase)) for phrase in new}
+
+    def bucket(self, text: str) -> int:
+        return self.known + fnv1a(text) % self.buckets
 
     def of_word(self, word: str) -> list[int]:
         """The features of a word alone."""
@@ -92,30 +106,13 @@ class Ngrams:
         return found
 
 
-class _Words(dict[str, list[int]]):
-    """The features of words that were seen."""
+def phrases(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
+    """So many words in a row.
 
-    def __init__(self, ngrams: Ngrams) -> None:
-        self.ngrams = ngrams
-
-    def __missing__(self, word: str) -> list[int]:
-        if len(self) >= REMEMBERED:
-            self.clear()
-        found = self[word] = self.ngrams.of_word(word)
-        return found
-
-
-class _Phrases(dict[tuple[str, ...], int]):
-    """The buckets of phrases that were seen."""
-
-    def __init__(self, ngrams: Ngrams) -> None:
-        self.ngrams = ngrams
-
-    def __missing__(self, words: tuple[str, ...]) -> int:
-        if len(self) >= REMEMBERED:
-            self.clear()
-        found = self[words] = self.ngrams.bucket(" ".join(words))
-        return found
+    >>> list(phrases(["a", "b", "c"], 2))
+    [('a', 'b'), ('b', 'c')]
+    """
+    return zip(*(words[start:] for start in range(size)), strict=False)
 
 
 def check(words: int, characters: Sequence[int] | None, buckets: int) -> None:

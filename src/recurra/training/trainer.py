@@ -241,7 +241,7 @@ class Trainer:
             self.scaler.unscale_(one)
         for parameter in self.parameters:
             if parameter.grad is not None and parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.coalesce()
+                parameter.grad = summed(parameter.grad)
                 gradients.append(parameter.grad._values())  # the others are zero
             elif parameter.grad is not None:
                 gradients.append(parameter.grad)
@@ -357,6 +357,14 @@ class Trainer:
 
     def save_model(self) -> None:
         write_tensors(self.folder / "model.safetensors", self.predicting.state_dict())
+
+
+def summed(gradient: Tensor) -> Tensor:
+    """A sparse gradient that names each row once. Autograd forgets that one has this form already."""
+    rows = gradient._indices()[0]
+    if bool((rows[1:] > rows[:-1]).all()):
+        return gradient._coalesced_(True)
+    return gradient.coalesce()
 
 
 def device_of(training: Training) -> torch.device:
