@@ -37,7 +37,7 @@ def by_numpy(network: Convolution, x: NDArray[np.float64], pooling: str) -> NDAr
 def test_the_equations_hold_also_for_rows_shorter_than_a_filter(pooling: str, layers: int) -> None:
     torch.manual_seed(1)
     settings = ConvolutionModel(widths=[1, 2, 5], filters=3, layers=layers, pooling=pooling)  # type: ignore[arg-type]
-    network = Convolution(settings, 4, dropout=0.0).double()
+    network = Convolution(settings, 4).double()
     lengths = [7, 1, 2, 4]
     x = np.random.default_rng(1).normal(size=(4, 7, 4))
     for row, length in enumerate(lengths):
@@ -49,13 +49,13 @@ def test_the_equations_hold_also_for_rows_shorter_than_a_filter(pooling: str, la
 
 
 def test_rows_without_a_step_are_zeros() -> None:
-    network = Convolution(ConvolutionModel(widths=[2], filters=3), 4, dropout=0.0)
+    network = Convolution(ConvolutionModel(widths=[2], filters=3), 4)
     assert (network(Padded(torch.ones(2, 3, 4), torch.tensor([3, 0]))).vector[1] == 0).all()
     assert (network(Padded(torch.ones(2, 0, 4), torch.tensor([0, 0]))).vector == 0).all()
 
 
 def test_padding_has_no_gradient() -> None:
-    network = Convolution(ConvolutionModel(widths=[3], filters=2), 2, dropout=0.0).double()
+    network = Convolution(ConvolutionModel(widths=[3], filters=2), 2).double()
     x = torch.randn(2, 5, 2, dtype=torch.float64, requires_grad=True)
     network(Padded(x, torch.tensor([5, 2]))).vector.sum().backward()
     assert x.grad is not None

@@ -123,3 +123,13 @@ def test_the_weights_shown_are_those_of_the_member_that_attends() -> None:
         assert output.attention.shape == (2, length)
         assert np.allclose(output.attention.sum(1), float(length > 0))
     assert all(output.attention is None for output in model.predict(batch()))
+
+
+def test_the_numbers_of_a_series_are_never_dropped() -> None:
+    settings = dataclasses.replace(ENSEMBLE, dropout=0.9)
+    model = network("label", settings).train()
+    dropped, whole = batch(), network("label", ENSEMBLE).train()
+    with torch.no_grad():
+        for mine, its in zip(model.encoders, whole.encoders, strict=True):
+            frames = model._frames(dropped)
+            assert torch.equal(mine(frames).vector, its(frames).vector)

@@ -79,7 +79,7 @@ class ClassificationModel:
     bag: BagModel = section(BagModel, "the n-grams of encoder = bag and ensemble")
     members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, cnn and bag")
     share: bool = setting(False, "the members of an ensemble read words by the same vectors and spellings")
-    dropout: float = setting(0.5, "of inputs, between layers and of the summary; one mask for a whole row")
+    dropout: float = setting(0.5, "of word vectors, between layers and of the summary; one mask for a whole row")
     word_dropout: float = setting(
         0.2, "share of tokens whose vector is that of the unknown one, or of n-grams left out, in training"
     )

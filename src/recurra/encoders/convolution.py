@@ -26,17 +26,21 @@ class Convolution(nn.Module):
 
     A row may be shorter than a filter is wide: it is read with zeros at its sides.
 
-    >>> network = Convolution(ConvolutionModel(widths=[1, 4], filters=6), 3, dropout=0.0)
+    `input_dropout` drops features of x, `dropout` those between layers.
+
+    >>> network = Convolution(ConvolutionModel(widths=[1, 4], filters=6), 3)
     >>> network(Padded(torch.randn(2, 5, 3), torch.tensor([5, 1]))).vector.shape, network.output_size
     (torch.Size([2, 12]), 12)
     """
 
-    def __init__(self, settings: ConvolutionModel, input_size: int, *, dropout: float) -> None:
+    def __init__(
+        self, settings: ConvolutionModel, input_size: int, *, input_dropout: float = 0.0, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.widths = tuple(settings.widths)
-        self.drop = LockedDropout(dropout)
         self.output_size = len(self.widths) * settings.filters
         sizes = [input_size] + [self.output_size] * (settings.layers - 1)
+        self.drops = nn.ModuleList([LockedDropout(input_dropout), *(LockedDropout(dropout) for _ in sizes[1:])])
         self.layers = nn.ModuleList(
             nn.ModuleList(nn.Conv1d(size, settings.filters, width) for width in self.widths) for size in sizes
         )
@@ -46,8 +50,8 @@ class Convolution(nn.Module):
     def forward(self, x: Padded) -> Summarised:
         if x.values.shape[1] == 0:
             return Summarised(x.values.new_zeros(len(x.lengths), self.output_size))
-        for layer in self.layers:
-            read = self.drop(x).zeroed().values.transpose(1, 2)  # (B, I, T)
+        for drop, layer in zip(self.drops, self.layers, strict=True):
+            read = drop(x).zeroed().values.transpose(1, 2)  # (B, I, T)
             parts = [
                 convolution(functional.pad(read, ((width - 1) // 2, width // 2)))
                 for width, convolution in zip(self.widths, layer.children(), strict=True)

@@ -19,6 +19,8 @@ from recurra.settings import Part
 class RecurrentEncoder(nn.Module):
     """s = summary(Recurrent(drop(x))): a stack of any cell, and one vector of what it gives.
 
+    `input_dropout` drops features of x, `dropout` those between layers.
+
     >>> import torch
     >>> network = RecurrentEncoder("gru", 3, 5, summary_by="ends", bidirectional=True)
     >>> network(Padded(torch.randn(2, 4, 3), torch.tensor([4, 2]))).vector.shape
@@ -36,11 +38,12 @@ class RecurrentEncoder(nn.Module):
         bidirectional: bool = False,
         merge: str = "concat",
         skip: Literal["none", "residual", "highway"] = "none",
+        input_dropout: float = 0.0,
         dropout: float = 0.0,
         engine: str = "auto",
     ) -> None:
         super().__init__()
-        self.drop = LockedDropout(dropout)
+        self.drop = LockedDropout(input_dropout)
         self.recurrent = Recurrent(
             cell,
             input_size,

@@ -81,7 +81,9 @@ class Classifier(nn.Module):
             read_words(settings, words=words, unknown=unknown, characters=characters) for _ in range(readers)
         )
         size = frame_size or (int(self.readers[0].output_size) if readers else 0)  # type: ignore[arg-type]
-        self.encoders = nn.ModuleList(encoder(name, settings, size, features) for name in members)
+        # A series may have one number a step: without it there is nothing left to read.
+        input_dropout = 0.0 if frame_size is not None else settings.dropout
+        self.encoders = nn.ModuleList(encoder(name, settings, size, input_dropout, features) for name in members)
         self.readouts = nn.ModuleList(nn.Linear(int(each.output_size), outputs) for each in self.encoders)  # type: ignore[arg-type]
         weights = None if class_weights is None else torch.tensor(class_weights, dtype=torch.get_default_dtype())
         self.register_buffer("class_weights", weights, persistent=False)
@@ -174,7 +176,7 @@ def read_words(settings: ClassificationModel, *, words: int, unknown: int, chara
 
 
 def encoder(
-    name: str, settings: ClassificationModel, size: int, features: int | None
+    name: str, settings: ClassificationModel, size: int, input_dropout: float, features: int | None
 ) -> RecurrentEncoder | Convolution | Bag:
     """The encoder that a config file means."""
     if name == "bag":
@@ -182,7 +184,7 @@ def encoder(
         bag = settings.bag
         return Bag(features, bag.size, gain=bag.gain, dropout=settings.word_dropout, sparse=bag.sparse)
     if name == "cnn":
-        return Convolution(settings.convolution, size, dropout=settings.dropout)
+        return Convolution(settings.convolution, size, input_dropout=input_dropout, dropout=settings.dropout)
     return RecurrentEncoder(
         settings.cell,
         size,
@@ -192,6 +194,7 @@ def encoder(
         bidirectional=settings.bidirectional,
         merge=settings.merge,
         skip=settings.skip,
+        input_dropout=input_dropout,
         dropout=settings.dropout,
         engine=settings.engine,
     )
