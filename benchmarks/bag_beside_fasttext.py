@@ -71,7 +71,7 @@ def recurra_side(folder: Path, question: Question) -> dict[str, float]:
             "model.bag.buckets": BUCKETS,
             "model.bag.gain": 1.0,
             "model.dropout": 0.0,
-            "model.word_dropout": 0.0,
+            "model.bag.dropout": 0.0,
             "training.average": None,
             "training.epochs": question["epochs"],
             "training.batch_size": 1000 if question["file"] == "many" else 32,

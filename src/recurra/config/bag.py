@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recurra.settings import SettingError, above_zero, at_least, setting
+from recurra.settings import SettingError, above_zero, at_least, rates, setting
 
 
 @dataclass(frozen=True)
@@ -15,12 +15,14 @@ class BagModel:
     words: int = setting(2, "the longest phrase with a vector of its own, in words; 1: single words")
     characters: list[int] | None = setting([3, 5], "shortest and longest piece of a word, in letters; none: no pieces")
     buckets: int = setting(100_000, "vectors that all phrases and pieces share, by their hash")
-    gain: float = setting(16.0, "the mean is multiplied by it: a vector is met seldom, so it must learn fast")
+    gain: float = setting(8.0, "the mean is multiplied by it: a vector is met seldom, so it must learn fast")
+    dropout: float = setting(0.4, "share of the words, phrases and pieces that are left out, in training")
     sparse: bool = setting(True, "a step changes only the vectors it has met; adam, adagrad and sgd can do so")
 
     def __post_init__(self) -> None:
         at_least(1, "model.bag", self, "size", "words", "buckets")
         above_zero("model.bag", self, "gain")
+        rates("model.bag", self, "dropout")
         given = self.characters
         if given is not None and not (len(given) == 2 and 1 <= given[0] <= given[1]):
             raise SettingError(

@@ -80,9 +80,7 @@ class ClassificationModel:
     members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, cnn and bag")
     share: bool = setting(False, "the members of an ensemble read words by the same vectors and spellings")
     dropout: float = setting(0.5, "of word vectors, between layers and of the summary; one mask for a whole row")
-    word_dropout: float = setting(
-        0.2, "share of tokens whose vector is that of the unknown one, or of n-grams left out, in training"
-    )
+    word_dropout: float = setting(0.2, "share of tokens whose vector is that of the unknown one, in training")
     label_smoothing: float = setting(0.0, "share of the probability that is spread over all classes, in training")
     class_weights: Literal["none", "balanced"] | dict[str, float] = setting(
         "none", "balanced: each class weighs the same in all; or a table of classes and weights"

@@ -182,7 +182,7 @@ def encoder(
     if name == "bag":
         assert features is not None, "the task counts n-grams where a bag is asked for"
         bag = settings.bag
-        return Bag(features, bag.size, gain=bag.gain, dropout=settings.word_dropout, sparse=bag.sparse)
+        return Bag(features, bag.size, gain=bag.gain, dropout=bag.dropout, sparse=bag.sparse)
     if name == "cnn":
         return Convolution(settings.convolution, size, input_dropout=input_dropout, dropout=settings.dropout)
     return RecurrentEncoder(
