@@ -184,14 +184,17 @@ def test_a_users_own_cell_works_without_a_word_to_anyone() -> None:
 
 def test_the_engine_report_says_which_and_why() -> None:
     report = str(Recurrent("lstm", 3, 4, layers=2, bidirectional=True).engine_report())
-    assert report == "layer 1, lstm, both directions: vendor\nlayer 2, lstm, both directions: vendor"
+    why = "    not single: it has no way back, and gradients are recorded (torch.no_grad() would not)"
+    assert report == (f"layer 1, lstm, both directions: vendor\n{why}\nlayer 2, lstm, both directions: vendor\n{why}")
+    with torch.no_grad():
+        assert str(Recurrent("lstm", 3, 4).engine_report()) == "layer 1, lstm: single"
     report = str(Recurrent({"name": "gru"}, 3, 4, engine="loop").engine_report())
     assert report.startswith("layer 1, gru: loop (asked for)")
     assert "not vendor: torch's GRU resets after the product, this one before it" in report
     dropped = {"name": "lstm", "wrap": [{"name": "recurrent_dropout", "rate": 0.5}]}
     rnn = Recurrent(dropped, 3, 4)
     assert "torch has no kernel for 'recurrent_dropout' around 'lstm' in this mode" in str(rnn.engine_report())
-    assert str(rnn.eval().engine_report()) == "layer 1, recurrent_dropout: vendor"
+    assert str(rnn.eval().engine_report()) == f"layer 1, recurrent_dropout: vendor\n{why}"
 
 
 def test_auto_passes_an_engine_by_where_another_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +213,10 @@ def test_auto_passes_an_engine_by_where_another_is_faster(monkeypatch: pytest.Mo
 
 def test_an_engine_that_is_asked_for_and_refuses_is_reported_not_raised() -> None:
     report = str(Recurrent("min_gru", 3, 4, engine="vendor").engine_report())
-    assert report == "layer 1, min_gru: vendor (asked for), but it refuses: torch has no kernel for 'min_gru'"
+    assert report == (
+        "layer 1, min_gru: vendor (asked for), but it refuses: torch has no kernel for 'min_gru'\n"
+        "    not single: it runs an 'lstm', this is 'min_gru'"
+    )
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ class Padded(NamedTuple):
     @property
     def is_full(self) -> bool:
         """True where nothing is padding."""
-        return bool((self.lengths == self.values.shape[1]).all())
+        # As a list: torch takes longer to compare a few numbers than Python does.
+        return bool(self.lengths.tolist() == [self.values.shape[1]] * len(self.lengths))
 
     @property
     def mask(self) -> Tensor:
@@ -99,14 +100,15 @@ class Padded(NamedTuple):
             )
         if self.lengths.device.type != "cpu":
             raise DataError(f"lengths must live on the CPU, but are on {self.lengths.device}. Call lengths.cpu().")
-        if rows and (longest := int(self.lengths.max())) > steps:
-            row = int(self.lengths.argmax())
+        lengths = self.lengths.tolist()
+        if rows and (longest := max(lengths)) > steps:
+            row = lengths.index(longest)
             raise DataError(
                 f"row {row} has length {longest}, but the batch has only {steps} steps. "
                 f"Lengths must lie between 0 and {steps}."
             )
-        if rows and (shortest := int(self.lengths.min())) < 0:
-            row = int(self.lengths.argmin())
+        if rows and (shortest := min(lengths)) < 0:
+            row = lengths.index(shortest)
             raise DataError(f"row {row} has length {shortest}; lengths must lie between 0 and {steps}.")
         return Padded(self.values, self.lengths.long())
 

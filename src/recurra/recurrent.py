@@ -201,6 +201,7 @@ class Recurrent(nn.Module):
 
         >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
         layer 1, peephole_lstm: planned
+            not single: it runs an 'lstm', this is 'peephole_lstm'
             not vendor: torch has no kernel for 'peephole_lstm'
         """
         like = self._like() if x is None else self._checked(x).values

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.testing import assert_close
 
-from recurra.encoders.words import ReadWords, Spelling, Spellings
+from recurra.encoders.words import ReadWords, Spelling, Spellings, of_like_length
 from recurra.padding import Padded, pad
 
 WORDS, CHARACTERS = 12, 9
@@ -52,6 +52,17 @@ def test_the_spelling_of_a_word_is_read_as_if_it_stood_alone(
     assert together.shape == (len(words), read.output_size)
     for vector, word in zip(together, words, strict=True):
         assert_close(vector, read(padded([word]))[0], rtol=0, atol=1e-12)
+
+
+def test_many_words_are_read_in_groups_of_like_length_with_the_same_vectors() -> None:
+    torch.manual_seed(3)
+    read = spelling(engine="vendor")
+    words = padded([[(row + k) % CHARACTERS for k in range(row * 7 % 19)] for row in range(120)])
+    groups = of_like_length(words.lengths)
+    assert len(groups) == 4
+    assert sorted(row for rows, _ in groups for row in rows.tolist()) == list(range(120))
+    assert all(longest == max(words.lengths[rows].tolist()) for rows, longest in groups)
+    assert_close(read(words), read._read(words), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("engine", ["auto", "loop", "vendor"])

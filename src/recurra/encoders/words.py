@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -53,15 +54,29 @@ WIDEST = (4, 7, 11)
 with the words of English text, reading them in four groups takes about half the time."""
 
 
-def of_like_length(lengths: Tensor) -> list[tuple[Tensor, int]]:
-    """The rows in groups of like length, each with its longest.
+WORTH_A_GROUP = 128
+"""Padded characters that must be saved for each group: to begin one takes about as long as to read so many."""
 
-    >>> [(rows.tolist(), longest) for rows, longest in of_like_length(torch.tensor([3, 12, 1, 9, 4]))]
+
+def of_like_length(lengths: Tensor, worth: int = WORTH_A_GROUP) -> list[tuple[Tensor, int]]:
+    """The rows in groups of like length, each with its longest; a few words are one group.
+
+    >>> few = torch.tensor([3, 12, 1, 9, 4])
+    >>> [(rows.tolist(), longest) for rows, longest in of_like_length(few, worth=1)]
     [([0, 2, 4], 4), ([3], 9), ([1], 12)]
+    >>> [(rows.tolist(), longest) for rows, longest in of_like_length(few)]
+    [([0, 1, 2, 3, 4], 12)]
     """
-    group = torch.bucketize(lengths, torch.tensor(WIDEST))
-    found = [(group == number).nonzero().squeeze(1) for number in range(len(WIDEST) + 1)]
-    return [(rows, int(lengths[rows].max())) for rows in found if len(rows)]
+    known = lengths.tolist()
+    found: list[list[int]] = [[] for _ in range(len(WIDEST) + 1)]
+    for row, length in enumerate(known):
+        found[bisect_left(WIDEST, length)].append(row)
+    groups = [(rows, max(known[row] for row in rows)) for rows in found if rows]
+    longest = max(known, default=0)
+    saved = sum(len(rows) * (longest - own) for rows, own in groups)
+    if len(groups) > 1 and saved < worth * (len(groups) - 1):
+        groups = [(list(range(len(known))), longest)]
+    return [(torch.tensor(rows), own) for rows, own in groups]
 
 
 @final

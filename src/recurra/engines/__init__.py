@@ -6,6 +6,7 @@ from recurra.engines.engine import Engine, Layer, Reader, Reading
 from recurra.engines.loop import Loop
 from recurra.engines.planned import Planned
 from recurra.engines.scan import Scan
+from recurra.engines.single import Single
 from recurra.engines.vendor import Vendor
 from recurra.errors import EngineError
 from recurra.named import choose as choose_name
@@ -20,12 +21,13 @@ __all__ = [
     "Reader",
     "Reading",
     "Scan",
+    "Single",
     "Vendor",
     "choose",
     "engine_named",
 ]
 
-ENGINES: tuple[Engine, ...] = (Vendor(), Planned(), Scan(), Loop())
+ENGINES: tuple[Engine, ...] = (Single(), Vendor(), Planned(), Scan(), Loop())
 """Fastest first: 'auto' takes the first that can and is not the slower way. The last one, the reference, always can."""
 
 

@@ -17,14 +17,7 @@ PANEL = 3
 ROWS_AT_ONCE = 8
 """Where there are 32 vector registers; with 16, half as many."""
 
-HEAD = """\
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <string.h>
-
-typedef {real} real;
-
+VECTORS = """\
 #if defined(__AVX512F__)
 #define BYTES 64
 #elif defined(__AVX__)
@@ -32,14 +25,83 @@ typedef {real} real;
 #else
 #define BYTES 16
 #endif
+
+typedef real vector __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
+#define LANES ((long)(BYTES / sizeof(real)))
+"""
+
+ROW_PRODUCT = """\
+static inline real total(vector v) {
+#if BYTES == 16
+    real sum = v[0];
+    for (long lane = 1; lane < LANES; lane++) sum += v[lane];
+#else
+    typedef real quarter __attribute__((vector_size(BYTES / 4)));
+    const union { vector whole; quarter q[4]; } parts = {v};
+    const quarter four = (parts.q[0] + parts.q[2]) + (parts.q[1] + parts.q[3]);
+    real sum = four[0];
+    for (long lane = 1; lane < LANES / 4; lane++) sum += four[lane];
+#endif
+    return sum;
+}
+
+/* out[n] = Σ_k a[k] w[n, k] for the rows `from` to `to` of w, which lie `stride` apart; eight at a time. Going `down`
+   at every other step begins with what the step before has left in the cache. */
+static void multiply_row(const real *a, const real *w, long stride, long depth, long from, long to, real *out,
+                         int down) {
+    const long whole = depth / LANES * LANES, blocks = (to - from + 7) / 8;
+    for (long block = 0; block < blocks; block++) {
+        const long n = from + 8 * (down ? blocks - 1 - block : block);
+        const real *r[8];
+        vector s[8] = {0};
+        for (long i = 0; i < 8; i++) r[i] = w + (n + i < to ? n + i : to - 1) * stride;
+        for (long k = 0; k < whole; k += LANES) {
+            const vector v = *(const vector *)(a + k);
+            for (long i = 0; i < 8; i++) s[i] += v * *(const vector *)(r[i] + k);
+        }
+        real sums[8];
+        for (long i = 0; i < 8; i++) sums[i] = total(s[i]);
+        for (long k = whole; k < depth; k++)
+            for (long i = 0; i < 8; i++) sums[i] += a[k] * r[i][k];
+        memcpy(out + n, sums, (to - n < 8 ? to - n : 8) * sizeof(real));
+    }
+}
+"""
+
+MEETING = """\
+#include <sched.h>
+#include <stdatomic.h>
+
+/* Wait until all have come. Whoever waits long lets others have the core. */
+static void meet(atomic_long *arrived, atomic_long *round, long members) {
+    if (members == 1) return;
+    const long now = atomic_load(round);
+    if (atomic_fetch_add(arrived, 1) == members - 1) {
+        atomic_store(arrived, 0);
+        atomic_store(round, now + 1);
+        return;
+    }
+    for (long tries = 0; atomic_load_explicit(round, memory_order_acquire) == now; tries++)
+        if (tries > 4000) sched_yield();
+}
+
+static inline long share(long total, long part, long parts) { return total * part / parts; }
+"""
+
+HEAD = """\
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef {real} real;
+
+{vectors}
 #if defined(__AVX512F__) || defined(__aarch64__)
 #define AT_ONCE {at_once}
 #else
 #define AT_ONCE {half}
 #endif
 
-typedef real vector __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
-#define LANES ((long)(BYTES / sizeof(real)))
 #define PANEL ({panel} * LANES)
 
 typedef void pass_of_rows(long, long, long, long, const int64_t *, real **, const int64_t *, const int64_t *);
@@ -72,30 +134,6 @@ static void multiply_block(long rows, const real *a, long stride, const real *pa
     }}
 }}
 
-/* A single row needs no panels where the weight is a transpose: each column lies in one piece; four at a time. */
-static void multiply_row(const operation *o, const real *a, long from, long to) {{
-    const long whole = o->depth / LANES * LANES;
-    for (long n = from; n < to; n += 4) {{
-        const real *w[4];
-        for (long i = 0; i < 4; i++) w[i] = o->weight + (n + i < to ? n + i : to - 1) * o->weight_column;
-        vector s0 = {{0}}, s1 = {{0}}, s2 = {{0}}, s3 = {{0}};
-        for (long k = 0; k < whole; k += LANES) {{
-            const vector v = *(const vector *)(a + k);
-            s0 += v * *(const vector *)(w[0] + k);
-            s1 += v * *(const vector *)(w[1] + k);
-            s2 += v * *(const vector *)(w[2] + k);
-            s3 += v * *(const vector *)(w[3] + k);
-        }}
-        const vector sums[4] = {{s0, s1, s2, s3}};
-        for (long i = 0; i < 4 && n + i < to; i++) {{
-            real total = 0;
-            for (long lane = 0; lane < LANES; lane++) total += sums[i][lane];
-            for (long k = whole; k < o->depth; k++) total += a[k] * w[i][k];
-            o->out[n + i] = total;
-        }}
-    }}
-}}
-
 /* Rows `first` to `last` of a product, panels `from` to `to`. */
 static void multiply(const operation *o, long t, long first, long last, long from, long to) {{
     const real *a = o->operand + t * o->operand_step;
@@ -105,7 +143,9 @@ static void multiply(const operation *o, long t, long first, long last, long fro
         stride = t ? stride : o->first_row;
     }}
     if (!o->panels) {{
-        multiply_row(o, a, from * PANEL, to * PANEL < o->width ? to * PANEL : o->width);
+        /* A single row needs none where the weight is a transpose: each column lies in one piece. */
+        multiply_row(a, o->weight, o->weight_column, o->depth, from * PANEL,
+                     to * PANEL < o->width ? to * PANEL : o->width, o->out, t & 1);
         return;
     }}
     for (long panel = from; panel < to; panel++) {{
@@ -142,21 +182,6 @@ static void lay_out(const operation *o, long from, long to) {{
     }}
 }}
 
-/* Wait until all have come. Whoever waits long lets others have the core. */
-static void meet(sequence *s, long members) {{
-    if (members == 1) return;
-    const long round = atomic_load(&s->round);
-    if (atomic_fetch_add(&s->arrived, 1) == members - 1) {{
-        atomic_store(&s->arrived, 0);
-        atomic_store(&s->round, round + 1);
-        return;
-    }}
-    for (long tries = 0; atomic_load_explicit(&s->round, memory_order_acquire) == round; tries++)
-        if (tries > 4000) sched_yield();
-}}
-
-static inline long share(long total, long part, long parts) {{ return total * part / parts; }}
-
 static void all_steps(sequence *s, long first, long last, long member, long members) {{
     for (long step = 0; step < s->steps; step++) {{
         const long t = s->is_backward ? s->steps - 1 - step : step;
@@ -170,7 +195,7 @@ static void all_steps(sequence *s, long first, long last, long member, long memb
             }} else {{
                 multiply(o, t, first, last, 0, panels_of(o));
             }}
-            if (s->shares_panels) meet(s, members);
+            if (s->shares_panels) meet(&s->arrived, &s->round, members);
         }}
     }}
 }}
@@ -187,7 +212,7 @@ static void work(void *given) {{
         products++;
     }}
     if (products) {{
-        meet(s, members);
+        meet(&s->arrived, &s->round, members);
         all_steps(s, first, last, member, members);
         return;
     }}
@@ -242,6 +267,11 @@ def text(is_double: bool) -> str:
     call = "a, stride, panel, depth, out, width, used); break;"
     cases = "\n".join(f"        case {rows}: block_{rows}({call}" for rows in range(1, ROWS_AT_ONCE + 1))
     head = HEAD.format(
-        real="double" if is_double else "float", at_once=ROWS_AT_ONCE, half=ROWS_AT_ONCE // 2, panel=PANEL
+        real="double" if is_double else "float",
+        vectors=VECTORS,
+        at_once=ROWS_AT_ONCE,
+        half=ROWS_AT_ONCE // 2,
+        panel=PANEL,
     )
-    return "\n".join([head, *(block(rows) for rows in range(1, ROWS_AT_ONCE + 1)), BODY.format(cases=cases)])
+    blocks = (block(rows) for rows in range(1, ROWS_AT_ONCE + 1))
+    return "\n".join([head, *blocks, ROW_PRODUCT, MEETING, BODY.format(cases=cases)])

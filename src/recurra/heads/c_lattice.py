@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +14,14 @@ TEXT = """\
 #include <math.h>
 #include <stdint.h>
 
+typedef REAL real;
+
+static inline double larger(double a, double b) { return b > a ? b : a; }
+
 /* log Σ_a exp(alpha[a] + A[a, b]), the largest taken out. */
 static double log_sum(long L, const double *alpha, const double *A, long b) {
     double largest = -INFINITY, sum = 0;
-    for (long a = 0; a < L; a++) largest = fmax(largest, alpha[a] + A[a * L + b]);
+    for (long a = 0; a < L; a++) largest = larger(largest, alpha[a] + A[a * L + b]);
     if (largest == -INFINITY) return largest;
     for (long a = 0; a < L; a++) sum += exp(alpha[a] + A[a * L + b] - largest);
     return log(sum) + largest;
@@ -30,7 +36,7 @@ static void one_row(long T, long L, const double *e, const double *A, const doub
         const double *before = v + (t - 1) * L, *e_t = e + t * L;
         double *now = v + t * L, largest = -INFINITY;
         for (long b = 0; b < L; b++) now[b] = -INFINITY, next[b] = 0;
-        for (long a = 0; a < L; a++) largest = fmax(largest, alpha[a]);
+        for (long a = 0; a < L; a++) largest = larger(largest, alpha[a]);
         for (long a = 0; a < L; a++) relative[a] = largest == -INFINITY ? 0 : exp(alpha[a] - largest);
         for (long a = 0; a < L; a++) {
             const double from = before[a], share = relative[a];
@@ -50,7 +56,7 @@ static void one_row(long T, long L, const double *e, const double *A, const doub
     for (long b = 0; b < L; b++) {
         const double score = v[(T - 1) * L + b] + end[b];
         if (score > best) best = score, y = b;
-        largest = fmax(largest, alpha[b] + end[b]);
+        largest = larger(largest, alpha[b] + end[b]);
     }
     for (long b = 0; b < L; b++) sum += exp(alpha[b] + end[b] - largest);
     const double found = best - (log(sum) + largest);
@@ -68,49 +74,80 @@ static void one_row(long T, long L, const double *e, const double *A, const doub
     }
 }
 
-void best_path(long rows, long steps, long L, const double *e, const int64_t *lengths, const double *A,
-               const double *expA, double high, const double *start, const double *end, int64_t *labels,
-               double *log_p, double *scratch) {
+static const double *doubled(long count, const real *from, double *to) {
+    for (long n = 0; n < count; n++) to[n] = from[n];
+    return to;
+}
+
+/* scratch: A, exp(A - high) (L, L), start, end (L), e (T, L), and what one_row needs. */
+void best_path(long rows, long steps, long L, const real *emissions, const int64_t *lengths, const real *given_A,
+               const real *given_start, const real *given_end, int64_t *labels, double *log_p, double *scratch) {
+    const double *A = doubled(L * L, given_A, scratch);
+    double *expA = scratch + L * L, *ends = expA + L * L, *e = ends + 2 * L, high = -INFINITY;
+    const double *start = doubled(L, given_start, ends), *end = doubled(L, given_end, ends + L);
+    for (long n = 0; n < L * L; n++) high = A[n] < INFINITY ? larger(high, A[n]) : high;
+    high = high == -INFINITY ? 0 : high;
+    for (long n = 0; n < L * L; n++) expA[n] = exp(A[n] - high);
     for (long row = 0; row < rows; row++)
         if (lengths[row] > 0)
-            one_row(lengths[row], L, e + row * steps * L, A, expA, high, start, end, labels + row * steps,
-                    log_p + row, scratch);
+            one_row(lengths[row], L, doubled(lengths[row] * L, emissions + row * steps * L, e), A, expA, high, start,
+                    end, labels + row * steps, log_p + row, e + steps * L);
 }
 """
 
 
 @functools.cache
-def compiled() -> ctypes.CDLL | None:
+def compiled(is_double: bool) -> ctypes.CDLL | None:
     """None where nothing can be compiled."""
     from recurra.engines.c_library import NoCompiler, library
 
     try:
-        return library(TEXT)
+        code = library(TEXT.replace("REAL", "double" if is_double else "float"))
     except NoCompiler:
         return None
+    code.best_path.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 8]
+    code.best_path.restype = None
+    return code
+
+
+def best_path_at(
+    is_double: bool, shape: tuple[int, int, int], given: Sequence[int], results: Sequence[int], scratch: int
+) -> bool:
+    """The same with the addresses of arrays in C order; False where nothing can be compiled.
+
+    shape    B, T, L
+    given    emissions, lengths (int64), A, start, end: float64 where is_double, else float32
+    results  labels (int64) and log-probabilities (float64), which hold zeros
+    scratch  scratch_size(L, T) numbers, float64
+    """
+    code = compiled(is_double)
+    if code is None:
+        return False
+    code.best_path(*shape, *given, *results, scratch)
+    return True
+
+
+def scratch_size(labels: int, steps: int) -> int:
+    return labels * (2 * labels + 2 * steps + 5)
 
 
 def best_path(
-    A: NDArray[np.float64],
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    emissions: NDArray[np.float64],
-    lengths: NDArray[np.int64],
+    A: NDArray[Any], start: NDArray[Any], end: NDArray[Any], emissions: NDArray[Any], lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Labels (B, T) and log-probabilities (B,), as lattice.best_path gives them; None where nothing can be compiled."""
-    code = compiled()
-    if code is None:
-        return None
+    """Labels (B, T) and log-probabilities (B,), as lattice.best_path gives them; None where nothing can be compiled.
+
+    The scores are float32 or float64 as `emissions` are; it computes in float64.
+    """
     rows, steps, size = emissions.shape
-    A, start, end = (np.ascontiguousarray(scores, np.float64) for scores in (A, start, end))
-    emissions, lengths = np.ascontiguousarray(emissions, np.float64), np.ascontiguousarray(lengths, np.int64)
-    finite = A[np.isfinite(A)]
-    high = float(finite.max()) if finite.size else 0.0
-    relative = np.exp(A - high)
-    labels, log_p = np.zeros((rows, steps), np.int64), np.zeros(rows)
-    scratch = np.empty(steps * size + 3 * size)
-    sizes = (ctypes.c_long(rows), ctypes.c_long(steps), ctypes.c_long(size))
-    places = [ctypes.c_void_p(array.ctypes.data) for array in (emissions, lengths, A, relative)]
-    others = [ctypes.c_void_p(array.ctypes.data) for array in (start, end, labels, log_p, scratch)]
-    code.best_path(*sizes, *places, ctypes.c_double(high), *others)
-    return labels, log_p
+    given = [np.ascontiguousarray(array, emissions.dtype) for array in (emissions, A, start, end)]
+    given.insert(1, np.ascontiguousarray(lengths, np.int64))
+    results = np.zeros((rows, steps), np.int64), np.zeros(rows)
+    scratch = np.empty(scratch_size(size, steps))
+    was_found = best_path_at(
+        emissions.dtype == np.float64,
+        (rows, steps, size),
+        [array.ctypes.data for array in given],
+        [array.ctypes.data for array in results],
+        scratch.ctypes.data,
+    )
+    return results if was_found else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from recurra.errors import ConfigError
-from recurra.heads import UNLABELLED, lattice
+from recurra.heads import UNLABELLED, c_lattice, lattice
 from recurra.heads.head import Head, checked_features, readout
 from recurra.metrics.spans import allowed, scheme_of
 from recurra.named import choose
@@ -63,42 +63,62 @@ class CRF(Head):
         targets = self.checked_targets(features, targets)
         mask = features.mask
         # bfloat16 would lose the difference between log Z and the score.
-        with torch.autocast(features.values.device.type, enabled=False):
+        with _without_autocast(features.values.device.type):
             e = self._emissions(features)
             # The same number for all labels of a step cancels; without it float32 keeps more of the difference.
             e = e - e.detach().amax(2, keepdim=True)
-            total = self._log_partition(e, mask)
+            shortest = min(features.lengths.tolist(), default=0)
+            total = self._log_partition(e, mask, shortest)
             is_known = (targets != UNLABELLED) | ~mask
             if bool(is_known.all()):
                 return total - self._score(e, targets, mask)
             other = torch.arange(len(self.labels), device=e.device) != targets.unsqueeze(2)
             is_labelled = (targets != UNLABELLED).unsqueeze(2)
-            return total - self._log_partition(e.masked_fill(is_labelled & other, -torch.inf), mask)
+            return total - self._log_partition(e.masked_fill(is_labelled & other, -torch.inf), mask, shortest)
 
+    @torch.no_grad()
     def best(self, features: Padded) -> tuple[Tensor, Tensor]:
-        emissions, lengths = self._arrays(features)
-        labels, log_p = lattice.best_path(self._chain(), emissions, lengths)
+        emissions, lengths = self._emitted(features)
+        chain = self._scores(emissions.dtype)
+        B, T, L = emissions.shape
+        labels, log_p = torch.zeros(B, T, dtype=torch.long), torch.zeros(B, dtype=torch.float64)
+        scratch = torch.empty(c_lattice.scratch_size(L, T), dtype=torch.float64)
+        given = (emissions, lengths, *chain)
+        was_found = c_lattice.best_path_at(
+            emissions.dtype == torch.float64,
+            (B, T, L),
+            [tensor.data_ptr() for tensor in given],
+            [labels.data_ptr(), log_p.data_ptr()],
+            scratch.data_ptr(),
+        )
+        if not was_found:
+            e, *scores = (tensor.double().numpy() for tensor in (emissions, *chain))
+            found = lattice.best_path_in_numpy(lattice.Chain(*scores), e, lengths.numpy())
+            labels, log_p = torch.from_numpy(found[0]), torch.from_numpy(found[1])
         like = features.values
-        return torch.from_numpy(labels).to(like.device), torch.from_numpy(log_p).to(like.dtype).to(like.device)
+        return labels.to(like.device), log_p.to(like)
 
+    @torch.no_grad()
     def probabilities(self, features: Padded) -> Tensor:
-        emissions, lengths = self._arrays(features)
-        like = features.values
-        return torch.from_numpy(lattice.marginals(self._chain(), emissions, lengths)).to(like.dtype).to(like.device)
+        emissions, lengths = self._emitted(features)
+        chain = lattice.Chain(*(scores.numpy() for scores in self._scores(torch.float64)))
+        found = lattice.marginals(chain, emissions.double().numpy(), lengths.numpy())
+        return torch.from_numpy(found).to(features.values)
 
     def _emissions(self, features: Padded) -> Tensor:
         e: Tensor = self.readout(features.values.to(self.readout.weight.dtype))
         return e if e.dtype == torch.float64 else e.float()
 
-    def _log_partition(self, e: Tensor, mask: Tensor) -> Tensor:
-        """log Z of each row, (B,); 0 for an empty one."""
+    def _log_partition(self, e: Tensor, mask: Tensor, shortest: int) -> Tensor:
+        """log Z of each row, (B,); 0 for an empty one. The shortest row has so many steps."""
         if e.shape[1] == 0:
             return e.new_zeros(len(e))
         step = _forward_step(self.transitions.to(e.dtype))
         first, *others = e.unbind(1)
         alpha = self.start + first
-        for e_t, is_real in zip(others, mask.unsqueeze(2).unbind(1)[1:], strict=True):
-            alpha = torch.where(is_real, step(alpha) + e_t, alpha)
+        for t, (e_t, is_real) in enumerate(zip(others, mask.unsqueeze(2).unbind(1)[1:], strict=True), 1):
+            after = step(alpha) + e_t
+            alpha = after if t < shortest else torch.where(is_real, after, alpha)
         return torch.logsumexp(alpha + self.end, 1).masked_fill(~mask[:, 0], 0)
 
     def _score(self, e: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
@@ -112,21 +132,27 @@ class CRF(Head):
         ends = (self.start[y[:, 0]] + self.end[last]).masked_fill(~mask[:, 0], 0)
         return emitted + moved + ends
 
-    @torch.no_grad()
-    def _arrays(self, features: Padded) -> tuple[lattice.Array, lattice.Whole]:
+    def _emitted(self, features: Padded) -> tuple[Tensor, Tensor]:
+        """Emissions, float32 or float64, and lengths, as they lie in memory on the CPU."""
         features = checked_features(features, self.input_size)
-        with torch.autocast(features.values.device.type, enabled=False):
-            return self._emissions(features).cpu().double().numpy(), features.lengths.numpy()
+        with _without_autocast(features.values.device.type):
+            return self._emissions(features).cpu().contiguous(), features.lengths.contiguous()
 
-    def _chain(self) -> lattice.Chain:
-        scores = (scores.detach().cpu().double().numpy() for scores in (self.transitions, self.start, self.end))
+    def _scores(self, dtype: torch.dtype) -> list[Tensor]:
+        """A, start and end on the CPU, -inf where something is forbidden."""
+        scores = [each.detach().to("cpu", dtype).contiguous() for each in (self.transitions, self.start, self.end)]
         if self.permitted is None:
-            return lattice.Chain(*scores)
+            return scores
         pairs = zip(self.permitted, scores, strict=True)
-        return lattice.Chain(*(np.where(may, score, -np.inf) for may, score in pairs))
+        return [score.masked_fill(~torch.from_numpy(may), -torch.inf) for may, score in pairs]
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, constraints={self.constraints!r}"
+
+
+def _without_autocast(device: str) -> AbstractContextManager[object]:
+    """To switch off what is off already takes as long as a small product."""
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
 def _constraints(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,10 @@ class Chain(NamedTuple):
     end: Array
 
 
-def best_path(chain: Chain, emissions: Array, lengths: Whole) -> tuple[Whole, Array]:
+def best_path(chain: Chain, emissions: NDArray[Any], lengths: Whole) -> tuple[Whole, Array]:
     """The best labelling of each row, (B, T) with 0 on padding, and its log-probability (B,).
+
+    Scores may be float32 too: they become float64 on the way.
 
     Of labellings that are equally good, the one whose last label, then last but one, … has the lowest number.
 
@@ -57,7 +59,10 @@ def best_path(chain: Chain, emissions: Array, lengths: Whole) -> tuple[Whole, Ar
     ([[0, 0, 0]], [0.25])
     """
     found = c_lattice.best_path(*chain, emissions, lengths)
-    return found if found is not None else best_path_in_numpy(chain, emissions, lengths)
+    if found is not None:
+        return found
+    doubled = Chain(*(scores.astype(np.float64) for scores in chain))
+    return best_path_in_numpy(doubled, emissions.astype(np.float64), lengths)
 
 
 def best_path_in_numpy(chain: Chain, emissions: Array, lengths: Whole) -> tuple[Whole, Array]:
