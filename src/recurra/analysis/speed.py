@@ -100,7 +100,8 @@ def _measure(
     reference = _work(_TorchLSTM(shape).to(device), full, backward)
     for name, rnn in models:
         rnn.to(device)
-        [layer] = rnn.engine_report(full).layers
+        with torch.set_grad_enabled(backward):  # an engine without a way back refuses where gradients are recorded
+            [layer] = rnn.engine_report(full).layers
         in_loop = _work(rnn, full, backward, "loop")
         for engine, refusal in layer.refusals:
             if engines is not None and engine not in engines:
