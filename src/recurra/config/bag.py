@@ -12,8 +12,8 @@ class BagModel:
     """A text as the mean of the vectors of its words, their pieces and its phrases."""
 
     size: int = setting(64, "size of a vector")
-    words: int = setting(2, "the longest phrase with a vector of its own, in words; 1: single words")
-    characters: list[int] | None = setting([3, 5], "shortest and longest piece of a word, in letters; none: no pieces")
+    words: int = setting(3, "the longest phrase with a vector of its own, in words; 1: single words")
+    characters: list[int] | None = setting([2, 6], "shortest and longest piece of a word, in letters; none: no pieces")
     buckets: int = setting(100_000, "vectors that all phrases and pieces share, by their hash")
     gain: float = setting(8.0, "the mean is multiplied by it: a vector is met seldom, so it must learn fast")
     dropout: float = setting(0.4, "share of the words, phrases and pieces that are left out, in training")

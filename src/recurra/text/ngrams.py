@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import final
 
 import numpy as np
@@ -65,10 +66,11 @@ class Ngrams:
     def ids(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The features of a text: each word followed by its pieces, then the phrases."""
         try:
-            return np.array(self._looked_up(words), np.int32)
+            found = self._looked_up(words)
         except KeyError:
             self._learn(words)
-            return np.array(self._looked_up(words), np.int32)
+            found = self._looked_up(words)
+        return np.array(found, np.int32)
 
     def _looked_up(self, words: Sequence[str]) -> list[int]:
         of_word, of_phrase = self._words, self._phrases
@@ -112,6 +114,8 @@ def phrases(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
     >>> list(phrases(["a", "b", "c"], 2))
     [('a', 'b'), ('b', 'c')]
     """
+    if size == 2:  # by far the most frequent, and twice as fast
+        return pairwise(words)
     return zip(*(words[start:] for start in range(size)), strict=False)
 
 
