@@ -11,10 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TEXT = """\
-#include <math.h>
-#include <stdint.h>
-
-typedef REAL real;
+typedef SCORE score_t;
 
 static inline double larger(double a, double b) { return b > a ? b : a; }
 
@@ -37,7 +34,9 @@ static void one_row(long T, long L, const double *e, const double *A, const doub
         double *now = v + t * L, largest = -INFINITY;
         for (long b = 0; b < L; b++) now[b] = -INFINITY, next[b] = 0;
         for (long a = 0; a < L; a++) largest = larger(largest, alpha[a]);
-        for (long a = 0; a < L; a++) relative[a] = largest == -INFINITY ? 0 : exp(alpha[a] - largest);
+        largest = largest == -INFINITY ? 0 : largest; /* then exp gives 0 for every label */
+#pragma omp simd
+        for (long a = 0; a < L; a++) relative[a] = r_exp(alpha[a] - largest);
         for (long a = 0; a < L; a++) {
             const double from = before[a], share = relative[a];
             for (long b = 0; b < L; b++) {
@@ -47,8 +46,9 @@ static void one_row(long T, long L, const double *e, const double *A, const doub
             }
         }
         /* Where the sum is so small that numbers were lost, it is taken once more as it is written. */
-        for (long b = 0; b < L; b++)
-            next[b] = (next[b] > 1e-200 ? log(next[b]) + largest + high : log_sum(L, alpha, A, b)) + e_t[b];
+#pragma omp simd
+        for (long b = 0; b < L; b++) relative[b] = r_log(next[b]) + largest + high;
+        for (long b = 0; b < L; b++) next[b] = (next[b] > 1e-200 ? relative[b] : log_sum(L, alpha, A, b)) + e_t[b];
         for (long b = 0; b < L; b++) alpha[b] = next[b], now[b] += e_t[b];
     }
     double best = -INFINITY, largest = -INFINITY, sum = 0;
@@ -74,14 +74,14 @@ static void one_row(long T, long L, const double *e, const double *A, const doub
     }
 }
 
-static const double *doubled(long count, const real *from, double *to) {
+static const double *doubled(long count, const score_t *from, double *to) {
     for (long n = 0; n < count; n++) to[n] = from[n];
     return to;
 }
 
 /* scratch: A, exp(A - high) (L, L), start, end (L), e (T, L), and what one_row needs. */
-void best_path(long rows, long steps, long L, const real *emissions, const int64_t *lengths, const real *given_A,
-               const real *given_start, const real *given_end, int64_t *labels, double *log_p, double *scratch) {
+void best_path(long rows, long steps, long L, const score_t *emissions, const int64_t *lengths, const score_t *given_A,
+               const score_t *given_start, const score_t *given_end, int64_t *labels, double *log_p, double *scratch) {
     const double *A = doubled(L * L, given_A, scratch);
     double *expA = scratch + L * L, *ends = expA + L * L, *e = ends + 2 * L, high = -INFINITY;
     const double *start = doubled(L, given_start, ends), *end = doubled(L, given_end, ends + L);
@@ -100,9 +100,10 @@ void best_path(long rows, long steps, long L, const real *emissions, const int64
 def compiled(is_double: bool) -> ctypes.CDLL | None:
     """None where nothing can be compiled."""
     from recurra.engines.c_library import NoCompiler, library
+    from recurra.engines.c_source import prelude
 
     try:
-        code = library(TEXT.replace("REAL", "double" if is_double else "float"))
+        code = library(prelude(True) + TEXT.replace("SCORE", "double" if is_double else "float"))
     except NoCompiler:
         return None
     code.best_path.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 8]

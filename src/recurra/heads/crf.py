@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED, c_lattice, lattice
-from recurra.heads.head import Head, checked_features, readout
+from recurra.heads.head import Head, checked_features, fitting_features, readout
 from recurra.metrics.spans import allowed, scheme_of
 from recurra.named import choose
 from recurra.padding import Padded
@@ -134,9 +134,11 @@ class CRF(Head):
 
     def _emitted(self, features: Padded) -> tuple[Tensor, Tensor]:
         """Emissions, float32 or float64, and lengths, as they lie in memory on the CPU."""
-        features = checked_features(features, self.input_size)
+        features = fitting_features(features, self.input_size)
         with _without_autocast(features.values.device.type):
-            return self._emissions(features).cpu().contiguous(), features.lengths.contiguous()
+            # Where no gradient goes back it is enough to clear the emissions, which are many times smaller.
+            e = Padded(self._emissions(features), features.lengths).zeroed().values
+        return e.cpu().contiguous(), features.lengths.contiguous()
 
     def _scores(self, dtype: torch.dtype) -> list[Tensor]:
         """A, start and end on the CPU, -inf where something is forbidden."""

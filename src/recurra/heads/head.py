@@ -80,12 +80,17 @@ class Head(nn.Module, ABC):
 
 def checked_features(features: Padded, input_size: int) -> Padded:
     """The features with zeros for padding, or a DataError that says what is wrong with them."""
+    return fitting_features(features, input_size).zeroed()
+
+
+def fitting_features(features: Padded, input_size: int) -> Padded:
+    """The features as they are, whatever is in their padding, or a DataError that says what is wrong with them."""
     features = features.checked()
     if features.values.dim() != 3 or features.values.shape[2] != input_size:
         raise DataError(
             f"features must have shape (rows, steps, {input_size}), but theirs is {tuple(features.values.shape)}."
         )
-    return features.zeroed()
+    return features
 
 
 def readout(input_size: int, size: int) -> nn.Linear:
