@@ -45,8 +45,15 @@ RUNS = [(e, v, t) for e in FAST for v in EVERY for t in (True, False) if runs(e,
 
 @pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("variant", EVERY)
-@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
-@pytest.mark.parametrize("every", [False, True], ids=["last state", "every state"])
+@pytest.mark.parametrize(
+    ("training", "every"),
+    [
+        pytest.param(True, True, id="training, every state"),
+        pytest.param(False, False, id="evaluation, last state"),
+        pytest.param(True, False, id="training, last state", marks=pytest.mark.slow),
+        pytest.param(False, True, id="evaluation, every state", marks=pytest.mark.slow),
+    ],
+)
 def test_an_engine_that_does_not_refuse_agrees_with_the_loop(
     engine: str, variant: str, training: bool, every: bool
 ) -> None:
