@@ -237,6 +237,8 @@ def spelt(rows: Sequence[Encoded], words: Padded) -> Spellings:
 def padded(sequences: Sequence[NDArray[Any]], dtype: type, fill: float = 0) -> Padded:
     """Arrays of different length as the rows of one batch."""
     lengths = [len(sequence) for sequence in sequences]
+    if len(sequences) == 1:  # nothing to fill up
+        return Padded(torch.from_numpy(sequences[0][None].astype(dtype)), torch.tensor(lengths))
     whole = np.full((len(sequences), max(lengths), *sequences[0].shape[1:]), fill, dtype)
     for row, sequence in zip(whole, sequences, strict=True):
         row[: len(sequence)] = sequence
