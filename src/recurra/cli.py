@@ -402,10 +402,14 @@ def parser() -> argparse.ArgumentParser:
     add(demo, "the tour: three cells learn to remember, in about a minute")
 
     sub = add(train, "train a model: from a task's name and files, or from a config file; or go on with a run")
-    sub.add_argument("what", help="tagging; or config.toml; or, with --resume, a run folder")
+    sub.add_argument(
+        "what", help="tagging, classification, language_model, forecasting; or config.toml; or, with --resume, a run"
+    )
     for name, about in (("train", "learn from"), ("valid", "decide when to stop"), ("test", "score once at the end")):
         sub.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
-    sub.add_argument("--format", help="conllu, conll, tsv, csv, jsonl, parquet or text (by the extension)")
+    sub.add_argument(
+        "--format", help="conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text (by the extension)"
+    )
     sub.add_argument("--columns", nargs="+", metavar="ROLE", help="roles of the columns of a table")
     sub.add_argument("--out", metavar="RUN", help="folder for the run (runs/TASK-1, -2, …)")
     sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
@@ -457,12 +461,12 @@ def parser() -> argparse.ArgumentParser:
     sub = add(check, "what is in files, what is odd about it, and which tasks it can serve")
     sub.add_argument("data", metavar="DATA", nargs="+")
     sub.add_argument("--valid", metavar="FILE", nargs="+", default=[], help="look for rows that are also in DATA")
-    sub.add_argument("--format", help="conllu, conll, tsv, csv, jsonl, parquet or text")
+    sub.add_argument("--format", help="conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text")
     sub.add_argument("--columns", nargs="+", metavar="ROLE", help="roles of the columns of a table")
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
     sub = add(config, "all settings of a task with their defaults, explained")
-    sub.add_argument("task", help="tagging; or a config file")
+    sub.add_argument("task", help="tagging, classification, language_model, forecasting; or a config file")
     sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
 
     sub = add(score, "metrics of predictions, without a model")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.bag import BagModel
-from recurra.config.common import Data, Text, Training
+from recurra.config.common import Data, Text, Training, check_layers
 from recurra.config.tagging import SpellingModel
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
@@ -46,7 +46,7 @@ class ConvolutionModel:
     """Convolutions over time, of several widths side by side."""
 
     widths: list[int] = setting([1, 2, 3], "steps that a filter sees; each width has filters of its own")
-    filters: int = setting(256, "filters of each width")
+    filters: int = setting(512, "filters of each width")
     layers: int = setting(1, "layers")
     pooling: Literal["max", "mean"] = setting("max", "how steps become one vector")
 
@@ -66,7 +66,7 @@ class ClassificationModel:
     encoder: Literal["rnn", "cnn", "bag", "ensemble"] = setting(
         "rnn", "a recurrent network, convolutions, a bag of n-grams, or members of these kinds that vote"
     )
-    embedding: int = setting(128, "size of a token's vector; 0: the spellings of words alone")
+    embedding: int = setting(256, "size of a token's vector; 0: the spellings of words alone")
     characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
     cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
     hidden: int | list[int] = setting(256, "size of each direction; or one per layer")
@@ -96,18 +96,7 @@ class ClassificationModel:
         at_least(0, "model", self, "embedding")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout", "label_smoothing")
-        widths = self.hidden if isinstance(self.hidden, list) else [self.hidden]
-        if not widths or min(widths) < 1:
-            raise SettingError(
-                f"model.hidden must be at least 1, for one layer or each of several, but is {self.hidden}.",
-                ("model", "hidden"),
-            )
-        if isinstance(self.hidden, list) and self.layers not in (None, len(widths)):
-            raise SettingError(
-                f"model.hidden = {self.hidden} gives {len(widths)} layers, but model.layers is {self.layers}. "
-                f"Leave model.layers out.",
-                ("model", "layers"),
-            )
+        check_layers(self.hidden, self.layers)
         if not self.members or not {*self.members} <= {"rnn", "cnn", "bag"}:
             raise SettingError(
                 f'model.members must name rnn, cnn and bag, as in ["cnn", "rnn"], but is {self.members}.',

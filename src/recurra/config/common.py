@@ -15,7 +15,9 @@ class Data:
     train: str | list[str] = setting("", "file or files to learn from")
     valid: str | list[str] = setting("", "file or files that decide when to stop and which weights to keep")
     test: str | list[str] = setting("", "file or files for a last look, scored once at the end")
-    format: Part | None = setting(None, "conllu, conll, tsv, csv, jsonl, parquet or text; none: by the extension")
+    format: Part | None = setting(
+        None, "conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text; none: by the extension"
+    )
     columns: list[str] | None = setting(None, "roles of the columns of a table, or names of its header")
     empty: Literal["refuse", "keep"] = setting("refuse", "what to do with an example that has no element")
     cache: bool = setting(True, "keep encoded examples on disk, so that the next run starts at once")
@@ -82,3 +84,18 @@ class Text:
 
     def __post_init__(self) -> None:
         at_least(1, "data.text", self, "min_count", "max_size")
+
+
+def check_layers(hidden: int | list[int], layers: int | None) -> None:
+    """Refuse a stack without layers, layers without width, or two numbers of layers."""
+    widths = hidden if isinstance(hidden, list) else [hidden]
+    if not widths or min(widths) < 1:
+        raise SettingError(
+            f"model.hidden must be at least 1, for one layer or each of several, but is {hidden}.", ("model", "hidden")
+        )
+    if isinstance(hidden, list) and layers not in (None, len(widths)):
+        raise SettingError(
+            f"model.hidden = {hidden} gives {len(widths)} layers, but model.layers is {layers}. "
+            f"Leave model.layers out.",
+            ("model", "layers"),
+        )

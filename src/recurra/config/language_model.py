@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from recurra.config.common import Data, Text, Training
+from recurra.config.common import Data, Text, Training, check_layers
 from recurra.errors import DataError
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
@@ -71,18 +71,8 @@ class LanguageModelModel:
         at_least(0, "model", self, "activation_regularization", "temporal_regularization")
         rates("model", self, "token_dropout", "embedding_dropout", "input_dropout", "dropout", "weight_drop")
         rates("model", self, "output_dropout")
+        check_layers(self.hidden, self.layers)
         widths = self.widths
-        if not widths or min(widths) < 1:
-            raise SettingError(
-                f"model.hidden must be at least 1, for one layer or each of several, but is {self.hidden}.",
-                ("model", "hidden"),
-            )
-        if isinstance(self.hidden, list) and self.layers not in (None, len(widths)):
-            raise SettingError(
-                f"model.hidden = {self.hidden} gives {len(widths)} layers, but model.layers is {self.layers}. "
-                f"Leave model.layers out.",
-                ("model", "layers"),
-            )
         if self.bidirectional:
             raise SettingError(
                 "model.bidirectional = true is not possible here: a language model that reads both ways has already "

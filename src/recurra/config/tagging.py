@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import Data, Training
+from recurra.config.common import Data, Training, check_layers
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
 
@@ -72,18 +72,7 @@ class TaggingModel:
         at_least(0, "model", self, "embedding", "label_weight")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout")
-        widths = self.hidden if isinstance(self.hidden, list) else [self.hidden]
-        if not widths or min(widths) < 1:
-            raise SettingError(
-                f"model.hidden must be at least 1, for one layer or each of several, but is {self.hidden}.",
-                ("model", "hidden"),
-            )
-        if isinstance(self.hidden, list) and self.layers not in (None, len(widths)):
-            raise SettingError(
-                f"model.hidden = {self.hidden} gives {len(widths)} layers, but model.layers is {self.layers}. "
-                f"Leave model.layers out.",
-                ("model", "layers"),
-            )
+        check_layers(self.hidden, self.layers)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ class NextToken(nn.Module):
         self.alpha = settings.activation_regularization
         self.beta = settings.temporal_regularization
         self.embedding = nn.Embedding(tokens, settings.embedding)
-        nn.init.normal_(self.embedding.weight, std=settings.embedding**-0.5)
+        # Vectors that only are read begin large, which taught characters better; an output's matrix begins small.
+        nn.init.normal_(self.embedding.weight, std=settings.embedding**-0.5 if settings.tied else 1.0)
         self.drop_input = LockedDropout(settings.input_dropout)
         self.recurrent = Recurrent(
             with_weight_drop(settings.cell, settings.weight_drop),
