@@ -19,7 +19,6 @@ import tempfile
 from pathlib import Path
 
 import recurra
-from recurra.cli import evaluated_otherwise
 from recurra.runs import begin, resume, setup
 from recurra.training.progress import progress
 
@@ -94,7 +93,7 @@ def tell(which: str, run: Path, data: Path, device: str) -> None:
             continue
         for manner in (ONE_STREAM, WINDOWED) if which == "shakespeare" else (ONE_STREAM,):
             model = recurra.load(run, device="cuda" if device == "auto" else device)
-            found = evaluated_otherwise(model, manner).evaluate(str(data / file)).values
+            found = model.with_settings(manner).evaluate(str(data / file)).values
             shown = ", ".join(f"{name} {found[name]:.4f}" for name in ("nll", "perplexity", "bits_per_character"))
             print(f"{part}, {manner[0].partition('=')[2]}: {shown} over {found['count']:,.0f} tokens")
 

@@ -21,7 +21,6 @@ from recurra.errors import ConfigError, RecurraError
 if TYPE_CHECKING:
     from recurra.analysis.catalogue import WrapperEntry
     from recurra.cells import Spec
-    from recurra.training.trained import Trained
 
 
 LARGEST = 20_000
@@ -221,10 +220,7 @@ def evaluate(options: argparse.Namespace) -> None:
     """Scores of a run on a file with answers."""
     from recurra.training.trained import load
 
-    model = load(options.run, device=options.device)
-    if options.set:
-        model = evaluated_otherwise(model, options.set)
-    scores = model.evaluate(options.data)
+    scores = load(options.run, device=options.device).with_settings(options.set).evaluate(options.data)
     if options.json:
         print(json.dumps({name: value for name, value in scores.values.items() if math.isfinite(value)}))
         return
@@ -239,25 +235,12 @@ def evaluate(options: argparse.Namespace) -> None:
         print(f"\n--tables shows more: {', '.join(scores.tables)}.")
 
 
-def evaluated_otherwise(model: Trained, overrides: Sequence[str]) -> Trained:
-    """The same model under other settings of evaluation."""
-    from recurra.settings import settings_from, table_of, with_overrides
-    from recurra.training.trained import Trained
-
-    for override in overrides:
-        if not override.strip().startswith("evaluation."):
-            raise ConfigError(f"a trained model keeps its settings: --set {override} is none of evaluation.")
-    settings = model.task.settings
-    changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
-    return Trained(type(model.task).load(changed, model.folder), model.model, model.folder)
-
-
 def predict(options: argparse.Namespace) -> None:
     """One answer a line, in the order of the input."""
     from recurra.data.files import lines
     from recurra.training.trained import load
 
-    model = load(options.run, device=options.device)
+    model = load(options.run, device=options.device).with_settings(options.set)
     file = None if options.file in (None, "-") else options.file
     text = (line for _, line in lines(file)) if file is not None else (line.rstrip("\r\n") for line in sys.stdin)
     is_talk = file is None and sys.stdin.isatty()
@@ -424,9 +407,7 @@ def parser() -> argparse.ArgumentParser:
     sub = add(evaluate, "scores of a run on files with answers")
     sub.add_argument("run", metavar="RUN")
     sub.add_argument("data", metavar="DATA", nargs="+")
-    sub.add_argument(
-        "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change a setting of evaluation"
-    )
+    sub.add_argument("--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="score otherwise")
     sub.add_argument("--tables", action="store_true", help="also per tag, per span type, …")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
@@ -434,6 +415,7 @@ def parser() -> argparse.ArgumentParser:
     sub = add(predict, "one prediction per input line, in order")
     sub.add_argument("run", metavar="RUN")
     sub.add_argument("file", metavar="FILE", nargs="?", help="lines of text, or a format of training data; - for stdin")
+    sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and probabilities")
 

@@ -545,10 +545,9 @@ def test_the_command_line_predicts_each_series_of_a_table(tmp_path: Path, capsys
     assert "by step of the horizon" in capsys.readouterr().out
 
 
-def test_another_horizon_can_be_written_into_a_run(tmp_path: Path) -> None:
+def test_a_run_answers_for_another_horizon(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", waves(20))
     trained(tmp_path, file, *WAVES, "training.steps=1")
-    config = tmp_path / "run" / "config.toml"
-    config.write_text(config.read_text().replace("horizon = 3", "horizon = 7"))
-    [answer] = load(tmp_path / "run").predict([[[100, 0]]], detail=True)  # type: ignore[list-item]
+    further = load(tmp_path / "run").with_settings(["decoding.horizon=7"])
+    [answer] = further.predict([[[100, 0]]], detail=True)  # type: ignore[list-item]
     assert len(answer.detail["values"]) == 7

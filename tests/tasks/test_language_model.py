@@ -354,7 +354,8 @@ def test_an_evaluation_may_have_other_settings_than_the_run(tmp_path: Path, caps
     assert found[0]["count"] == found[1]["count"] == len(TEXT) - 1
     assert found[2]["count"] == 8 * (1 + (len(TEXT) - 9) // 64)
     assert main([*evaluate, "--set", "model.hidden=3"]) == 2
-    assert "a trained model keeps its settings: --set model.hidden=3 is none of evaluation" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "a trained model keeps its settings: --set model.hidden=3 is none of evaluation or decoding" in said
     assert main(evaluate[:-1]) == 0
     assert "characters           77" in capsys.readouterr().out
 

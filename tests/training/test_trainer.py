@@ -223,7 +223,7 @@ def test_a_limit_that_is_given_is_not_cut_short_by_the_usual_epochs(override: st
 
 def test_very_few_updates_are_said_to_be_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(train_command(tmp_path, tmp_path / "run", "training.steps=2")[3:]) == 0
-    assert "only 2 updates, which is few: raise training.epochs" in capsys.readouterr().err
+    assert "only 2 updates, which is few: train for more epochs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seed", [0, 123_456_789, 2**63 - 1])

@@ -13,7 +13,7 @@ from torch import nn
 
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.named import find
-from recurra.settings import read_toml, settings_from
+from recurra.settings import read_toml, settings_from, table_of, with_overrides
 from recurra.tasks.task import Prediction, Scores, Task
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
@@ -81,6 +81,22 @@ class Trained:
         outputs = outputs_to_score(self.task, self.model, [self.task.encode(example) for example in examples])
         scores = self.task.score(examples, outputs)
         return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
+
+    def with_settings(self, overrides: Sequence[str]) -> Trained:
+        """The same model, scored or answering otherwise: of its settings, evaluation and decoding may change.
+
+        `overrides` are written as for --set: "evaluation.manner=windowed", "decoding.horizon=24".
+        """
+        for override in overrides:
+            if not override.strip().startswith(("evaluation.", "decoding.")):
+                raise ConfigError(
+                    f"a trained model keeps its settings: --set {override} is none of evaluation or decoding."
+                )
+        if not overrides:
+            return self
+        settings = self.task.settings
+        changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
+        return Trained(type(self.task).load(changed, self.folder), self.model, self.folder)
 
     def save(self, folder: str | Path) -> Path:
         """Copy all that prediction needs to another folder."""

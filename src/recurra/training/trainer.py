@@ -161,9 +161,7 @@ class Trainer:
         batches = self.task.batches(self.store, position.epoch)
         total = self._total_steps(batches)
         if total is not None and total < FEW_STEPS and position.step == 0:
-            self.progress.note(
-                f"only {total} updates, which is few: raise training.epochs, or lower training.batch_tokens"
-            )
+            self.progress.note(f"only {total} updates, which is few: train for more epochs, or with smaller batches")
         self.progress.start(position.step, total, training.epochs)
         began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
         self.model.train()
