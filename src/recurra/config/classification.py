@@ -85,7 +85,7 @@ class ClassificationModel:
     class_weights: Literal["none", "balanced"] | dict[str, float] = setting(
         "none", "balanced: each class weighs the same in all; or a table of classes and weights"
     )
-    engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
+    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
 
     @property
     def encoders(self) -> list[str]:

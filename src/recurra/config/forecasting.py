@@ -68,7 +68,7 @@ class ForecastingModel:
     output: Part | None = setting(
         None, "gaussian, squared_error or bernoulli; none: bernoulli where all values are 0 or 1, else gaussian"
     )
-    engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
+    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
 
     def __post_init__(self) -> None:
         at_least(0, "model", self, "embedding")

@@ -64,7 +64,7 @@ class LanguageModelModel:
     temporal_regularization: float = setting(0.0, "β: adds β mean((h_t − h_t+1)²) to the loss, h the last layer")
     output: Part = setting("softmax", "softmax, adaptive_softmax or mixture_of_softmaxes, or a table with options")
     tied: bool = setting(False, "the output's weights are the embedding; the last layer must be as wide as it")
-    engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
+    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
 
     def __post_init__(self) -> None:
         at_least(1, "model", self, "embedding", "layers")

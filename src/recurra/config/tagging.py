@@ -66,7 +66,7 @@ class TaggingModel:
     head: Part = setting("crf", "softmax or crf, or a table with its options")
     summary: Part = setting("max", "how steps become one vector for the label of the whole: max, mean, last, …")
     label_weight: float = setting(1.0, "weight of the whole's label in the loss, beside the tags of one row")
-    engine: str = setting("auto", "vendor, planned, scan or loop; auto takes the fastest that can")
+    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
 
     def __post_init__(self) -> None:
         at_least(0, "model", self, "embedding", "label_weight")
