@@ -140,7 +140,6 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
             task.save(folder)
             (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
             with Log(folder) as log:
-                trainer.save(log)  # a run killed before its next checkpoint is resumed from these very weights
                 trainer.run(log)
             _finish(trainer, store)
 

@@ -166,6 +166,8 @@ class Trainer:
         began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
         self.model.train()
         with stopping() as stop:
+            if not self.checkpoint.exists():
+                self.save(log)  # a run killed before its next checkpoint is resumed from these very weights
             while (ended := self._ended()) is None:
                 if position.batch >= len(batches):
                     position.epoch, position.batch = position.epoch + 1, 0
