@@ -113,6 +113,19 @@ def test_mean_is_that_of_the_steps_after_its_share_of_training() -> None:
     assert float(average.model.weight) == pytest.approx(sum(late) / len(late), rel=1e-5)  # type: ignore[arg-type]
 
 
+def test_a_triggered_mean_begins_when_validation_no_longer_improves_and_then_goes_on() -> None:
+    over_time = weights_over_time()
+    average = Average({"name": "triggered", "patience": 2}, over_time[0])
+    count = 0
+    for number, model in enumerate(over_time):
+        worse = 2 if number == 10 else 0  # once triggered, a better score does not end it
+        count = average.update(model, count, progress=0.0, worse=worse)
+        if number == 9:
+            assert float(average.model.weight) == 81.0  # type: ignore[arg-type]
+    late = [float(number * number) for number in range(10, 30)]
+    assert float(average.model.weight) == pytest.approx(sum(late) / len(late), rel=1e-5)  # type: ignore[arg-type]
+
+
 def test_an_average_is_a_model_of_its_own() -> None:
     model = nn.Linear(1, 1)
     average = Average("ema", model)

@@ -48,7 +48,7 @@ class Training:
     warmup: int = setting(100, "updates over which the learning rate rises to its height; a tenth of all at most")
     clip: float | None = setting(5.0, "largest norm of the gradient")
     clip_value: float | None = setting(None, "largest value in the gradient")
-    average: Part | None = setting(None, "ema or mean of the weights, used to predict; or a table with its options")
+    average: Part | None = setting(None, "ema, mean or triggered: an average of the weights predicts; or a table")
     precision: Literal["float32", "float64", "bfloat16", "float16"] = setting(
         "float32", "numbers to compute with; weights stay float32 with the last two"
     )

@@ -48,7 +48,11 @@ SCHEDULES: dict[str, dict[str, float]] = {
 }
 """Each with its options and their defaults."""
 
-AVERAGES: dict[str, dict[str, float]] = {"ema": {"decay": 0.998}, "mean": {"after": 0.5}}
+AVERAGES: dict[str, dict[str, float]] = {
+    "ema": {"decay": 0.998},
+    "mean": {"after": 0.5},
+    "triggered": {"patience": 5},
+}
 
 
 def split(part: Part, known: Iterable[str], what: str) -> tuple[str, dict[str, Any]]:
@@ -162,8 +166,9 @@ class Schedule:
 class Average:
     """A second model whose weights are an average over the steps, and which predicts.
 
-    ema    a ← d a + (1 − d) w,  d = min(decay, (1 + n) / (10 + n)), n: the steps so far
-    mean   a ← a + (w − a) / n   over the steps after the share `after` of training
+    ema         a ← d a + (1 − d) w,  d = min(decay, (1 + n) / (10 + n)), n: the steps so far
+    mean        a ← a + (w − a) / n   over the steps after the share `after` of training
+    triggered   the same, over the steps after `patience` validations without a better score (NT-ASGD, Merity 2017)
 
     A table with sparse gradients is shared and not averaged: a step would have to read all of it.
     """
@@ -178,14 +183,17 @@ class Average:
             parameter.requires_grad_(id(parameter) in tables)
 
     @torch.no_grad()
-    def update(self, model: nn.Module, count: int, progress: float) -> int:
-        """Take in the weights after a step; `count` of them were taken before. The new count."""
+    def update(self, model: nn.Module, count: int, progress: float, worse: int = 0) -> int:
+        """Take in the weights after a step; `count` of them were taken before. The new count.
+
+        progress: the share of training that is done; worse: validations since the best.
+        """
         if self.name == "ema":
             weight = 1 - min(self.options["decay"], (1 + count) / (10 + count))
-        elif progress < self.options["after"]:
-            weight, count = 1.0, -1
         else:
-            weight = 1 / (count + 1)
+            is_early = progress < self.options["after"] if self.name == "mean" else worse < self.options["patience"]
+            is_waiting = count == 0 and is_early  # once it has begun, an average goes on
+            weight, count = 1 / (count + 1), -1 if is_waiting else count
         pairs = zip(self.model.parameters(), model.parameters(), strict=True)
         kept = [(mine, new) for mine, new in pairs if mine is not new]
         ours: list[Tensor] = [mine for mine, _ in kept]

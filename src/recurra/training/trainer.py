@@ -181,7 +181,7 @@ class Trainer:
                 position.batch += training.accumulate
                 position.seconds = time.monotonic() - began
                 if self.average is not None:
-                    position.averaged = self.average.update(self.model, position.averaged, progress)
+                    position.averaged = self.average.update(self.model, position.averaged, progress, position.worse)
                 rate = self.optimisers[0][1].param_groups[0]["lr"]
                 epoch = position.epoch + min(1.0, position.batch / max(1, len(batches)))
                 self.progress.step(position.step, epoch, loss, rate, tokens)
