@@ -24,16 +24,16 @@ from recurra.training.progress import progress
 
 DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data")) / "clinc150"
 
-LARGER = ["training.batch_size=64"]
-"""Rows in a batch: twice the usual number, and half the time."""
+BRIEFER = ["training.batch_size=64", "training.epochs=10"]
+"""Larger batches and half the epochs: a third of the time."""
 
 SETTINGS = {
     "bag": ["model.encoder=bag"],
-    "rnn": [*LARGER],
-    "queries": [*LARGER, 'model.summary={name="attention", queries=4}'],
-    "cnn": [*LARGER, "model.encoder=cnn"],
-    "ensemble": [*LARGER, "model.encoder=ensemble"],
-    "four": [*LARGER, "model.encoder=ensemble", 'model.members=["cnn", "rnn", "cnn", "rnn"]'],
+    "rnn": [*BRIEFER],
+    "queries": [*BRIEFER, 'model.summary={name="attention", queries=4}'],
+    "cnn": [*BRIEFER, "model.encoder=cnn"],
+    "ensemble": [*BRIEFER, "model.encoder=ensemble"],
+    "four": [*BRIEFER, "model.encoder=ensemble", 'model.members=["cnn", "rnn", "cnn", "rnn"]'],
 }
 
 ABOUT = {
