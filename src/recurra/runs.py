@@ -200,6 +200,7 @@ def _finish(trainer: Trainer, store: Store) -> None:
 
     import recurra
     from recurra.analysis.report import write_card, write_report
+    from recurra.data.store import Rows
     from recurra.training.checkpoint import write_text
     from recurra.training.trained import load
 
@@ -236,11 +237,11 @@ def _finish(trainer: Trainer, store: Store) -> None:
             for title, table in scores.tables.items()
         },
     }
-    if "valid" in found:
-        count = int(found["valid"].values["count"])
-        summary["data"]["valid"] = {"path": data.valid, "rows": len(trainer.valid), "tokens": count}
+    for which in found:
+        rows = Rows([task.encode(example) for example in task.read(data.files(which))])
+        tokens = int(task.lengths(rows).sum())
+        summary["data"][which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
     if "test" in found:
-        summary["data"]["test"] = {"path": data.test, "tokens": int(found["test"].values["count"])}
         summary["test"] = {"path": data.test, "scores": _finite(found["test"].values)}
     write_text(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     write_report(folder)

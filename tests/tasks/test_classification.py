@@ -187,6 +187,13 @@ def test_numbers_are_learned_in_their_own_unit(tmp_path: Path) -> None:
     assert len(answer.output.split()) == len(answer.detail["values"]) == 3
 
 
+def test_small_changes_of_large_numbers_are_seen(tmp_path: Path) -> None:
+    up = [{"frames": [1e9 + k + step for step in range(5)], "label": "up"} for k in range(4)]
+    down = [{"frames": [1e9 + k - step for step in range(5)], "label": "down"} for k in range(4)]
+    file = jsonl(tmp_path / "a.jsonl", up + down)
+    assert trained(tmp_path, file).evaluate(file).values["accuracy"] == 1.0
+
+
 def test_json_answers_list_the_next_best_and_where_was_looked(tmp_path: Path) -> None:
     file = texts(tmp_path)
     model = trained(tmp_path, file, 'model.summary={name="attention", queries=2, size=5}', "decoding.alternatives=1")
@@ -301,6 +308,32 @@ def test_another_run_gives_its_words_and_classes(tmp_path: Path) -> None:
         assert_close(rows[0], rows[1], atol=1e-6, rtol=0)
 
 
+def test_numbers_of_another_run_are_a_start_also_where_a_column_holds_several(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "a.jsonl", [{"frames": [k, 1], "target": [k, 2 * k, 5 - k]} for k in range(4)])
+    old = trained(tmp_path, file, "training.steps=2")
+    this = setup("classification", given={"train": file}, overrides=[*SMALL, "training.learning_rate=1e-9"])
+    begin(this, tmp_path / "new", Silent(), start_from=tmp_path / "run")
+    weights = [model.model.get_parameter("readouts.0.weight") for model in (old, load(tmp_path / "new"))]
+    assert_close(weights[0], weights[1], atol=1e-6, rtol=0)
+    assert [row[0] for row in old.evaluate(file).tables["targets"].rows] == ["target.0", "target.1", "target.2"]
+
+
+def test_buckets_of_another_number_of_them_mean_something_else(tmp_path: Path) -> None:
+    bag = ["model.encoder=bag", "model.bag.dropout=0"]
+    old = trained(tmp_path, texts(tmp_path), *bag, "training.steps=2", "model.bag.buckets=50")
+    slow = [*SMALL, *bag, "training.learning_rate=1e-9", "model.bag.buckets=60"]
+    begin(setup("classification", given={"train": texts(tmp_path)}, overrides=slow), tmp_path / "plain", Silent())
+    this = setup("classification", given={"train": texts(tmp_path)}, overrides=slow)
+    begin(this, tmp_path / "new", Silent(), start_from=tmp_path / "run")
+    before, found, plain = (
+        model.model.get_parameter("encoders.0.table.weight")
+        for model in (old, load(tmp_path / "new"), load(tmp_path / "plain"))
+    )
+    words = len(before) - 50
+    assert_close(found[:words], before[:words], atol=1e-6, rtol=0)
+    assert_close(found[words:], plain[words:], atol=1e-6, rtol=0)
+
+
 def test_word_vectors_are_a_start(tmp_path: Path) -> None:
     file = texts(tmp_path)
     vectors = write(tmp_path / "v.txt", "play 1 0 0\nunseen 0 0 9\n")
@@ -376,3 +409,11 @@ def test_the_command_line_trains_scores_and_answers(tmp_path: Path, capsys: pyte
     said = " ".join(capsys.readouterr().out.split())
     assert "readouts.0.weight 3x20 60" in said
     assert "encoders.0 8 x 20 readouts.0 8 x 3" in said
+
+
+def test_the_summary_of_a_run_counts_rows_and_tokens_of_every_part(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.tsv", "two words\ta\nthree words here\tb\n")
+    trained(tmp_path, file, "training.steps=1", valid=file)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    for part in ("train", "valid"):
+        assert (summary["data"][part]["rows"], summary["data"][part]["tokens"]) == (2, 5)
