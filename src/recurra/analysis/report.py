@@ -31,7 +31,7 @@ h1{margin:0;font-size:1.75rem;line-height:1.2;overflow-wrap:anywhere}
 h2{margin:2.25rem 0 .5rem;font-size:1.2rem}
 p{margin:.5rem 0}
 .soft,dt,figcaption{color:var(--soft)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:.75rem;margin:1.25rem 0 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(11.5rem,1fr));gap:.75rem;margin:1.25rem 0 0}
 .facts div{padding:.6rem .8rem;border-radius:.4rem;background:var(--panel)}
 dl{margin:0}dt{font-size:.85rem}dd{margin:0;overflow-wrap:anywhere}
 .facts dd{font-size:1.2rem;font-weight:600}.facts small{display:block;font-size:.85rem;font-weight:400;line-height:1.3}
