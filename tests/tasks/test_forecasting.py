@@ -243,6 +243,67 @@ def test_missing_values_are_read_as_those_before_and_neither_learned_nor_scored(
     assert torch.allclose(network.loss(batch)[0], costs[[t for t in range(19) if t + 1 not in (5, 6, 12)]].sum())
 
 
+def test_a_change_across_a_missing_value_is_not_scored(tmp_path: Path) -> None:
+    x = np.cumsum(np.random.default_rng(0).normal(size=60)) * 10
+    gaps = (7, 8, 20, 33)
+    file = write(
+        tmp_path / "a.csv", "x\n" + "".join(f"{v if t not in gaps else 'nan'}\n" for t, v in enumerate(x.tolist()))
+    )
+    model = trained(tmp_path, file, "data.missing=previous", "data.difference=true", "training.steps=10")
+    network: Any = model.model
+    [steps] = model.task.read([file])
+    batch = model.task.batch([model.task.encode(steps)])
+    with torch.no_grad():
+        features, _ = network.read(Padded.full(batch.values.values[:, :-1]))
+        mean, log_variance = (part[0, :, 0].double().numpy() for part in network.density.parts(features.values))
+    task: Any = model.task
+    [spread], [middle] = task.scale.spread, task.scale.mean
+    nats, hits = [], []
+    for t in range(1, 60):
+        if t in gaps or t - 1 in gaps:
+            continue
+        deviation = math.exp(log_variance[t - 1] / 2) * spread
+        off = (x[t] - x[t - 1] - mean[t - 1] * spread - middle) / deviation
+        nats.append(0.5 * off**2 + math.log(deviation * math.sqrt(2 * math.pi)))
+        hits.append(abs(off) < 1.6448536)
+    scores = model.evaluate(file).values
+    assert scores["count"] == len(nats) == 59 - 4 - 3
+    assert scores["nll"] == pytest.approx(np.mean(nats), rel=1e-4)
+    assert scores["coverage"] == pytest.approx(np.mean(hits))
+
+
+def test_frames_that_are_missing_and_pieces_without_any_are_not_counted(tmp_path: Path) -> None:
+    keep = ("data.empty=keep", "data.missing=previous", "training.steps=5")
+    file = write_frames(tmp_path / "a.jsonl", [[[1, 0], [1, 1], [0, 1]], [], [[0, 0]]])
+    model = trained(tmp_path, file, *keep)
+    gap = write_frames(tmp_path / "b.jsonl", [[[1, 0], [1, 1], [None, None]], [], [[0, 0]]])
+    whole = write_frames(tmp_path / "c.jsonl", [[[1, 0], [1, 1]], [[0, 0]]])
+    missing, there = (model.evaluate(name).values for name in (gap, whole))
+    assert {name: missing[name] for name in missing if name != "seconds"} == pytest.approx(
+        {name: there[name] for name in there if name != "seconds"}, nan_ok=True
+    )
+
+
+def test_the_first_steps_of_a_table_of_zeros_and_ones_are_read_and_not_scored(tmp_path: Path) -> None:
+    x = [1, 1, 0, 1, 1, 0, 1, 1, 0, 1]
+    file = write(tmp_path / "a.csv", "x\n" + "".join(f"{v}\n" for v in x))
+    for context in (1, 4):
+        folder = tmp_path / str(context)
+        folder.mkdir()
+        model = trained(folder, file, f"evaluation.context={context}", "training.steps=10", "decoding.horizon=1")
+        chances = []
+        for step in range(context, 10):
+            [answer] = model.predict([str(x[:step])], detail=True)
+            chances.append(answer.detail["probabilities"][0][0])
+        gold = x[context:]
+        right = sum(p > 0.5 and v == 1 for p, v in zip(chances, gold, strict=True))
+        scores = model.evaluate(file).values
+        assert scores["count"] == len(gold)
+        assert scores["recall"] == pytest.approx(right / sum(gold))
+        nats = [-math.log(p if v else 1 - p) for p, v in zip(chances, gold, strict=True)]
+        assert scores["nll"] == pytest.approx(np.mean(nats), rel=1e-4)
+
+
 def test_drawn_paths_give_a_median_and_where_nine_of_ten_lie(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=300)
     file = write(tmp_path / "a.csv", "x\n" + "".join(f"{v!r}\n" for v in x.tolist()))

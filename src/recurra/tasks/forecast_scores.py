@@ -12,7 +12,7 @@ from recurra.config import ForecastingSettings
 from recurra.errors import DataError
 from recurra.metrics.forecasts import by_step, came_true, last_value, seasonal
 from recurra.metrics.numbers import mae, rmse
-from recurra.tasks.series import Steps
+from recurra.tasks.series import Steps, compared
 from recurra.tasks.task import Scores, Table
 
 if TYPE_CHECKING:
@@ -21,26 +21,33 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def frame_scores(examples: Sequence[Steps], reviews: Sequence[Review]) -> Scores:
-    """Binary frames: nats per frame over all frames from the first, and the notes that were found.
+def frame_scores(examples: Sequence[Steps], reviews: Sequence[Review], *, settings: ForecastingSettings) -> Scores:
+    """Binary frames: nats per frame over all that are scored, and the notes that were found.
 
     accuracy = right / (right + too many + left out),   the notes above a half being those that were said
     f1       = 2 right / (2 right + too many + left out)
     """
-    losses = np.concatenate([review.losses for review in reviews])
-    later = [review.losses[1:] for review in reviews]
+    each: list[Floats] = [np.zeros(0)]
+    later: list[Floats] = [np.zeros(0)]
     right = extra = left = 0
     for example, review in zip(examples, reviews, strict=True):
-        gold, said = example.values[example.known] > 0.5, review.next[example.known] > 0.5
+        if not len(example):
+            continue
+        is_scored, is_known = _scored(example, review, settings)
+        each.append(review.losses[is_scored])
+        later.append(review.losses[1:][is_scored[1:]])
+        is_known = is_known & is_scored[:, None]
+        gold, said = example.values[is_known] > 0.5, review.next[is_known] > 0.5
         right += int((gold & said).sum())
         extra += int((said & ~gold).sum())
         left += int((gold & ~said).sum())
+    losses, after_first = np.concatenate(each), np.concatenate(later)
     if not len(losses):
         raise DataError("there is no frame to score.")
     wrong = extra + left
     values = {
         "nll": float(losses.mean()),
-        "nll_after_first": float(np.concatenate(later).mean()) if any(map(len, later)) else float("nan"),
+        "nll_after_first": float(after_first.mean()) if len(after_first) else float("nan"),
         "accuracy": right / (right + wrong) if right + wrong else float("nan"),
         "f1": 2 * right / (2 * right + wrong) if right + wrong else float("nan"),
         "precision": right / (right + extra) if right + extra else float("nan"),
@@ -60,7 +67,7 @@ def value_scores(
     settings: ForecastingSettings,
 ) -> Scores:
     """Real values: errors over the horizon from every origin, beside those of the last value and the last season."""
-    evaluation, horizon, is_table = settings.evaluation, settings.decoding.horizon, settings.data.frames is None
+    evaluation, horizon = settings.evaluation, settings.decoding.horizon
     parts: dict[str, list[Floats]] = {"gold": [], "model": [], "last_value": [], "seasonal": []}
     losses: list[Floats] = []
     nats: list[Floats] = []
@@ -75,13 +82,12 @@ def value_scores(
         parts["last_value"].append(last_value(whole, origins, horizon))
         if evaluation.season:
             parts["seasonal"].append(seasonal(whole, origins, horizon, evaluation.season))
-        one_step = np.arange(len(whole)) >= (evaluation.context if is_table else 0)
-        is_scored = one_step & ~np.isnan(review.next).all(1) & example.known.any(1)
+        is_scored, is_compared = _scored(example, review, settings)
         losses.append(review.losses[is_scored])
         # log p of a value in its own unit is that of the scaled one less the logarithm of its spread.
-        nats.append(review.losses[is_scored] + (example.known * np.log(spread)).sum(1)[is_scored])
+        nats.append(review.losses[is_scored] + (is_compared * np.log(spread)).sum(1)[is_scored])
         if review.inside is not None:
-            inside.append(review.inside[is_scored][example.known[is_scored]])
+            inside.append(review.inside[is_scored][is_compared[is_scored]])
     joined = {name: np.concatenate(each) for name, each in parts.items() if each}
     is_known = ~np.isnan(joined["gold"]) if joined else np.zeros(0, bool)
     if not is_known.any():
@@ -115,6 +121,16 @@ def value_scores(
         tables["by column"] = _by_column(joined, baselines, names)
     loss = float(lost.mean()) if len(lost) else float("nan")
     return Scores(values, first, tables, higher_is_better=False, loss=loss)
+
+
+def _scored(
+    example: Steps, review: Review, settings: ForecastingSettings
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Steps, (T,), whose prediction from those before is scored, and of all steps the values, (T, d), that can be."""
+    is_known = compared(example.known, difference=settings.data.difference)
+    first = settings.evaluation.context if settings.data.frames is None else 0
+    is_late = np.arange(len(example)) >= first
+    return is_late & ~np.isnan(review.next).all(1) & is_known.any(1), is_known
 
 
 def _by_step(joined: dict[str, Floats], baselines: Sequence[str]) -> Table:

@@ -22,7 +22,7 @@ from recurra.metrics.forecasts import origins_of
 from recurra.settings import Part
 from recurra.tasks.forecast_scores import frame_scores, value_scores
 from recurra.tasks.sentences import matrix
-from recurra.tasks.series import Steps, filled, sequences, with_columns
+from recurra.tasks.series import Steps, compared, filled, sequences, with_columns
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
 
 if TYPE_CHECKING:
@@ -146,10 +146,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if self.settings.data.difference:
             # The first step has no change; it is read as none and never predicted.
             values = np.diff(values, axis=0, prepend=values[:1])
-            known = known & np.concatenate([known[:1], known[:-1]])
         return {
             "values": self.scale.scaled(values).astype(np.float32),
-            "known": known,
+            "known": compared(known, difference=self.settings.data.difference),
             "place": np.array([example.file, example.line], np.int64),
         }
 
@@ -255,7 +254,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def score(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Scores:
         if self.gives_coins:
-            return frame_scores(examples, outputs)
+            return frame_scores(examples, outputs, settings=self.settings)
         return value_scores(
             examples,
             outputs,

@@ -105,6 +105,15 @@ def of_frames(values: Mapping[str, object], data: ForecastingData, file: int, li
     return Steps("", filled(frames, known, place, name), known, file, line, place)
 
 
+def compared(known: NDArray[np.bool_], *, difference: bool) -> NDArray[np.bool_]:
+    """(T, d): where what was predicted can be compared. Of a change, both steps must be known.
+
+    >>> compared(np.array([[True], [False], [True], [True]]), difference=True)[:, 0].tolist()
+    [True, False, False, True]
+    """
+    return known & np.concatenate([known[:1], known[:-1]]) if difference else known
+
+
 def filled(values: NDArray[np.float64], known: NDArray[np.bool_], place: str, name: str) -> NDArray[np.float64]:
     """Each missing value replaced by the one before it.
 
