@@ -36,7 +36,7 @@ class LabelledSequence(NamedTuple):
 
     text: str
     words: tuple[str, ...] | None  # where the words came as a list
-    frames: NDArray[np.float32] | None  # (T, d)
+    frames: NDArray[np.float64] | None  # (T, d)
     labels: tuple[str, ...]  # one class, or any number
     targets: NDArray[np.float64] | None  # (k,)
     file: int
@@ -195,9 +195,9 @@ def text_of(value: object, place: str, name: str) -> tuple[str, tuple[str, ...] 
     )
 
 
-def series(value: object, place: str, name: str) -> NDArray[np.float32]:
+def series(value: object, place: str, name: str) -> NDArray[np.float64]:
     """Numbers per step, (T, d)."""
-    return matrix(value.tolist() if isinstance(value, np.ndarray) else value, place, name, np.float32)
+    return matrix(value.tolist() if isinstance(value, np.ndarray) else value, place, name, np.float64)
 
 
 def class_of(value: object, place: str, name: str) -> str:

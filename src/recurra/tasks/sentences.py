@@ -26,7 +26,7 @@ class Sentence(NamedTuple):
     """One example: words or frames, what is wanted of them, and where it stands."""
 
     tokens: tuple[str, ...]
-    frames: NDArray[np.float32] | None  # (T, d)
+    frames: NDArray[np.float64] | None  # (T, d)
     tags: tuple[tuple[str, ...], ...]  # per column; "" is unlabelled
     values: NDArray[np.float64] | None  # (T, k)
     label: str | None
@@ -96,7 +96,7 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
     tokens: tuple[str, ...] = ()
     frames = None
     if data.frames is not None:
-        frames = matrix(column(data.frames), place, data.frames, np.float32)
+        frames = matrix(column(data.frames), place, data.frames, np.float64)
     else:
         assert data.tokens is not None, "with_columns() has named the column"
         tokens = words_of(column(data.tokens), place, data.tokens)

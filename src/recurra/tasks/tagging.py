@@ -158,7 +158,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
                 frames = json.loads(line) if isinstance(line, str) else line
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(f"{place}: a line of frames is a JSON list of lists of numbers.") from error
-            yield Sentence((), matrix(frames, place, "frames", np.float32), (), None, None, 0, number)
+            yield Sentence((), matrix(frames, place, "frames", np.float64), (), None, None, 0, number)
 
     def encode(self, example: Sentence) -> Encoded:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
