@@ -334,11 +334,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         model = self.settings.model
         for number, kind in enumerate(model.encoders):
             if kind == "bag" and self.ngrams is not None:
-                buckets = (f"bucket {place}" for place in range(self.ngrams.buckets))
+                buckets = (f"bucket {place} of {self.ngrams.buckets}" for place in range(self.ngrams.buckets))
                 found[f"encoders.{number}.table.weight"] = ((*self.words.tokens, *buckets), None)
             found[f"readers.{number}.embedding.weight"] = (self.words.tokens, None)
             found[f"readers.{number}.spelling.embedding.weight"] = (self.characters.tokens, None)
-            outputs = self.labels.tokens if self.kind != "targets" else tuple(self.settings.data.targets or ())
+            outputs = self.labels.tokens if self.targets is None else self._target_names(len(self.targets.mean))
             found[f"readouts.{number}.weight"] = (outputs, None)
             found[f"readouts.{number}.bias"] = (outputs,)
         return found
@@ -368,15 +368,17 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         lengths = np.array([output.steps for output in outputs], np.int64)
         if self.targets is not None:
             gold = np.stack([example.targets for example in examples if example.targets is not None])
-            names = self.settings.data.targets or []
-            width = gold.shape[1]
-            names = names if len(names) == width else [f"{names[0]}.{number}" for number in range(width)]
-            return of_numbers(gold, self.targets.unscaled(values), names, lengths)
+            return of_numbers(gold, self.targets.unscaled(values), self._target_names(gold.shape[1]), lengths)
         decided = Decided([example.labels for example in examples], values, lengths)
         decoding = self.settings.decoding
         if self.kind == "labels":
             return of_several_classes(decided, self.labels.tokens, threshold=decoding.threshold)
         return of_one_class(decided, self.labels.tokens, positive=self.positive, abstain=decoding.abstain)
+
+    def _target_names(self, width: int) -> tuple[str, ...]:
+        """A name for each number that is predicted: its column's, or its place where columns hold lists."""
+        names = tuple(self.settings.data.targets or ())
+        return names if len(names) == width else tuple(f"{'+'.join(names)}.{number}" for number in range(width))
 
     def described(self) -> str:
         model = self.settings.model
