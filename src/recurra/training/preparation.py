@@ -21,7 +21,7 @@ from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.settings import table_of
 from recurra.tasks.task import Task
 
-VERSION = 3
+VERSION = 4
 """Raised when the meaning of what is cached changes."""
 
 UNUSED_DAYS = 30
