@@ -284,6 +284,15 @@ def test_frames_that_are_missing_and_pieces_without_any_are_not_counted(tmp_path
     )
 
 
+def test_a_table_of_another_kind_is_read_by_its_own_names(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", "".join(f"{t},{t % 3},9\n" for t in range(12)))
+    model = trained(tmp_path, file, 'data.columns=["time", "x", "rest"]', 'data.values=["x"]', "training.steps=2")
+    rows = [json.dumps({"time": t, "x": t % 3}) for t in range(5)]
+    [answer] = model.predict_file(write(tmp_path / "b.jsonl", "\n".join(rows) + "\n"), [], detail=True)
+    [same] = model.predict([str([t % 3 for t in range(5)])], detail=True)
+    assert answer.detail["values"] == same.detail["values"]
+
+
 def test_the_first_steps_of_a_table_of_zeros_and_ones_are_read_and_not_scored(tmp_path: Path) -> None:
     x = [1, 1, 0, 1, 1, 0, 1, 1, 0, 1]
     file = write(tmp_path / "a.csv", "x\n" + "".join(f"{v}\n" for v in x))

@@ -320,6 +320,8 @@ def test_a_text_may_lie_in_several_files_in_folders_and_in_tables(tmp_path: Path
     task, store = task_of(named, "data.text.column=body", 'data.format={name="tsv", header=true}')
     assert "".join(shown(task, store[0]["tokens"])) == "hi\n"
     assert [passage.text for passage in task.questions(words, [])] == ["New York"]
+    task, _ = task_of(write(tmp_path / "d.tsv", "1\thi\n"), 'data.columns=["number", "text"]')
+    assert [passage.text for passage in task.questions(table, [])] == ["two\nlines", "x"]
 
 
 def test_long_texts_are_kept_in_passages_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ClassificationSettings
-from recurra.data.files import extension, lines
+from recurra.data.files import lines
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.named import did_you_mean
+from recurra.tasks.asked import read_by
 from recurra.tasks.class_answers import numbers, one_class, several_classes
 from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.tasks.labelled import LabelledSequence, labelled, series, text_of, with_columns
@@ -194,12 +195,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[LabelledSequence]:
         data = self.settings.data
-        if file is not None and extension(file) not in ("txt", "text", ""):
-            # A file like those of training is read like them; another by its ending.
-            is_like = extension(file) == extension(data.files("train")[0])
-            like = {"format": data.format, "columns": data.columns} if is_like else {"format": None, "columns": None}
-            wanted = dataclasses.replace(data, label=None, labels=None, targets=None, empty="keep", **like)
-            yield from labelled([file], wanted)
+        if file is not None and (by := read_by(file, data)) is not None:
+            yield from labelled([file], dataclasses.replace(by, label=None, labels=None, targets=None))
             return
         for number, line in enumerate(lines, 1):
             place = f"{file or 'input'}:{number}"

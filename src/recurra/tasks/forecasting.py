@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
 from recurra.data.batches import Batches, in_order_of_length
-from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
 from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.forecasts import origins_of
 from recurra.settings import Part
+from recurra.tasks.asked import read_by
 from recurra.tasks.forecast_scores import frame_scores, value_scores
 from recurra.tasks.sentences import matrix
 from recurra.tasks.series import Steps, compared, filled, sequences, with_columns
@@ -115,11 +115,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
         data = self.settings.data
-        if file is not None and extension(file) not in ("txt", "text", ""):
-            # A file like those of training is read like them; another by its ending.
-            is_like = extension(file) == extension(data.files("train")[0])
-            wanted = dataclasses.replace(data, empty="keep", format=data.format if is_like else None)
-            yield from sequences([file], wanted, shortest=1)
+        if file is not None and (by := read_by(file, data)) is not None:
+            yield from sequences([file], by, shortest=1)
             return
         for number, line in enumerate(lines, 1):
             place = f"{file or 'input'}:{number}"

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from recurra.config import LanguageModelSettings
 from recurra.data.chunks import Chunk, Chunks
-from recurra.data.files import extension
 from recurra.data.formats import rows
 from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.settings import Part
+from recurra.tasks.asked import is_like, read_by
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
 from recurra.tasks.texts import Passage, passages, text_of, with_column
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
@@ -124,11 +124,10 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         )
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Passage]:
-        if file is not None and extension(file) not in ("txt", "text", ""):
-            data = self.settings.data
-            if extension(file) != extension(data.files("train")[0]):  # else it is read like those of training
-                data = dataclasses.replace(data, format=None, text=dataclasses.replace(data.text, column=None))
-            yield from passages([file], dataclasses.replace(data, independent=True))
+        if file is not None and (by := read_by(file, self.settings.data)) is not None:
+            if not is_like(file, by):  # its text may have another name
+                by = dataclasses.replace(by, text=dataclasses.replace(by.text, column=None))
+            yield from passages([file], dataclasses.replace(by, independent=True))
             return
         for number, line in enumerate(lines, 1):
             yield Passage(text_of(line, f"{file or 'input'}:{number}"), 0, number)
