@@ -116,3 +116,15 @@ def test_doubles_are_computed_as_doubles() -> None:
     bag = filled().double()
     assert bag(bags([[1, 2]])).dtype == torch.float64
     np.testing.assert_allclose(bag(bags([[1, 2]])).detach().numpy(), by_numpy(bag, [[1, 2]]), atol=1e-14)
+
+
+def test_the_type_that_torch_makes_by_default_changes_nothing() -> None:
+    bag, texts = filled(), [[1, 2], [2, 7, 9]]
+    found, gradient = bag(bags(texts)), slope(bag, texts)
+    torch.set_default_dtype(torch.float64)
+    try:
+        again, gradient_again = bag(bags(texts)), slope(bag, texts)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(found, again)
+    assert torch.equal(gradient.to_dense(), gradient_again.to_dense())

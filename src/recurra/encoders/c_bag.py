@@ -120,7 +120,7 @@ def mean(table: Tensor, ids: Tensor, ends: Tensor, gain: float) -> Tensor:
     code = compiled()
     assert code is not None
     rows, size = len(ends), table.shape[1]
-    out = torch.empty(rows, size)
+    out = torch.empty(rows, size, dtype=torch.float32)
     places = (table.data_ptr(), ids.data_ptr(), ends.data_ptr())
     shared(shares(rows, len(ids) * size), lambda _, a, b: code.bag_mean(a, b, size, *places, gain, out.data_ptr()))
     return out
@@ -139,7 +139,7 @@ def gradient(of_mean: Tensor, ids: Tensor, ends: Tensor, gain: float, rows: int)
     marks = (bits.ctypes.data, before.ctypes.data)
     count = code.bag_different(len(ids), ids.data_ptr(), words, *marks, different.data_ptr())
     edges = shares(len(ends), len(ids) * size)
-    sums = torch.zeros(len(edges) - 1, count, size)
+    sums = torch.zeros(len(edges) - 1, count, size, dtype=torch.float32)
     places = (of_mean.data_ptr(), ids.data_ptr(), ends.data_ptr())
     shared(edges, lambda n, a, b: code.bag_sums(a, b, size, *places, gain, *marks, sums[n].data_ptr()))
     values = sums[0]
