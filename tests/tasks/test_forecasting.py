@@ -17,6 +17,7 @@ from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.padding import Padded
 from recurra.runs import begin, resume, setup
+from recurra.training.preparation import prepared
 from recurra.training.progress import Progress, Silent
 from recurra.training.trained import Trained, load
 
@@ -382,8 +383,6 @@ def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: 
 def test_windows_are_parts_of_their_series(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", waves(50))
     this = setup("forecasting", given={"train": file}, overrides=[*SMALL, *WAVES, "data.window=16", "data.overlap=4"])
-    from recurra.training.preparation import prepared
-
     task, store = prepared(this.kind, this.settings, lambda _: None)
     whole = [store[row]["values"] for row in range(2)]
     seen = np.zeros((2, 50))
@@ -396,6 +395,20 @@ def test_windows_are_parts_of_their_series(tmp_path: Path) -> None:
             for start in starts:
                 seen[row, start : start + 16] += 1
     assert (seen > 0).all()
+
+
+def test_a_window_out_of_a_piece_does_not_learn_to_begin_there(tmp_path: Path) -> None:
+    pieces = [[[step % 2, 1] for step in range(9)], [[1, 0]]]
+    file = write_frames(tmp_path / "a.jsonl", pieces)
+    this = setup("forecasting", given={"train": file}, overrides=[*SMALL, "data.window=4", "data.overlap=2"])
+    task, store = prepared(this.kind, this.settings, lambda _: None)
+    parts = task.chosen(store, np.arange(5))
+    assert [part["known"].all(1).tolist() for part in parts] == [
+        [True] * 4,
+        *([[False, True, True, True]] * 3),
+        [True],
+    ]
+    assert [len(part["values"]) for part in parts] == [4, 4, 4, 4, 1]
 
 
 @pytest.mark.parametrize("precision", ["float64", "bfloat16"])

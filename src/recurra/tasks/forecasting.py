@@ -181,8 +181,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         found: list[Encoded] = []
         for row, start, end in (windows[int(number)] for number in numbers):
             first, last = int(begins[row]) + start, int(begins[row]) + end
-            part = {name: store.span(name, first, last) for name in ("values", "known")}
-            found.append({**part, "place": store.span("place", 2 * row, 2 * row + 2)})
+            values, known = (store.span(name, first, last) for name in ("values", "known"))
+            if self.from_nothing and start:  # a frame in the middle does not follow on silence
+                known = np.concatenate([np.zeros_like(known[:1]), known[1:]])
+            found.append({"values": values, "known": known, "place": store.span("place", 2 * row, 2 * row + 2)})
         return found
 
     def place(self, row: Encoded) -> str:
