@@ -277,7 +277,14 @@ def test_a_file_with_other_columns_is_read_by_its_own_names_in_prediction(tmp_pa
     assert [a.output for a in model.predict_file(tmp_path / "texts.tsv", [])] == [label for _, label in TEXTS]
 
 
-@pytest.mark.parametrize("options", [["model.encoder=rnn"], ["model.encoder=ensemble", "model.class_weights=balanced"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["model.encoder=rnn"],
+        ["model.encoder=ensemble", "model.class_weights=balanced"],
+        ["model.encoder=bag", "model.bag.buckets=100", "training.average=ema"],
+    ],
+)
 def test_a_run_broken_and_resumed_ends_with_the_same_weights(tmp_path: Path, options: list[str]) -> None:
     file = texts(tmp_path)
     extra = ["training.steps=12", "training.validate=3", "training.batch_size=3", "model.dropout=0.3", *options]
