@@ -256,7 +256,7 @@ def test_a_card_says_what_it_is_for_whom_from_what_how_good_and_how(run: Path) -
         "| accuracy | 0.9432 |",
         "measured on english.valid.conllu; on data of another kind",
         "so they flatter the model a little",
-        "recurra predict 'english tags' input.txt\nrecurra evaluate 'english tags' data\n",
+        "recurra predict 'english tags' input.txt\nrecurra evaluate 'english tags' english.valid.conllu\n",
         "model = recurra.load('english tags')\n",
     ):
         assert words in text, words
@@ -265,8 +265,42 @@ def test_a_card_says_what_it_is_for_whom_from_what_how_good_and_how(run: Path) -
 
 def test_the_card_of_a_language_model_shows_how_to_generate(tmp_path: Path) -> None:
     text = write_card(make_run(tmp_path / "lm", SUMMARY | {"task": "language_model"})).read_text("utf-8")
-    assert "```sh\nrecurra generate lm\nrecurra evaluate lm data\n```" in text
-    assert "predict" not in text
+    assert "```sh\nrecurra generate lm --length 200\nrecurra predict lm input.txt\nrecurra evaluate lm english" in text
+    assert "[text] = recurra.generate(model, length=200)" in text
+    assert "| part | file | tokens |" in text  # how many pieces a text was read in is nobody's business
+
+
+@pytest.mark.parametrize(
+    ("task", "data", "file", "words"),
+    [
+        (
+            "classification",
+            'frames = "x"\nlabel = "y"',
+            "a.jsonl.gz",
+            ["gives a series its label", "| series | steps |"],
+        ),
+        ("classification", 'labels = "y"', "a.csv", ["gives a text any number of labels", "predict run input.txt"]),
+        ("classification", 'targets = ["y"]', "a.csv", ["gives a text a number", "| texts | tokens |"]),
+        ("forecasting", 'values = ["x"]', "a.csv", ["predicts the next steps of a series", "predict run input.csv"]),
+        ("forecasting", 'frames = "x"', "a.npz", ["predicts the next frames", "same units", "# lists of steps"]),
+        ("tagging", 'frames = "x"', "a.jsonl", ["gives each step of a series its tag", "predict run input.jsonl"]),
+        ("language_model", "independent = true", "a.txt", ["| part | file | lines | tokens |"]),
+    ],
+)
+def test_a_card_speaks_of_what_its_task_reads(
+    tmp_path: Path, task: str, data: str, file: str, words: list[str]
+) -> None:
+    summary = SUMMARY | {"task": task, "data": {"train": {"path": [file], "rows": 3, "tokens": 9}}}
+    folder = make_run(tmp_path / "run", summary)
+    (folder / "config.toml").write_text(f"[data]\n{data}\n")
+    text = write_card(folder).read_text("utf-8")
+    for each in words:
+        assert each in text, text
+
+
+def test_a_card_is_written_though_the_settings_cannot_be_read(run: Path) -> None:
+    (run / "config.toml").write_text("[data\n")
+    assert "gives each token of a sentence its tag" in write_card(run).read_text("utf-8")
 
 
 def test_a_report_is_written_whole_or_not_at_all(run: Path) -> None:

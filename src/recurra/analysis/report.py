@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
 from recurra.analysis.curves import curves
+from recurra.analysis.purpose import commands, data_table, purpose, python
 from recurra.analysis.summary import Run, Table, in_cell, in_words, listed, within
 from recurra.errors import DataError
 from recurra.training.log import EventLine
@@ -47,14 +47,6 @@ details{margin-top:.75rem}summary{cursor:pointer}
 @media print{.wide{display:block}.narrow{display:none}.scroll{max-height:none}body{max-width:none}}
 </style>"""
 
-_DOES = {
-    "tagging": "gives each token of a sentence its tag",
-    "classification": "gives a text its label",
-    "language_model": "says how likely a text is, and continues it",
-    "vec2seq": "writes a sequence that a vector describes",
-    "seq2seq": "turns one sequence into another",
-}
-
 
 def write_report(folder: Path) -> Path:
     """Write RUN/report.html from RUN/summary.json, metrics.jsonl and config.toml: one page that works offline."""
@@ -69,7 +61,7 @@ def write_report(folder: Path) -> Path:
         f"<h1>{escape(run.name)}</h1>",
         *(f'<p class="soft">{escape(text)}</p>' for _, text in run.said("description")),
         f'<dl class="facts">{"".join(facts)}</dl>' if (facts := list(_facts(run))) else "",
-        _section("Data", _html(run.data(whole_path=True))),
+        _section("Data", _html(data_table(run, whole_path=True))),
         _section(
             "Learning curves",
             f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div></figure>' if run.lines else "",
@@ -88,9 +80,9 @@ def write_report(folder: Path) -> Path:
 def write_card(folder: Path) -> Path:
     """Write RUN/card.md: what the model is, what it is for, how it was made, how good it is and how to use it."""
     run = Run.read(Path(folder))
-    task, place = str(run.summary.get("task", "")), shlex.quote(run.folder.resolve().name)
+    task, words = str(run.summary.get("task", "")), purpose(run)
     trained = run.said("steps", "epochs", "seconds", "stopped", "seed", "device", "recurra_version", "torch_version")
-    scores, data = run.scores(), run.data(whole_path=False)
+    scores, data = run.scores(), data_table(run, whole_path=False)
     files = {row[0]: f" on {_plain(row[1])}" for row in data.rows if row[1]}
     measured = files.get(scores.columns[-1], " on the data named above")
     limits = [f"The scores above were measured{measured}; on data of another kind the model may do worse."]
@@ -99,26 +91,21 @@ def write_card(folder: Path) -> Path:
     elif not scores.rows:
         limits = ["No scores were measured: how good the model is, is not known."]
     limits.append("The model repeats what its training data says, right or wrong.")
-    use = "generate" if task in ("language_model", "vec2seq") else "predict"
-    commands = [f"recurra {use} {place}" + (" input.txt" if use == "predict" else ""), f"recurra evaluate {place} data"]
-    python = f"import recurra\n\nmodel = recurra.load({run.folder.resolve().name!r})\nanswers = model.predict(inputs)"
+    use = "\n".join(commands(run, {row[0]: row[1] for row in data.rows}))
     what = [
-        f"A recurrent model that {_DOES[task]} (task `{task}`)." if task in _DOES else f"A model of {_plain(task)}.",
+        f"A recurrent model that {words.does} (task `{task}`)." if words.does else f"A model of {_plain(task)}.",
         *(f"The model: {_plain(text)}." for _, text in run.said("description")),
         f"It has {in_words(run.summary['parameters'])} parameters." if "parameters" in run.summary else "",
     ]
     parts = {
         "What it is": "\n\n".join(filter(None, what if task else what[1:])),
-        "Intended use": "Inputs like those it was trained on, in the same language, style and form."
-        + (f" There it {_DOES[task]}; for anything else it was not made." if task in _DOES else ""),
+        "Intended use": f"Inputs like those it was trained on, {words.alike}."
+        + (f" There it {words.does}; for anything else it was not made." if words.does else ""),
         "Data": _markdown(data),
         "How it was trained": "\n".join(f"- {key}: {_plain(value)}" for key, value in trained),
         "Scores": _markdown(scores),
         "Limits": "\n".join(f"- {limit}" for limit in limits),
-        "How to use it": "```sh\n"
-        + "\n".join(commands)
-        + "\n```"
-        + (f"\n\n```python\n{python}\n```" if use == "predict" else ""),
+        "How to use it": f"```sh\n{use}\n```\n\n```python\n{python(run)}\n```",
     }
     text = "\n\n".join([f"# {_plain(run.name)}", *(f"## {title}\n\n{part}" for title, part in parts.items() if part)])
     return _write(run.folder / "card.md", text + "\n")
