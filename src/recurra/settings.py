@@ -40,6 +40,15 @@ class SettingError(ConfigError):
         self.keys = tuple(keys)
 
 
+def name_of(part: Part) -> str:
+    """The name of a part, with options or without.
+
+    >>> name_of("gru"), name_of({"name": "gru", "reset": "after"})
+    ('gru', 'gru')
+    """
+    return part if isinstance(part, str) else str(part.get("name"))
+
+
 def setting(default: Any, about: str) -> Any:
     """A field of a section: its default and the line that explains it."""
     if isinstance(default, list | dict):

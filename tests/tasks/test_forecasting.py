@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.padding import Padded
 from recurra.runs import begin, resume, setup
 from recurra.training.preparation import prepared
-from recurra.training.progress import Progress, Silent
+from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from tests.training.test_trainer import StopsAt
 
 SMALL = [
     "model.hidden=12",
@@ -331,27 +332,6 @@ def test_a_drawn_roll_is_zeros_and_ones(tmp_path: Path) -> None:
     [answer] = model.predict(["[[1, 0, 1]]"], detail=True)
     assert answer.detail["values"] == answer.detail["probabilities"]
     assert {note for frame in answer.detail["values"] for note in frame} == {0.0, 1.0}
-
-
-class StopsAt(Progress):
-    """A progress that dies at a step, as a killed process would."""
-
-    def __init__(self, last: int) -> None:
-        self.last = last
-
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None: ...
-
-    def step(self, step: int, epoch: float, loss: float, learning_rate: float, tokens: int) -> None:
-        if step == self.last:
-            raise MemoryError
-
-    def validating(self, done: int, total: int) -> None: ...
-
-    def valid(self, step: int, scores: Mapping[str, float], first: str, best: bool) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 @pytest.mark.parametrize("kind", ["table", "frames"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ from recurra.runs import begin, resume, setup
 from recurra.settings import settings_from
 from recurra.tasks.language_model import LanguageModel
 from recurra.training.preparation import prepared
-from recurra.training.progress import Progress, Silent
+from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from tests.training.test_trainer import StopsAt
 
 SMALL = [
     *("model.hidden=16", "model.layers=1", "model.embedding=8", "model.token_dropout=0", "model.dropout=0"),
@@ -85,27 +85,6 @@ def test_eight_lines_are_learned_by_heart(tmp_path: Path, options: tuple[str, ..
     assert scores.first == "perplexity"
     assert not scores.higher_is_better
     assert 1 <= scores.values["perplexity"] < most
-
-
-class StopsAt(Progress):
-    """A progress that dies at a step, as a killed process would."""
-
-    def __init__(self, last: int) -> None:
-        self.last = last
-
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None: ...
-
-    def step(self, step: int, epoch: float, loss: float, learning_rate: float, tokens: int) -> None:
-        if step == self.last:
-            raise MemoryError
-
-    def validating(self, done: int, total: int) -> None: ...
-
-    def valid(self, step: int, scores: Mapping[str, float], first: str, best: bool) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Literal
 
 from recurra.config.common import Data, Text, Training, check_layers
 from recurra.errors import DataError
-from recurra.settings import Part, SettingError, at_least, rates, section, setting
+from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 TEXT_FILES = (".txt", ".text", ".txt.gz", ".text.gz", ".txt.zst", ".text.zst")
 
@@ -85,8 +85,7 @@ class LanguageModelModel:
                 "weight_drop is given twice, as model.weight_drop and in model.cell. Keep one: model.weight_drop = 0.",
                 ("model", "weight_drop"),
             )
-        name = self.output if isinstance(self.output, str) else self.output.get("name")
-        if self.tied and name == "softmax" and widths[-1] != self.embedding:
+        if self.tied and name_of(self.output) == "softmax" and widths[-1] != self.embedding:
             first = list(widths[:-1]) or [widths[-1]]
             raise SettingError(
                 f"model.tied = true makes one matrix of the embedding, {self.embedding} wide, and the output, "
@@ -174,8 +173,7 @@ class LanguageModelSettings:
         if self.task != "language_model" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of language_model.", ("task",))
         text = self.data.text
-        kind = text.tokens if isinstance(text.tokens, str) else text.tokens.get("name")
-        if kind == "subwords" and (text.min_count > 1 or text.max_size is not None):
+        if name_of(text.tokens) == "subwords" and (text.min_count > 1 or text.max_size is not None):
             wrong = "min_count" if text.min_count > 1 else "max_size"
             raise SettingError(
                 f"subwords are as many as their size says: data.text.tokens = {{name = 'subwords', size = …}}. "

@@ -20,13 +20,14 @@ from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.named import did_you_mean
+from recurra.settings import name_of
 from recurra.tasks.asked import read_by
 from recurra.tasks.class_answers import numbers, one_class, several_classes
 from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.tasks.labelled import LabelledSequence, labelled, series, text_of, with_columns
-from recurra.tasks.tagging import by_code_point, named, spelt_out
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
 from recurra.text import load_tokenizer, tokenizer
+from recurra.text.code_points import CodePoints
 from recurra.text.json_file import read_json, write_json
 from recurra.text.ngrams import Ngrams
 from recurra.text.tokenizers import Tokenizer
@@ -64,7 +65,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         self.labels = Vocabulary.counted(labels, specials=())
         self.frames = frames
         self.targets = targets
-        self._character_ids = by_code_point(characters)
+        self._code_points = CodePoints(characters)
 
     @property
     def kind(self) -> Kind:
@@ -230,7 +231,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             if self.ngrams is not None:
                 encoded["bag"] = self.ngrams.ids(looked_up)
             if self.tokenizer.name == "words" and self.reads:
-                encoded["characters"], encoded["widths"] = spelt_out(tokens, self._character_ids)
+                encoded["characters"], encoded["widths"] = self._code_points.spelt(tokens)
         if self.kind == "label":
             label = self.labels.get(example.labels[0], UNLABELLED) if example.labels else UNLABELLED
             encoded["label"] = np.array([label], np.int32)
@@ -388,11 +389,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             what = {"characters": "character", "words": "word"}.get(self.tokenizer.name, "token")
             parts += [f"{len(self.words):,} {what} vectors of {model.embedding}"] if model.embedding else []
             if self.spells:
-                parts.append(f"spellings by {named(model.characters.cell)} {model.characters.hidden}")
+                parts.append(f"spellings by {name_of(model.characters.cell)} {model.characters.hidden}")
         ways = "both ways" if model.bidirectional else "one way"
         layers = f" × {model.layers}" if model.layers else ""
         kinds = {
-            "rnn": f"{named(model.cell)} {model.hidden}{layers} {ways} by {named(model.summary)}",
+            "rnn": f"{name_of(model.cell)} {model.hidden}{layers} {ways} by {name_of(model.summary)}",
             "cnn": f"convolutions of widths {', '.join(map(str, model.convolution.widths))} × "
             f"{model.convolution.filters} by {model.convolution.pooling}",
         }

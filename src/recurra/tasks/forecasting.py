@@ -18,7 +18,7 @@ from recurra.data.store import Encoded, Rows
 from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.forecasts import origins_of
-from recurra.settings import Part
+from recurra.settings import Part, name_of
 from recurra.tasks.asked import read_by
 from recurra.tasks.forecast_scores import frame_scores, value_scores
 from recurra.tasks.sentences import matrix
@@ -45,13 +45,13 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         self.scale = scale  # of the values, or of their changes
         self.is_binary = is_binary
         self.output: Part = settings.model.output or ("bernoulli" if is_binary else "gaussian")
-        self.gives_coins = _name(self.output) == "bernoulli"
+        self.gives_coins = name_of(self.output) == "bernoulli"
         if self.gives_coins and not is_binary:
             raise ConfigError(
                 "model.output = 'bernoulli' is for values that are 0 or 1, but the training data holds others. "
                 "Take 'gaussian' or 'squared_error'."
             )
-        self.has_density = _name(self.output) != "squared_error"
+        self.has_density = name_of(self.output) != "squared_error"
         if settings.decoding.paths and not self.has_density:
             raise ConfigError(
                 f"decoding.paths = {settings.decoding.paths} needs a density to draw from, which model.output = "
@@ -270,8 +270,4 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         layers = f" × {model.layers}" if model.layers else ""
         under = f", linear layer of {model.embedding}" if model.embedding else ""
         values = f"{what} {size} value{'s' if size > 1 else ''}"
-        return f"{values}{under}, {_name(model.cell)} {model.hidden}{layers}, {_name(self.output)}"
-
-
-def _name(part: Part) -> str:
-    return part if isinstance(part, str) else str(part.get("name"))
+        return f"{values}{under}, {name_of(model.cell)} {model.hidden}{layers}, {name_of(self.output)}"

@@ -18,11 +18,12 @@ from recurra.data.formats import rows
 from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
-from recurra.settings import Part
+from recurra.settings import name_of
 from recurra.tasks.asked import is_like, read_by
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
 from recurra.tasks.texts import Passage, passages, text_of, with_column
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
+from recurra.text.code_points import CodePoints
 from recurra.text.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         self.tokenizer = split
         self.vocabulary = vocabulary
         self.end = vocabulary.id(vocabulary.specials[1])
-        self._by_code_point = by_code_point(vocabulary) if isinstance(split, Characters) else None
+        self._code_points = CodePoints(vocabulary) if isinstance(split, Characters) else None
 
     @classmethod
     def fitting(cls, table: Mapping[str, Any]) -> type[Task[Any, Any, Any]]:
@@ -137,9 +138,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def ids(self, text: str) -> NDArray[np.int32]:
         """The tokens of a text; each of its lines, the last too, ends in the symbol that ends a line."""
-        if self._by_code_point is not None:
-            points = np.frombuffer("".join(self.tokens(text)).encode("utf-32-le", "surrogatepass"), "<u4")
-            return self._by_code_point[np.minimum(points, len(self._by_code_point) - 1)]
+        if self._code_points is not None:
+            return self._code_points.ids("".join(self.tokens(text)))
         tokens = self.tokens(text)
         found = self.vocabulary.ids(tokens)
         found[[number for number, token in enumerate(tokens) if token == NEWLINE]] = self.end
@@ -248,7 +248,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def axes(self) -> Mapping[str, Axes]:
         tokens = self.vocabulary.tokens
         found: dict[str, Axes] = {"embedding.weight": (tokens, None)}
-        if named(self.settings.model.output) != "adaptive_softmax":
+        if name_of(self.settings.model.output) != "adaptive_softmax":
             found |= {"output.readout.weight": (tokens, None), "output.readout.bias": (tokens,)}
         return found
 
@@ -323,13 +323,13 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def described(self) -> str:
         model = self.settings.model
-        kind = named(self.settings.data.text.tokens)
+        kind = name_of(self.settings.data.text.tokens)
         widths = " + ".join(map(str, model.widths)) if len(set(model.widths)) > 1 else f"{model.widths[0]}"
         layers = f" × {len(model.widths)}" if len(set(model.widths)) == 1 else ""
         parts = [
             f"{len(self.vocabulary):,} {kind} as vectors of {model.embedding}",
-            f"{named(model.cell)} {widths}{layers}" + (", backward" if model.direction == "backward" else ""),
-            named(model.output) + (" with the same vectors" if model.tied else ""),
+            f"{name_of(model.cell)} {widths}{layers}" + (", backward" if model.direction == "backward" else ""),
+            name_of(model.output) + (" with the same vectors" if model.tied else ""),
         ]
         return ", ".join(parts)
 
@@ -338,20 +338,3 @@ def perplexity(scored: Scored) -> float:
     """e^(nats per prediction); infinite where that is more than a float holds."""
     each = scored.nats / scored.predicted
     return math.exp(each) if each < 700 else math.inf
-
-
-def by_code_point(vocabulary: Vocabulary) -> NDArray[np.int32]:
-    """The id of every character at its code point, a line end's too; the last place is that of all beyond, unknown.
-
-    >>> by_code_point(Vocabulary("bc", specials=("<unk>", NEWLINE)))[[ord("a"), ord("b"), ord(NEWLINE), -1]].tolist()
-    [0, 2, 1, 0]
-    """
-    known = vocabulary.tokens[1:]
-    points = [ord(character) for character in known]
-    ids = np.full(max(points) + 2, vocabulary.id(UNKNOWN), np.int32)
-    ids[points] = np.arange(1, 1 + len(points))
-    return ids
-
-
-def named(part: Part) -> str:
-    return part if isinstance(part, str) else str(part.get("name"))

@@ -22,17 +22,15 @@ from recurra.heads import UNLABELLED
 from recurra.metrics.labels import accuracy, per_label
 from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import scheme_of, span_scores
-from recurra.settings import Part
+from recurra.settings import name_of
 from recurra.tasks.sentences import Sentence, fitting_crf, matrix, sentences, with_columns, words_of
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Table, Task
+from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
-
-LONGEST_WORD = 40
-"""Characters of a word that its spelling keeps: the first and the last twenty."""
 
 
 class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
@@ -58,7 +56,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         self.labels = labels
         self.frames = frames
         self.values = values
-        self._character_ids = by_code_point(characters)
+        self._code_points = CodePoints(characters)
         self._tag_ids = [{tag: number for number, tag in enumerate(each)} for each in self.tags]
 
     @classmethod
@@ -172,7 +170,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         else:
             lower = self.settings.data.lowercase
             encoded["words"] = self.words.ids(map(str.lower, example.tokens) if lower else example.tokens)
-            encoded["characters"], encoded["widths"] = spelt_out(example.tokens, self._character_ids)
+            encoded["characters"], encoded["widths"] = self._code_points.spelt(example.tokens)
         for number, ids in enumerate(self._tag_ids):
             if number < len(example.tags):
                 encoded[f"tags{number}"] = np.array(
@@ -339,49 +337,17 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         else:
             parts += [f"{len(self.words):,} word vectors of {model.embedding}"] if model.embedding else []
             if model.characters.cell != "none":
-                parts.append(f"spellings by {named(model.characters.cell)} {model.characters.hidden}")
+                parts.append(f"spellings by {name_of(model.characters.cell)} {model.characters.hidden}")
         ways = "both ways" if model.bidirectional else "one way"
         layers = f" × {model.layers}" if model.layers else ""
-        parts.append(f"{named(model.cell)} {model.hidden}{layers} {ways}")
+        parts.append(f"{name_of(model.cell)} {model.hidden}{layers} {ways}")
         parts += [
-            f"{named(model.head)} over {len(vocabulary)} tags of {column}"
+            f"{name_of(model.head)} over {len(vocabulary)} tags of {column}"
             for column, vocabulary in zip(self.settings.data.tags or (), self.tags, strict=True)
         ]
         parts += [f"{len(self.values.mean)} numbers a step"] if self.values is not None else []
         parts += [f"{len(self.labels)} labels of the whole"] if self.labels is not None else []
         return ", ".join(parts)
-
-
-def by_code_point(characters: Vocabulary) -> NDArray[np.int32]:
-    """The id of every character at its code point; the last place is that of all that lie beyond, unknown.
-
-    >>> by_code_point(Vocabulary("bc"))[[ord("a"), ord("b"), ord("c"), -1]].tolist()
-    [0, 1, 2, 0]
-    """
-    known = characters.tokens[len(characters.specials) :]
-    points = [ord(character) for character in known]
-    ids = np.full(max(points, default=0) + 2, characters.id(UNKNOWN), np.int32)
-    ids[points] = characters.ids(known)
-    return ids
-
-
-def spelt_out(tokens: Sequence[str], character_ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The characters of all tokens, one after another, and how many each has; the ids are those of by_code_point.
-
-    >>> characters, widths = spelt_out(["cb", "b"], by_code_point(Vocabulary("bc")))
-    >>> characters.tolist(), widths.tolist()
-    ([2, 1, 1], [2, 1])
-    """
-    widths = list(map(len, tokens))
-    if max(widths, default=0) > LONGEST_WORD:
-        tokens = [clipped(token) for token in tokens]
-        widths = list(map(len, tokens))
-    points = np.frombuffer("".join(tokens).encode("utf-32-le", "surrogatepass"), "<u4")
-    return character_ids[np.minimum(points, len(character_ids) - 1)], np.array(widths, np.int32)
-
-
-def clipped(word: str) -> str:
-    return word if len(word) <= LONGEST_WORD else word[: LONGEST_WORD // 2] + word[-LONGEST_WORD // 2 :]
 
 
 def unlabelled_left_out(gold: list[str], found: list[str]) -> tuple[list[str], list[str]]:
@@ -394,7 +360,3 @@ def unlabelled_left_out(gold: list[str], found: list[str]) -> tuple[list[str], l
 def scores_table(what: str, scores: Iterable[Any]) -> Table:
     rows = [[s.label, round(s.precision, 4), round(s.recall, 4), round(s.f1, 4), s.count] for s in scores]
     return Table([what, "precision", "recall", "f1", "count"], rows)
-
-
-def named(part: Part) -> str:
-    return part if isinstance(part, str) else str(part.get("name"))
