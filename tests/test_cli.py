@@ -287,6 +287,23 @@ def test_predict_answers_every_line_in_order(tagger: Path) -> None:
     assert all(0 < p <= 1 for p in answer["probabilities"][0])
 
 
+def test_the_file_of_predict_may_come_after_the_options(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, file = str(tagger / "run"), str(tagger / "train.conll")
+    assert main(["predict", run, file, "--device", "cpu"]) == 0
+    before = capsys.readouterr().out
+    assert main(["predict", run, "--device", "cpu", file]) == 0
+    assert capsys.readouterr().out == before
+    with pytest.raises(SystemExit) as error:
+        main(["predict", run, "--device", "cpu", file, "another"])
+    assert error.value.code == 2
+    assert "unrecognized arguments: " in capsys.readouterr().err
+
+
+def test_counts_are_whole_numbers_in_json(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(tagger / "run"), str(tagger / "train.conll"), "--json"]) == 0
+    assert isinstance(json.loads(capsys.readouterr().out)["count"], int)
+
+
 def test_predictions_of_a_file_score_as_evaluate_says(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(tagger / "run"), str(tagger / "train.conll")]) == 0
     (tagger / "predicted.txt").write_text(capsys.readouterr().out)

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.append("")
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without σ shows a ? in its place
-    options = parser().parse_args(arguments)
+    options = parsed(arguments)
     command: Callable[[argparse.Namespace], None] = options.command
     try:
         command(options)
@@ -222,7 +222,8 @@ def evaluate(options: argparse.Namespace) -> None:
 
     scores = load(options.run, device=options.device).with_settings(options.set).evaluate(options.data)
     if options.json:
-        print(json.dumps({name: value for name, value in scores.values.items() if math.isfinite(value)}))
+        finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
+        print(json.dumps({name: int(value) if name in COUNTS else value for name, value in finite.items()}))
         return
     for name, value in scores.values.items():
         if math.isnan(value):  # nothing to measure it on, such as unknown words
@@ -371,6 +372,17 @@ def indented(text: str, width: int) -> str:
     return "\n".join(" " * width + line if line else "" for line in text.splitlines())
 
 
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options as typed; predict's FILE may come after them too, which argparse lets only what is required do."""
+    top = parser()
+    options, left = top.parse_known_args(arguments)
+    if options.command is predict and options.file is None and len(left) == 1 and not left[0].startswith("-"):
+        options.file, left = left[0], []
+    if left:
+        top.error(f"unrecognized arguments: {' '.join(left)}")
+    return options
+
+
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
     top = argparse.ArgumentParser(prog="recurra", description="Recurrent sequence models: every cell, exact and fast.")
@@ -428,7 +440,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--length", type=int, metavar="N", help="tokens of a text, at most (as the run's decoding says: 500)"
     )
-    sub.add_argument("--temperature", type=float, help="below 1 bolder, above 1 more even, 0 the most probable (1)")
+    sub.add_argument("--temperature", type=float, help="below 1 safer, above 1 bolder, 0 the most probable (1)")
     sub.add_argument("--top-k", type=int, metavar="K", help="draw from the K most probable tokens (all)")
     sub.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens with probability P (all)")
     sub.add_argument("--until", metavar="TEXT", help="end before this text")
