@@ -23,14 +23,12 @@ from recurra.named import did_you_mean
 from recurra.settings import name_of
 from recurra.tasks.asked import read_by
 from recurra.tasks.class_answers import numbers, one_class, several_classes
+from recurra.tasks.class_learned import Learned, tokens_of
 from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.tasks.labelled import LabelledSequence, labelled, series, text_of, with_columns
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
-from recurra.text import load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
-from recurra.text.json_file import read_json, write_json
 from recurra.text.ngrams import Ngrams
-from recurra.text.tokenizers import Tokenizer
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 
@@ -47,25 +45,12 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     Settings: ClassVar[type] = ClassificationSettings
     name: ClassVar[str] = "classification"
 
-    def __init__(
-        self,
-        settings: ClassificationSettings,
-        tokenizer: Tokenizer,
-        words: Vocabulary,
-        characters: Vocabulary,
-        labels: Mapping[str, int],
-        frames: Normal | None,
-        targets: Normal | None,
-    ) -> None:
+    def __init__(self, settings: ClassificationSettings, learned: Learned) -> None:
         self.settings = settings
-        self.tokenizer = tokenizer
-        self.words = words
-        self.characters = characters
-        self.label_counts = dict(labels)
-        self.labels = Vocabulary.counted(labels, specials=())
-        self.frames = frames
-        self.targets = targets
-        self._code_points = CodePoints(characters)
+        self.learned = learned
+        self.tokenizer, self.words, self.characters, counts, self.frames, self.targets = learned
+        self.labels = Vocabulary.counted(counts, specials=())
+        self._code_points = CodePoints(self.characters)
 
     @property
     def kind(self) -> Kind:
@@ -113,71 +98,14 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     @classmethod
     def prepared(cls, settings: ClassificationSettings) -> Self:
-        data = settings.data
-        files = data.files("train")
-        cut = tokenizer(data.text.tokens)
-        if data.frames is None:
-            cut = cut.trained(lowered(example.text, data.text.lowercase) for example in labelled(files, data))
-        forms: Counter[str] = Counter()
-        labels: Counter[str] = Counter()
-        frames, targets = Normal.counted(), Normal.counted()
-        count = 0
-        for example in labelled(files, data):
-            count += 1
-            place = f"{files[example.file]}:{example.line}"
-            labels.update(example.labels)
-            if example.frames is not None:
-                frames.add(example.frames, place)
-            else:
-                forms.update(tokens_of(example, cut, data.text.lowercase))
-            if example.targets is not None:
-                targets.add(example.targets[None], place)
-        if data.targets is None and not labels:
-            raise DataError(f"the column '{data.labels}' of {data.train} is empty: there is no class to learn.")
-        if data.label is not None and len(labels) == 1:
-            raise DataError(
-                f"all {count:,} rows of {data.train} have the class '{next(iter(labels))}': there is nothing to tell "
-                f"apart. A classifier needs rows of two classes at least."
-            )
-        words: Counter[str] = Counter()
-        characters: Counter[str] = Counter()
-        for form, number in forms.items():
-            words[form.lower() if data.text.lowercase else form] += number
-            for character in form:
-                characters[character] += number
-        return cls(
-            settings,
-            cut,
-            Vocabulary.counted(words, min_count=data.text.min_count, max_size=data.text.max_size),
-            Vocabulary.counted(characters),
-            labels,
-            frames.finished() if data.frames is not None else None,
-            targets.finished() if data.targets else None,
-        )
+        return cls(settings, Learned.of(settings.data))
 
     def save(self, folder: Path) -> None:
-        self.tokenizer.save(folder / "tokenizer.json")
-        self.words.save(folder / "vocabulary.words.json")
-        self.characters.save(folder / "vocabulary.characters.json")
-        write_json(folder / "labels.json", {label: self.label_counts[label] for label in self.labels})
-        scales = {name: scale.to_json() for name in ("frames", "targets") if (scale := getattr(self, name)) is not None}
-        (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
+        self.learned.save(folder)
 
     @classmethod
     def load(cls, settings: ClassificationSettings, folder: Path) -> Self:
-        scales = Normal.load_all(folder / "scales.json")
-        labels = read_json(folder / "labels.json")
-        if not isinstance(labels, dict) or not all(isinstance(count, int) for count in labels.values()):
-            raise DataError(f"{folder / 'labels.json'} must hold the classes and how often each was seen.")
-        return cls(
-            settings,
-            load_tokenizer(folder / "tokenizer.json"),
-            Vocabulary.load(folder / "vocabulary.words.json"),
-            Vocabulary.load(folder / "vocabulary.characters.json"),
-            labels,
-            scales.get("frames"),
-            scales.get("targets"),
-        )
+        return cls(settings, Learned.load(folder))
 
     def read(self, files: Sequence[str | Path]) -> Iterator[LabelledSequence]:
         return labelled(files, self.settings.data)
@@ -309,7 +237,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                         f"model.class_weights: '{name}' is not a class. {did_you_mean(name, self.labels)}"
                     )
             return np.array([given.get(label, 1.0) for label in self.labels], np.float64)
-        counts = np.array([self.label_counts[label] for label in self.labels], np.float64)
+        counts = np.array([self.learned.labels[label] for label in self.labels], np.float64)
         return counts.mean() / counts
 
     def initialise(self, model: Any) -> str | None:
@@ -405,14 +333,3 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         else:
             parts.append(f"{len(self.labels)} classes" + (", any number of them" if self.kind == "labels" else ""))
         return ", ".join(parts)
-
-
-def lowered(text: str, lowercase: bool) -> str:
-    return text.lower() if lowercase else text
-
-
-def tokens_of(example: LabelledSequence, tokenizer: Tokenizer, lowercase: bool) -> list[str]:
-    """What a text is cut into. Words keep their capitals for the spelling; they are looked up without."""
-    if tokenizer.name == "words":
-        return list(example.words) if example.words is not None else tokenizer.split(example.text)
-    return tokenizer.split(lowered(example.text, lowercase))
