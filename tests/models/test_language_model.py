@@ -129,6 +129,26 @@ def test_a_row_costs_the_same_whatever_rows_and_padding_are_beside_it() -> None:
     assert_close(model.loss(batch).total, -together.sum(), atol=1e-10, rtol=0)
 
 
+@pytest.mark.parametrize("output", ["softmax", {"name": "mixture_of_softmaxes", "components": 3}])
+def test_scores_are_computed_in_parts_that_fit_into_memory(output: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network(output=output).eval()
+    batch = ragged([6, 1, 4])
+    expected, _ = model.log_likelihoods(batch)
+    sizes = []
+    loss = model.output.loss
+
+    def watched(features: Tensor, targets: Tensor) -> Tensor:
+        sizes.append(len(features) * V * (1 if output == "softmax" else 3))
+        return loss(features, targets)
+
+    monkeypatch.setattr(model.output, "loss", watched)
+    monkeypatch.setattr("recurra.models.language_model.SCORES", 4 * V)
+    found, _ = model.log_likelihoods(batch)
+    assert_close(found, expected, atol=1e-12, rtol=0)
+    assert len(sizes) > 1
+    assert max(sizes) <= 4 * V
+
+
 def test_the_loss_is_that_of_a_plain_loop_over_tokens() -> None:
     model = network()
     tokens = random_tokens(9)

@@ -18,6 +18,9 @@ from recurra.outputs.output import at_least_single
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent, States
 
+SCORES = 1 << 26
+"""So many scores, tokens × vocabulary, are in memory together where no gradient is wanted."""
+
 
 class TextBatch(NamedTuple):
     """Rows of text: at each step the token that is read and the one that comes next."""
@@ -110,7 +113,10 @@ class NextToken(nn.Module):
     def log_likelihoods(self, batch: TextBatch, states: States | None = None) -> tuple[Tensor, States]:
         """(B, T): log p of each next token, 0 on padding; and the states after the last."""
         h, states = self(batch.inputs, states)
-        costs = self.output.loss(self.drop_output(h).values.flatten(0, 1), batch.targets.flatten())
+        features, targets = self.drop_output(h).values.flatten(0, 1), batch.targets.flatten()
+        rows = max(1, SCORES // self.output.scores_each)
+        parts = zip(features.split(rows), targets.split(rows), strict=True)
+        costs = torch.cat([self.output.loss(*part) for part in parts])
         return -costs.view_as(batch.targets), states
 
     def read(self, prompt: Padded, states: States | None = None) -> tuple[States, Tensor]:

@@ -8,12 +8,9 @@ import torch
 from torch import Tensor
 
 from recurra.heads import UNLABELLED
-from recurra.models.language_model import NextToken, TextBatch
+from recurra.models.language_model import SCORES, NextToken, TextBatch
 from recurra.padding import Padded
 from recurra.recurrent import States
-
-SCORES = 1 << 26
-"""So many scores, tokens × vocabulary, are in memory together."""
 
 LONGEST = 512
 """Steps that are read at once."""
@@ -51,7 +48,7 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
         assert warm is not None
         states = joined(model.recurrent.start(1), warm)
     total = torch.zeros((), dtype=torch.float64, device=tokens.device)
-    steps = max(16, min(LONGEST, SCORES // (streams * model.output.size)))
+    steps = max(16, min(LONGEST, SCORES // (streams * model.output.scores_each)))
     padded = torch.cat([tokens, tokens.new_zeros(streams * length - count)])
     inputs, targets = padded[:-1].view(streams, length), padded[1:].view(streams, length).clone()
     lengths = torch.full((streams,), length)
@@ -76,7 +73,7 @@ def windowed(model: NextToken, tokens: Tensor, *, window: int, stride: int) -> L
     window = min(window, len(tokens) - 1)
     windows = tokens.unfold(0, window + 1, stride)
     total = torch.zeros((), dtype=torch.float64, device=tokens.device)
-    rows = max(1, min(TOKENS, SCORES // model.output.size) // window)
+    rows = max(1, min(TOKENS, SCORES // model.output.scores_each) // window)
     for part in windows.split(rows):
         logs, _ = model.log_likelihoods(TextBatch(Padded.full(part[:, :-1]), part[:, 1:].contiguous(), None))
         total -= logs.double().sum()

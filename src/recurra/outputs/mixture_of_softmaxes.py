@@ -38,6 +38,10 @@ class MixtureOfSoftmaxes(Output):
         self.latent = readout(input_size, components * latent_size)
         self.readout = tied_readout(latent_size, size, embedding)
 
+    @property
+    def scores_each(self) -> int:
+        return self.components * self.size
+
     def loss(self, features: Tensor, targets: Tensor) -> Tensor:
         targets = self.checked_targets(self.checked(features), targets)
         log_prior, o = self._scores(features)

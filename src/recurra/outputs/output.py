@@ -46,6 +46,11 @@ class Output(nn.Module, ABC):
     def log_probabilities(self, features: Tensor) -> Tensor:
         """(N, V): log p of every token given features (N, H)."""
 
+    @property
+    def scores_each(self) -> int:
+        """How many scores are in memory for each feature vector."""
+        return self.size
+
     def checked(self, features: Tensor) -> Tensor:
         """The features, or a DataError that says what is wrong with them."""
         if not isinstance(features, Tensor) or features.dim() != 2 or features.shape[1] != self.input_size:
