@@ -73,6 +73,14 @@ def test_something_always_remains_and_sums_to_one(
     assert (q[:, 2] == 0).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_of_ten_equal_tokens_eight_have_eight_tenths(dtype: torch.dtype) -> None:
+    p = torch.full((1, 10), 0.1, dtype=dtype)
+    for count in range(1, 11):
+        kept = filtered(p.log(), Filter(top_p=count / 10)).isfinite()[0].tolist()
+        assert kept == [True] * count + [False] * (10 - count)
+
+
 def test_without_filters_nothing_is_changed() -> None:
     log_p = torch.randn(4, 9, dtype=torch.float64).log_softmax(1)
     torch.testing.assert_close(filtered(log_p, Filter()), log_p)

@@ -81,7 +81,8 @@ def are_nucleus(q: Tensor, mass: float) -> Tensor:
     largest_first, order = q.sort(dim=1, descending=True, stable=True)
     sums = largest_first.exp().cumsum(1)
     before = torch.cat([torch.zeros_like(sums[:, :1]), sums[:, :-1]], dim=1)
-    return torch.zeros_like(q, dtype=torch.bool).scatter(1, order, before < mass)
+    # Eight times 0.1 is 0.7999… in floats, and means 0.8.
+    return torch.zeros_like(q, dtype=torch.bool).scatter(1, order, before < mass * (1 - 1e-9))
 
 
 class Sampler:
