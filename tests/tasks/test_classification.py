@@ -134,8 +134,10 @@ def test_series_of_different_length_are_told_apart(tmp_path: Path) -> None:
         model.predict(["1 2 3"])
     with pytest.raises(DataError, match="input:1: a series is a JSON list of numbers, or of lists of them"):
         model.predict(["[1, 2"])
-    with pytest.raises(DataError, match="input:1: 'frames' must hold as many numbers"):
+    with pytest.raises(DataError, match="input:1: 'frames' must hold numbers alone, but has 'hello'"):
         model.predict(["hello"])
+    with pytest.raises(DataError, match=r"input:1: a series is .*, but this is an object.* ends in .jsonl"):
+        model.predict(['{"x": [[1, 2]]}'])
 
 
 def test_one_number_a_step_may_stand_in_a_table_separated_by_blanks(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ MALFORMED: list[tuple[str, str, list[str], str]] = [
     ("a.jsonl", '{"frames": [[1], [1, 2]], "label": "x"}\n', [], r"steps of 1 and of 2 numbers"),
     ("a.csv", "frames,label\n1 nan,x\n", [], r"a.csv:2: 'frames' .*at step 2.*missing or not finite"),
     ("a.csv", "frames,label\ninf 1,x\n", [], r"a.csv:2: 'frames' .*at step 1.*missing or not finite"),
-    ("a.csv", "frames,label\n1 two,x\n", [], r"a.csv:2: 'frames' must hold as many numbers"),
+    ("a.csv", "frames,label\n1 two,x\n", [], r"a.csv:2: 'frames' must hold numbers alone, but has 'two'"),
     ("a.jsonl", '{"text": "a", "target": null}\n', [], r"a.jsonl:1: the number in 'target' is missing or not finite"),
     ("a.csv", "text,score\na,\n", [], r"a.csv:2: the number in 'score' is missing"),
     ("a.csv", "text,score\na,good\n", [], r"a.csv:2: 'score' must hold a number.*data.label = \"score\""),
@@ -161,7 +161,10 @@ def test_a_header_of_other_names_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"text": "a", "label": "x"}\n{"text": "b", "label": "x"}\n', r"all 2 rows of .* have the class 'x'"),
+        (
+            '{"text": "a", "label": "x"}\n{"text": "b", "label": "x"}\n',
+            r"every row of \S*a\.jsonl \(2\) has the class 'x'",
+        ),
         ('{"text": "a", "labels": []}\n', r"the column 'labels' of .* is empty: there is no class to learn"),
         (
             '{"frames": [[1, 2]], "label": "x"}\n{"frames": [[1]], "label": "y"}\n',

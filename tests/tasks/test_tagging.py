@@ -255,7 +255,7 @@ MALFORMED: Sequence[tuple[str, str, list[str], str]] = [
     ("a.jsonl", '{"tokens": ["a", ""], "tags": ["X", "X"]}\n', [], r"a.jsonl:1: word 2 of 'tokens' is empty"),
     ("a.jsonl", '{"tokens": 3, "tags": ["X"]}\n', [], r"a.jsonl:1: 'tokens' must hold words"),
     ("a.jsonl", '{"frames": [[1], [1, 2]], "tags": ["X", "X"]}\n', [], r"steps of 1 and of 2 numbers"),
-    ("a.jsonl", '{"frames": [["x"]], "tags": ["X"]}\n', [], r"a.jsonl:1: 'frames' must hold as many numbers"),
+    ("a.jsonl", '{"frames": [["x"]], "tags": ["X"]}\n', [], r"a.jsonl:1: 'frames' must hold numbers alone"),
     ("a.jsonl", '{"frames": [[[1]]], "tags": ["X"]}\n', [], r"nested deeper"),
     ("a.jsonl", '{"frames": [[1]], "tags": ["X"]}\n{"frames": [[1, 2]], "tags": ["X"]}\n', [], r"a.jsonl:2: found 2"),
     ("a.jsonl", '{"frames": [[1]], "values": [1, 2]}\n', [], r"found 1 elements, but 2 numbers in 'values'"),

@@ -49,11 +49,11 @@ class Learned(NamedTuple):
             if example.targets is not None:
                 targets.add(example.targets[None], place)
         if data.targets is None and not labels:
-            raise DataError(f"the column '{data.labels}' of {data.train} is empty: there is no class to learn.")
+            raise DataError(f"the column '{data.labels}' of {', '.join(files)} is empty: there is no class to learn.")
         if data.label is not None and len(labels) == 1:
             raise DataError(
-                f"all {count:,} rows of {data.train} have the class '{next(iter(labels))}': there is nothing to tell "
-                f"apart. A classifier needs rows of two classes at least."
+                f"every row of {', '.join(files)} ({count:,}) has the class '{next(iter(labels))}': there is nothing "
+                f"to tell apart. A classifier needs rows of two classes at least."
             )
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()

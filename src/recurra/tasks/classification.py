@@ -134,9 +134,14 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 yield LabelledSequence(text, words, None, (), None, 0, number)
                 continue
             try:
-                found = json.loads(line) if isinstance(line, str) and line.lstrip().startswith("[") else line
+                found = json.loads(line) if isinstance(line, str) and line.lstrip().startswith(("[", "{")) else line
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(f"{place}: a series is a JSON list of numbers, or of lists of them.") from error
+            if isinstance(found, dict):
+                raise DataError(
+                    f"{place}: a series is a JSON list of numbers, or of lists of them, but this is an object. Rows "
+                    f"with names are read from a file that ends in .jsonl."
+                )
             found = list(found) if isinstance(found, tuple) else found
             yield LabelledSequence("", None, series(found, place, "frames"), (), None, 0, number)
 

@@ -83,14 +83,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 least = np.fmin(least, np.fmin.reduce(values))
                 most = np.fmax(most, np.fmax.reduce(values))
         if is_empty:
-            raise DataError(f"{data.train} holds no sequence to learn from.")
+            raise DataError(f"{', '.join(data.files('train'))} holds no sequence to learn from.")
         scale = counted.finished()
         if data.values and not is_binary:
             for column, low, high in zip(data.values, least, most, strict=True):
                 if low == high:
                     raise DataError(
-                        f"the column '{column}' of {data.train} is always {low:g}: there is nothing to predict. "
-                        f"Leave it out of data.values."
+                        f"the column '{column}' of {', '.join(data.files('train'))} is always {low:g}: there is "
+                        f"nothing to predict. Leave it out of data.values."
                     )
         if is_binary:  # notes stay 0 and 1, however rare
             scale = Normal(np.zeros_like(scale.mean), np.ones_like(scale.spread))

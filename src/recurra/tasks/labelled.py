@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ClassificationData
-from recurra.data.formats import CSV, TSV, Row, reader, rows
+from recurra.data.formats import CSV, TSV, Row, reader
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.tasks.sentences import matrix, shown, words_of
+from recurra.tasks.tables import task_rows
 
 LOOKED_AT = 2000
 """Rows that are looked at to see whether two columns were swapped."""
@@ -46,18 +47,18 @@ class LabelledSequence(NamedTuple):
 def with_columns(data: ClassificationData) -> ClassificationData:
     """The settings with the columns that the first training file has, where none were named."""
     path = data.files("train")[0]
-    first = next(rows(path, format=data.format, columns=data.columns))
+    first = next(task_rows(path, data, *names(data)))
     columns = list(first.values)
     is_table = data.columns is None and isinstance(reader(path, data.format), TSV | CSV)
     is_guess = False
-    if is_table and len(columns) == 2 and not {*columns} & KNOWN and not names_given(data):
+    if is_table and len(columns) == 2 and not {*columns} & KNOWN and not names(data):
         is_guess = columns == ["column1", "column2"]  # there was no header
         data = dataclasses.replace(data, columns=["text", "label"])
-        first = next(rows(path, format=data.format, columns=data.columns))
+        first = next(task_rows(path, data, *names(data)))
         columns = list(first.values)
     place = f"{path}:{first.line}"
-    for name in (data.text.column, data.frames, data.label, data.labels, *(data.targets or ())):
-        if name is not None and name not in columns:
+    for name in names(data):
+        if name not in columns:
             raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, columns)}")
     data = _what_is_wanted(_what_is_read(data, first.values, place), columns, place)
     if data.label is not None and data.frames is None:
@@ -65,9 +66,10 @@ def with_columns(data: ClassificationData) -> ClassificationData:
     return data
 
 
-def names_given(data: ClassificationData) -> bool:
-    """Whether any column was named by the user."""
-    return any((data.text.column, data.frames, data.label, data.labels, data.targets))
+def names(data: ClassificationData) -> list[str]:
+    """The columns that are named, by the user or after a look at the data."""
+    given = (data.text.column, data.frames, data.label, data.labels, *(data.targets or ()))
+    return [name for name in given if name is not None]
 
 
 def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str) -> ClassificationData:
@@ -124,7 +126,7 @@ def is_series(value: object) -> bool:
 def _check_columns(data: ClassificationData, path: str, is_guess: bool) -> None:
     """Refuse a file whose classes are all different and long while its texts are few; or that begins with a header."""
     texts, labels = [], []
-    for row in itertools.islice(rows(path, format=data.format, columns=data.columns), LOOKED_AT):
+    for row in itertools.islice(task_rows(path, data, *names(data)), LOOKED_AT):
         texts.append(str(row.values.get(str(data.text.column), "")))
         labels.append(str(row.values.get(str(data.label), "")))
     count = len(texts)
@@ -148,7 +150,7 @@ def _check_columns(data: ClassificationData, path: str, is_guess: bool) -> None:
 def labelled(files: Sequence[str | Path], data: ClassificationData) -> Iterator[LabelledSequence]:
     """The examples of some files, each checked."""
     for number, path in enumerate(files):
-        for row in rows(path, format=data.format, columns=data.columns):
+        for row in task_rows(path, data, *names(data)):
             yield _labelled(row, number, path, data)
 
 

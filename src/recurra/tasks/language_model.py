@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from recurra.config import LanguageModelSettings
 from recurra.data.chunks import Chunk, Chunks
-from recurra.data.formats import rows
 from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.settings import name_of
 from recurra.tasks.asked import is_like, read_by
+from recurra.tasks.tables import task_rows
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
 from recurra.tasks.texts import Passage, passages, text_of, with_column
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
@@ -77,7 +77,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def resolved(cls, settings: LanguageModelSettings) -> LanguageModelSettings:
         data = settings.data
         path = data.files("train")[0]
-        first = next(rows(path, format=data.format, columns=data.columns))
+        first = next(task_rows(path, data, data.text.column))
         return dataclasses.replace(settings, data=with_column(data, first, path))
 
     @classmethod
@@ -98,6 +98,12 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         for line in lines():
             counts.update(split.split(line))
         vocabulary = Vocabulary.counted(counts, specials=specials, min_count=text.min_count, max_size=text.max_size)
+        if counts and len(vocabulary) == len(specials):
+            raise DataError(
+                f"no token of {', '.join(data.files('train'))} would be known: the most frequent, "
+                f"{counts.most_common(1)[0][0]!r}, is there {max(counts.values()):,} times, but data.text.min_count = "
+                f"{text.min_count} and data.text.max_size = {'none' if text.max_size is None else text.max_size}."
+            )
         return cls(settings, split, vocabulary)
 
     def save(self, folder: Path) -> None:
@@ -175,7 +181,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             return super().batches(rows, epoch)
         tokens = rows.size("tokens")
         if tokens < 2:
-            raise DataError(f"{self.settings.data.train} is too short to learn from: it holds {tokens} token.")
+            raise DataError(
+                f"{', '.join(self.settings.data.files('train'))} is too short to learn from: it holds {tokens} token."
+            )
         reading, training = self.settings.reading, self.settings.training
         assert training.batch_size is not None, "checked by the settings"
         return Chunks(

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import TaggingData
-from recurra.data.formats import Row, rows
+from recurra.data.formats import Row
 from recurra.errors import DataError
 from recurra.metrics.spans import breaches, scheme_of
 from recurra.named import did_you_mean
 from recurra.settings import Part
+from recurra.tasks.tables import task_rows
 
 LOOKED_AT = 2000
 """Sentences that are looked at to see in which scheme their tags are."""
@@ -51,8 +52,9 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
         values = ["values"] if tags is None and "values" in columns else None
     if label is None and "label" in columns:
         label = "label"
-    for name in (tokens, frames, label, *(tags or ()), *(values or ())):
-        if name is not None and name not in columns:
+    found = dataclasses.replace(data, tokens=tokens, frames=frames, tags=tags or [], values=values, label=label)
+    for name in names(found):
+        if name not in columns:
             raise DataError(f"{path}:{row.line}: there is no column '{name}'. {did_you_mean(name, columns)}")
     if tokens is None and frames is None:
         raise DataError(
@@ -64,7 +66,13 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
             f"{path}:{row.line}: tagging needs a column with tags, but the columns are {', '.join(columns)}. "
             f'Name it: data.tags = ["…"].'
         )
-    return dataclasses.replace(data, tokens=tokens, frames=frames, tags=tags or [], values=values, label=label)
+    return found
+
+
+def names(data: TaggingData) -> list[str]:
+    """The columns that are named, by the user or after a look at the data."""
+    given = (data.tokens, data.frames, data.label, *(data.tags or ()), *(data.values or ()))
+    return [name for name in given if name is not None]
 
 
 def fitting_crf(data: TaggingData) -> Part:
@@ -81,7 +89,7 @@ def fitting_crf(data: TaggingData) -> Part:
 def sentences(files: Sequence[str | Path], data: TaggingData) -> Iterator[Sentence]:
     """The sentences of some files, each checked: as many tags as elements, numbers that are numbers."""
     for number, path in enumerate(files):
-        for row in rows(path, format=data.format, columns=data.columns):
+        for row in task_rows(path, data, *names(data)):
             yield _sentence(row, number, path, data)
 
 
@@ -152,7 +160,9 @@ def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool =
         array: NDArray[Any] = np.array(value, dtype)
     except (ValueError, TypeError) as error:
         widths = {len(step) for step in value if isinstance(step, list)}
-        why = f"steps of {min(widths)} and of {max(widths)} numbers" if len(widths) > 1 else f"{shown(value)}"
+        if len(widths) < 2 and (strange := _strange(value)) is not None:
+            raise DataError(f"{place}: '{name}' must hold numbers alone, but has {shown(strange)}.") from error
+        why = f"steps of {min(widths)} and of {max(widths)} numbers" if len(widths) > 1 else shown(value)
         raise DataError(f"{place}: '{name}' must hold as many numbers at every step, but has {why}.") from error
     if len(array) == 0:
         return np.zeros((0, 0), dtype)
@@ -167,6 +177,17 @@ def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool =
             f"step out."
         )
     return array
+
+
+def _strange(steps: list[Any]) -> object:
+    """The first item of steps that is no number; None where there is none."""
+    for item in itertools.chain.from_iterable(step if isinstance(step, list) else [step] for step in steps):
+        try:
+            float(item)
+        except (TypeError, ValueError):
+            if item is not None:
+                return item
+    return None
 
 
 def shown(value: object) -> str:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from recurra.config import TaggingSettings
 from recurra.data.files import extension, lines
-from recurra.data.formats import rows
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
@@ -23,7 +22,8 @@ from recurra.metrics.labels import accuracy, per_label
 from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import scheme_of, span_scores
 from recurra.settings import name_of
-from recurra.tasks.sentences import Sentence, fitting_crf, matrix, sentences, with_columns, words_of
+from recurra.tasks.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
+from recurra.tasks.tables import task_rows
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Table, Task
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
@@ -63,7 +63,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def resolved(cls, settings: TaggingSettings) -> TaggingSettings:
         data = settings.data
         path = data.files("train")[0]
-        first = next(rows(path, format=data.format, columns=data.columns))
+        first = next(task_rows(path, data, *names(data)))
         data = with_columns(data, first, path)
         if settings.model.head == "crf" and data.tags:
             settings = dataclasses.replace(settings, model=dataclasses.replace(settings.model, head=fitting_crf(data)))
@@ -89,7 +89,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             if sentence.values is not None:
                 values.add(sentence.values, f"{data.files('train')[sentence.file]}:{sentence.line}")
         if empty:
-            raise DataError(f"{data.train} holds no sentence to learn from.")
+            raise DataError(f"{', '.join(data.files('train'))} holds no sentence to learn from.")
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
         for form, count in forms.items():
@@ -99,7 +99,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         for name, counter in zip(data.tags or (), tags, strict=True):
             del counter[""]  # unlabelled
             if not counter:
-                raise DataError(f"the column '{name}' of {data.train} is empty: there is no tag to learn.")
+                raise DataError(
+                    f"the column '{name}' of {', '.join(data.files('train'))} is empty: there is no tag to learn."
+                )
         return cls(
             settings,
             Vocabulary.counted(words, min_count=data.min_count, max_size=data.max_words),

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from recurra.config import LanguageModelData
 from recurra.config.language_model import text_files
-from recurra.data.formats import Row, rows
+from recurra.data.formats import Row
 from recurra.errors import DataError
 from recurra.named import did_you_mean
+from recurra.tasks.tables import task_rows
 
 PASSAGE = 1 << 14
 """Characters after which lines no longer join a passage."""
@@ -72,7 +73,7 @@ def passages(files: Sequence[str | Path], data: LanguageModelData) -> Iterator[P
 def texts(path: str | Path, data: LanguageModelData) -> Iterator[tuple[str, int]]:
     """The text of each row of a file, and its line."""
     column = None
-    for row in rows(path, format=data.format, columns=data.columns):
+    for row in task_rows(path, data, data.text.column):
         if column is None or column not in row.values:
             column = column_of(data, row, path)
         yield text_of(row.values[column], f"{path}:{row.line}"), row.line

@@ -1,0 +1,43 @@
+"""The rows of a task's files: how each is read, by its own kind and by the names of columns that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from recurra.config.common import Data
+from recurra.data.files import extension
+from recurra.data.formats import CSV, TSV, Row, reader, rows
+from recurra.named import options_of
+from recurra.settings import Part
+
+
+def task_rows(path: str | Path, data: Data, *named: str | None) -> Iterator[Row]:
+    """The rows of a file by the settings of a task.
+
+    A file of another kind than the training data needs no data.columns where its format has columns of its own. The
+    first line of a table is a header where a column that was named stands in it.
+    """
+    return rows(path, format=with_header(path, data, *named), columns=_columns(path, data))
+
+
+def with_header(path: str | Path, data: Data, *named: str | None) -> Part | None:
+    """The format to read a file by: as set, with header = true where a named column stands in its first line."""
+    known = {name for name in named if name is not None}
+    format = data.format
+    if not known or data.columns is not None or not isinstance(reader(path, format), TSV | CSV):
+        return format
+    options: dict[str, Any] = dict(format) if isinstance(format, dict) else {"name": format or extension(path)}
+    if "header" in options:
+        return options
+    first = next(rows(path, format={**options, "header": False}))
+    return {**options, "header": True} if known & {str(cell).strip() for cell in first.values.values()} else format
+
+
+def _columns(path: str | Path, data: Data) -> list[str] | None:
+    trained = [data.train] if isinstance(data.train, str) else data.train
+    is_like = not trained or extension(trained[0]) == extension(path)
+    if data.columns is None or is_like or "columns" in options_of(type(reader(path, data.format))):
+        return data.columns
+    return None
