@@ -443,6 +443,20 @@ def test_a_column_that_is_not_there_and_a_folder_without_texts(tmp_path: Path) -
         trained(tmp_path, str(tmp_path / "empty"))
 
 
+def test_a_vocabulary_that_would_hold_nothing_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "abba\n")
+    with pytest.raises(
+        DataError, match=r"no token of \S*a.txt would be known: .* 'a', is there 2 times, .*min_count = 9"
+    ):
+        trained(tmp_path, file, "data.text.min_count=9")
+
+
+def test_lines_that_are_scored_by_themselves_have_no_windows(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", TEXT)
+    with pytest.raises(ConfigError, match=r"evaluation.manner = 'windowed' is for a running text, but with data.indep"):
+        trained(tmp_path, file, "data.independent=true", "evaluation.manner=windowed")
+
+
 def test_a_text_of_one_token_cannot_be_scored_but_its_line_can(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", TEXT)
     one = write(tmp_path / "one.txt", "\n")

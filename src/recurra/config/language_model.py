@@ -133,7 +133,7 @@ class LanguageModelEvaluation:
 class LanguageModelDecoding:
     """How a text is written, unless `recurra generate` is told otherwise."""
 
-    temperature: float = setting(1.0, "below 1 bolder, above 1 more even; 0: always the most probable token")
+    temperature: float = setting(1.0, "below 1 safer, above 1 bolder; 0: always the most probable token")
     top_k: int | None = setting(None, "draw from so many of the most probable tokens")
     top_p: float | None = setting(None, "draw from the fewest most probable tokens with so much probability")
     max_length: int = setting(500, "tokens of a text, at most")
@@ -179,6 +179,12 @@ class LanguageModelSettings:
                 f"subwords are as many as their size says: data.text.tokens = {{name = 'subwords', size = …}}. "
                 f"Leave data.text.{wrong} out.",
                 ("data", "text", wrong),
+            )
+        if self.data.independent and self.evaluation.manner == "windowed":
+            raise SettingError(
+                "evaluation.manner = 'windowed' is for a running text, but with data.independent = true each line is "
+                "scored by itself, whole. Leave evaluation.manner out.",
+                ("evaluation", "manner"),
             )
         if not self.data.independent and self.training.batch_size is None:
             raise SettingError(
