@@ -24,6 +24,7 @@ class Page:
         self._is_plain = isinstance(task.tokenizer, Characters)  # its tokens are put together with nothing between
         last_line = self._before[::-1]
         self._line = self.task.vocabulary.tokens_of(takewhile(lambda token: token != task.end, last_line))[::-1]
+        self._so_far = "" if self._is_plain else task.tokenizer.join(self._line)
 
     def add(self, token: int) -> None:
         """One more token."""
@@ -58,14 +59,14 @@ class Page:
     def _piece(self, token: int) -> str:
         [word] = self.task.vocabulary.tokens_of([token])
         if token == self.task.end:
-            self._line = []
+            self._line, self._so_far = [], ""
             return "\n"
         if self._is_plain:
             return word
-        before = self.task.tokenizer.join(self._line)
+        before = self._so_far
         self._line.append(word)
-        after = self.task.tokenizer.join(self._line)
-        return after.removeprefix(before) if after.startswith(before) else f" {word}"
+        self._so_far = self.task.tokenizer.join(self._line)
+        return self._so_far.removeprefix(before) if self._so_far.startswith(before) else f" {word}"
 
     def _joined(self, ids: list[int]) -> str:
         lines: list[list[str]] = [[]]

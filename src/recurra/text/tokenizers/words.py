@@ -81,6 +81,7 @@ def _starts_with_mark(token: str) -> bool:
     return unicodedata.category(token[:1] or " ")[0] == "M"
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _belong_together(before: str, token: str) -> bool:
     """True where two tokens are usually written with no blank between them."""
     is_amount = unicodedata.category(before[-1]) == "Sc" and token[:1].isdigit()
