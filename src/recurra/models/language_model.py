@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -12,8 +15,10 @@ from recurra import outputs
 from recurra.cells import Spec
 from recurra.cells.cell import AnyState
 from recurra.config import LanguageModelModel
+from recurra.data.store import Encoded
 from recurra.encoders.dropout import LockedDropout
 from recurra.errors import DataError
+from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent, States
@@ -147,6 +152,31 @@ class NextToken(nn.Module):
             return type(new)(*(torch.where(keep, next(fields).to(field.dtype), field) for field in new))
 
         return tuple(tuple(state(new) for new in layer) for layer in start)
+
+
+def chunks_batched(rows: Sequence[Encoded]) -> TextBatch:
+    """Chunks of equal length, each with the token before it."""
+    targets = np.stack([row["tokens"] for row in rows]).astype(np.int64)
+    before = np.stack([row["before"] for row in rows]).astype(np.int64)
+    inputs = Padded.full(torch.from_numpy(np.concatenate([before, targets[:, :-1]], axis=1)))
+    kept = torch.from_numpy(np.concatenate([row["kept"] for row in rows]))
+    return TextBatch(inputs, torch.from_numpy(targets), kept)
+
+
+def lines_batched(lines: Sequence[NDArray[np.integer[Any]]], *, end: int) -> TextBatch:
+    """Lines that follow on nothing: each is read from the end of a line on.
+
+    >>> batch = lines_batched([np.array([5, 6, 1]), np.array([7, 1])], end=1)
+    >>> batch.inputs.values.tolist(), batch.targets.tolist()
+    ([[1, 5, 6], [1, 7, 1]], [[5, 6, 1], [7, 1, -100]])
+    """
+    lengths = torch.tensor([len(line) for line in lines])
+    read = np.full((len(lines), int(lengths.max())), end, np.int64)
+    targets = np.full(read.shape, UNLABELLED, np.int64)
+    for number, line in enumerate(lines):
+        targets[number, : len(line)] = line
+        read[number, 1 : len(line)] = line[:-1]
+    return TextBatch(Padded(torch.from_numpy(read), lengths), torch.from_numpy(targets), None)
 
 
 def with_weight_drop(cell: Spec, rate: float) -> Spec:

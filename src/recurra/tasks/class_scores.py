@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +81,7 @@ def of_one_class(decided: Decided, labels: Sequence[str], *, positive: str | Non
     values["count"] = float(len(gold))
     counts = confusion(gold, found, len(every))
     tables = {
-        "classes": class_table(per_class.per_label),
+        "classes": scores_table("class", per_class.per_label),
         "confusion": confusion_table(counts, every),
         "calibration": Table(
             ["probability", "accuracy", "count"],
@@ -169,9 +169,10 @@ def precision_and_so_on(gold: NDArray[np.bool_], found: NDArray[np.bool_]) -> tu
     return right / max(said, 1), right / max(count, 1), 2 * right / max(count + said, 1)
 
 
-def class_table(scores: Sequence[LabelScores]) -> Table:
+def scores_table(what: str, scores: Iterable[LabelScores]) -> Table:
+    """A row for each label; `what` they are."""
     rows = [[s.label, round(s.precision, 4), round(s.recall, 4), round(s.f1, 4), s.count] for s in scores]
-    return Table(["class", "precision", "recall", "f1", "count"], rows)
+    return Table([what, "precision", "recall", "f1", "count"], rows)
 
 
 def confusion_table(counts: NDArray[np.int64], labels: Sequence[str]) -> Table:

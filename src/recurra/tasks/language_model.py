@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from recurra.config import LanguageModelSettings
 from recurra.data.chunks import Chunk, Chunks
-from recurra.data.store import Encoded, Rows
+from recurra.data.store import Encoded
 from recurra.errors import DataError
-from recurra.heads import UNLABELLED
 from recurra.settings import name_of
 from recurra.tasks.asked import is_like, read_by
 from recurra.tasks.tables import task_rows
@@ -221,26 +220,11 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         return draw.random(chunk.streams) < carry
 
     def batch(self, rows: Sequence[Encoded]) -> TextBatch:
-        import torch
+        from recurra.models.language_model import chunks_batched, lines_batched
 
-        from recurra.models.language_model import TextBatch
-        from recurra.padding import Padded
-
-        if "before" in rows[0]:  # chunks of equal length
-            whole = np.stack([row["tokens"] for row in rows]).astype(np.int64)
-            before = np.stack([row["before"] for row in rows]).astype(np.int64)
-            inputs = Padded.full(torch.from_numpy(np.concatenate([before, whole[:, :-1]], axis=1)))
-            kept = torch.from_numpy(np.concatenate([row["kept"] for row in rows]))
-            return TextBatch(inputs, torch.from_numpy(whole), kept)
-        lengths = self.lengths(Rows(rows))
-        read = np.full((len(rows), lengths.max()), self.end, np.int64)
-        targets = np.full(read.shape, UNLABELLED, np.int64)
-        for number, row in enumerate(rows):
-            tokens = self._in_order(row["tokens"])
-            targets[number, : len(tokens)] = tokens
-            read[number, 1 : len(tokens)] = tokens[:-1]
-        inputs = Padded(torch.from_numpy(read), torch.from_numpy(lengths))
-        return TextBatch(inputs, torch.from_numpy(targets), None)
+        if "before" in rows[0]:
+            return chunks_batched(rows)
+        return lines_batched([self._in_order(row["tokens"]) for row in rows], end=self.end)
 
     def _in_order(self, line: NDArray[Any]) -> NDArray[Any]:
         """A line in the order in which it is read; its end comes last both ways. Done twice, it is as it was."""

@@ -22,6 +22,7 @@ from recurra.metrics.labels import accuracy, per_label
 from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import scheme_of, span_scores
 from recurra.settings import name_of
+from recurra.tasks.class_scores import scores_table
 from recurra.tasks.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
 from recurra.tasks.tables import task_rows
 from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Table, Task
@@ -357,8 +358,3 @@ def unlabelled_left_out(gold: list[str], found: list[str]) -> tuple[list[str], l
         return gold, found
     kept = [pair for pair in zip(gold, found, strict=True) if pair[0]]
     return [pair[0] for pair in kept], [pair[1] for pair in kept]
-
-
-def scores_table(what: str, scores: Iterable[Any]) -> Table:
-    rows = [[s.label, round(s.precision, 4), round(s.recall, 4), round(s.f1, 4), s.count] for s in scores]
-    return Table([what, "precision", "recall", "f1", "count"], rows)
