@@ -388,11 +388,30 @@ def test_a_setting_that_cannot_be_is_refused(tmp_path: Path, option: str, said: 
         (["model.hidden=[4, 5]", "model.layers=3"], r"gives 2 layers, but model.layers is 3"),
         (["training.batch_tokens=300"], r"training.batch_tokens = 300 has no effect beside training.batch_size = 32"),
         (["model.convolution.filters=0"], r"model.convolution.filters must be at least 1"),
+        (
+            ["data.labels=a", "decoding.abstain=0.5"],
+            r"decoding.abstain is for one class, but data.labels are any number",
+        ),
+        (
+            ['data.targets=["a"]', "decoding.abstain=0.5"],
+            r"decoding.abstain is for one class, but data.targets are num",
+        ),
+        (["data.labels=a", "data.positive=x"], r"data.positive is for two classes, but data.labels are any number"),
+        (
+            ['data.targets=["a"]', "model.label_smoothing=0.1"],
+            r"model.label_smoothing is for classes, but data.targets",
+        ),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused(tmp_path: Path, options: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         trained(tmp_path, texts(tmp_path), *options)
+
+
+def test_a_class_to_be_detected_is_one_of_two(tmp_path: Path) -> None:
+    file = write(tmp_path / "three.tsv", "a b\tx\nc d\ty\ne f\tz\n")
+    with pytest.raises(ConfigError, match=r"data.positive is for two classes, but there are 3"):
+        trained(tmp_path, file, "data.positive=y")
 
 
 def test_weights_are_for_classes(tmp_path: Path) -> None:

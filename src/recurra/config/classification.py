@@ -146,6 +146,7 @@ class ClassificationSettings:
                 f"{training.batch_size}: leave it out, or set training.batch_size = none.",
                 ("training", "batch_tokens"),
             )
+        self._refuse_what_has_no_effect()
         spells = self.data.text.tokens == "words" or (
             isinstance(self.data.text.tokens, dict) and self.data.text.tokens.get("name") == "words"
         )
@@ -155,4 +156,23 @@ class ClassificationSettings:
                 "model.embedding = 0 leaves nothing to read a text by: only words have a spelling too, and "
                 "model.characters.cell must not be none.",
                 ("model", "embedding"),
+            )
+
+    def _refuse_what_has_no_effect(self) -> None:
+        """A setting for one kind of answer, given where another is wanted, is a mistake rather than nothing."""
+        data = self.data
+        other = "data.labels are any number of classes" if data.labels is not None else "data.targets are numbers"
+        if data.labels is not None or data.targets:
+            if self.decoding.abstain > 0:
+                raise SettingError(
+                    f"decoding.abstain is for one class, but {other}: leave it out.", ("decoding", "abstain")
+                )
+            if data.positive is not None:
+                raise SettingError(
+                    f"data.positive is for two classes, but {other}: leave it out.", ("data", "positive")
+                )
+        if data.targets and self.model.label_smoothing > 0:
+            raise SettingError(
+                "model.label_smoothing is for classes, but data.targets are numbers: leave it out.",
+                ("model", "label_smoothing"),
             )

@@ -211,6 +211,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
         if (given := self.settings.data.positive) is not None and given not in self.labels:
             raise ConfigError(f"data.positive = '{given}' is not a class. {did_you_mean(given, self.labels)}")
+        if given is not None and len(self.labels) != 2:
+            raise ConfigError(f"data.positive is for two classes, but there are {len(self.labels)}: leave it out.")
         if self.frames is not None and "bag" in self.settings.model.encoders:
             raise ConfigError(
                 "a bag counts the words of a text, but data.frames is a series of numbers: set model.encoder to rnn "
