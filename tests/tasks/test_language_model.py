@@ -62,6 +62,11 @@ def task_of(file: str | list[str], *overrides: str) -> tuple[LanguageModel, Any]
     return task, store
 
 
+def language_model(model: Trained) -> LanguageModel:
+    assert isinstance(model.task, LanguageModel)
+    return model.task
+
+
 def shown(task: LanguageModel, ids: Any) -> list[str]:
     return task.vocabulary.tokens_of(np.asarray(ids))
 
@@ -363,11 +368,35 @@ def test_another_run_is_a_start_token_by_token(tmp_path: Path) -> None:
             assert_close(old[one], new[two])
 
 
+def test_rows_of_an_adaptive_softmax_go_to_their_tokens(tmp_path: Path) -> None:
+    output = 'model.output={name="adaptive_softmax", cutoffs=[4, 5]}'
+    first = trained(tmp_path, write(tmp_path / "a.txt", "aaaa bbb\ncc d\n" * 4), output, run="first")
+    file = write(tmp_path / "b.txt", "bbbb aaa\ndd c\n" * 4)  # other tokens are frequent
+    slow = [*SMALL, output, "training.learning_rate=1e-12"]
+    begin(
+        setup("language_model", given={"train": file}, overrides=slow),
+        tmp_path / "new",
+        Silent(),
+        start_from=tmp_path / "first",
+    )
+    second = load(tmp_path / "new")
+    known = [language_model(model).vocabulary.tokens for model in (first, second)]
+    assert known[0] != known[1]
+    assert {*known[0][:4]} == {*known[1][:4]}
+    for name, rows in (("readout", slice(0, 4)), ("tails.0", slice(4, 5)), ("tails.1", slice(5, None))):
+        old, new = (model.model.state_dict()[f"output.{name}.weight"] for model in (first, second))
+        for number, token in enumerate(known[1][rows]):
+            if token in known[0][rows]:
+                assert_close(new[number], old[known[0][rows].index(token)])
+
+
 def test_an_adaptive_softmax_and_its_words(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", TEXT)
     model = trained(tmp_path, file, 'model.output={name="adaptive_softmax", cutoffs=[5, 10]}')
     assert model.evaluate(file).values["perplexity"] > 1
-    assert list(model.task.axes()) == ["embedding.weight"]
+    for name, axes in model.task.axes().items():
+        assert len(axes[0] or ()) == len(model.model.get_parameter(name))
+    assert model.task.axes()["output.tails.1.bias"] == (language_model(model).vocabulary.tokens[10:],)
     assert model.task.described() == "23 characters as vectors of 8, lstm 16 × 1, adaptive_softmax"
     task, _ = task_of(file, "model.hidden=[9, 8]", "model.layers=none", "model.tied=true", "model.direction=backward")
     assert task.described().endswith("lstm 9 + 8, backward, softmax with the same vectors")

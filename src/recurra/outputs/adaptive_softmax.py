@@ -55,16 +55,14 @@ class AdaptiveSoftmax(Output):
                 "an adaptive softmax cannot be tied to the embedding: its clusters are narrower than the embedding's "
                 "rows. Do not tie the weights, or use 'softmax'."
             )
-        if cutoffs is None:
-            cutoffs = [cutoff for cutoff in (size // 15, 3 * (size // 15)) if cutoff]
-        if any(one >= next_one for one, next_one in pairwise([0, *cutoffs, size])):
+        self.edges = edges_of(size, cutoffs)
+        if any(one >= next_one for one, next_one in pairwise([0, *self.edges])):
             raise ConfigError(
                 f"cutoffs must be ids that rise from 1 to {size - 1}, below the {size} tokens of the vocabulary, "
-                f"but are {list(cutoffs)}."
+                f"but are {list(self.edges[:-1])}."
             )
         if not 1 <= div_value < math.inf:
             raise ConfigError(f"div_value must be a number of at least 1, but is {div_value!r}.")
-        self.edges = (*cutoffs, size)  # c_1 … c_{n+1}
         widths = [last - first for first, last in pairwise(self.edges)]
         self.readout = readout(input_size, self.edges[0] + len(widths))
         inner = [max(1, int(input_size / div_value**i)) for i in range(1, len(widths) + 1)]
@@ -110,3 +108,14 @@ class AdaptiveSoftmax(Output):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, cutoffs {list(self.edges[:-1])}"
+
+
+def edges_of(size: int, cutoffs: Sequence[int] | None) -> tuple[int, ...]:
+    """c_1 … c_{n+1}: where each cluster of a vocabulary begins, and the last one ends.
+
+    >>> edges_of(100, [10, 40]), edges_of(150, None)
+    ((10, 40, 100), (10, 30, 150))
+    """
+    if cutoffs is None:
+        cutoffs = [cutoff for cutoff in (size // 15, 3 * (size // 15)) if cutoff]
+    return (*cutoffs, size)

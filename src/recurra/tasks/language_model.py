@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -239,9 +240,18 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def axes(self) -> Mapping[str, Axes]:
         tokens = self.vocabulary.tokens
+        parts = {"readout": tokens}
+        output = self.settings.model.output
+        if name_of(output) == "adaptive_softmax":
+            from recurra.outputs.adaptive_softmax import edges_of
+
+            edges = edges_of(len(tokens), None if isinstance(output, str) else output.get("cutoffs"))
+            clusters = [tokens[first:last] for first, last in pairwise(edges)]
+            parts = {f"tails.{number}": cluster for number, cluster in enumerate(clusters)}
+            parts["readout"] = (*tokens[: edges[0]], *(f"cluster {number}" for number in range(len(clusters))))
         found: dict[str, Axes] = {"embedding.weight": (tokens, None)}
-        if name_of(self.settings.model.output) != "adaptive_softmax":
-            found |= {"output.readout.weight": (tokens, None), "output.readout.bias": (tokens,)}
+        for name, rows in parts.items():
+            found |= {f"output.{name}.weight": (rows, None), f"output.{name}.bias": (rows,)}
         return found
 
     def loss(self, model: Any, batch: TextBatch, carried: Carried = ()) -> Loss:
