@@ -480,10 +480,19 @@ def test_a_vocabulary_that_would_hold_nothing_is_refused(tmp_path: Path) -> None
         trained(tmp_path, file, "data.text.min_count=9")
 
 
-def test_lines_that_are_scored_by_themselves_have_no_windows(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.txt", TEXT)
-    with pytest.raises(ConfigError, match=r"evaluation.manner = 'windowed' is for a running text, but with data.indep"):
-        trained(tmp_path, file, "data.independent=true", "evaluation.manner=windowed")
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (
+            "evaluation.manner=windowed",
+            r"evaluation.manner = 'windowed' is for a running text, but with data.independent",
+        ),
+        ("training.batch_tokens=77", r"training.batch_tokens = 77 has no effect beside training.batch_size = "),
+    ],
+)
+def test_a_setting_without_effect_on_lines_is_refused(option: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        setup("language_model", overrides=["data.independent=true", option])
 
 
 def test_a_text_of_one_token_cannot_be_scored_but_its_line_can(tmp_path: Path) -> None:

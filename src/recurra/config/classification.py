@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.bag import BagModel
-from recurra.config.common import Data, Text, Training, check_layers
+from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
 from recurra.config.tagging import SpellingModel
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
@@ -139,13 +139,7 @@ class ClassificationSettings:
     def __post_init__(self) -> None:
         if self.task != "classification" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of classification.", ("task",))
-        training, usual = self.training, Training(epochs=1).batch_tokens
-        if training.batch_size is not None and training.batch_tokens != usual:  # it would be given for nothing
-            raise SettingError(
-                f"training.batch_tokens = {training.batch_tokens} has no effect beside training.batch_size = "
-                f"{training.batch_size}: leave it out, or set training.batch_size = none.",
-                ("training", "batch_tokens"),
-            )
+        one_batch_size(self.training)
         self._refuse_what_has_no_effect()
         spells = self.data.text.tokens == "words" or (
             isinstance(self.data.text.tokens, dict) and self.data.text.tokens.get("name") == "words"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from recurra.config.common import Data, Text, Training, check_layers
+from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
 from recurra.errors import DataError
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
@@ -180,6 +180,7 @@ class LanguageModelSettings:
                 f"Leave data.text.{wrong} out.",
                 ("data", "text", wrong),
             )
+        one_batch_size(self.training)
         if self.data.independent and self.evaluation.manner == "windowed":
             raise SettingError(
                 "evaluation.manner = 'windowed' is for a running text, but with data.independent = true each line is "
