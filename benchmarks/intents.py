@@ -33,7 +33,7 @@ SETTINGS = {
     "queries": [*BRIEFER, 'model.summary={name="attention", queries=4}'],
     "cnn": [*BRIEFER, "model.encoder=cnn"],
     "ensemble": [*BRIEFER, "model.encoder=ensemble"],
-    "four": [*BRIEFER, "model.encoder=ensemble", 'model.members=["cnn", "rnn", "cnn", "rnn"]'],
+    "three": [*BRIEFER, "model.encoder=ensemble", 'model.members=["cnn", "rnn", "bag"]'],
 }
 
 ABOUT = {
@@ -42,7 +42,7 @@ ABOUT = {
     "queries": "BiLSTM, 4 learned queries",
     "cnn": "convolutions, largest over time",
     "ensemble": "cnn + rnn",
-    "four": "2 cnn + 2 rnn",
+    "three": "cnn + rnn + bag",
 }
 
 
