@@ -106,7 +106,8 @@ def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Cal
     except OSError as error:
         raise DataError(f"what was learned of the data cannot be written to {folder}: {error.strerror}.") from error
     store = Store.write(folder / "store", (task.encode(e) for e in task.read(settings.data.files("train"))))
-    say(f"read {len(store):,} examples in {time.monotonic() - began:.1f} s")
+    examples = "1 example" if len(store) == 1 else f"{len(store):,} examples"
+    say(f"read {examples} in {time.monotonic() - began:.1f} s")
     return Prepared(task, store)
 
 

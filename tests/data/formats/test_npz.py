@@ -107,7 +107,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, name: str) -> None:
 def test_a_file_that_is_no_archive_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "a.npz"
     file.write_bytes(content)
-    with pytest.raises(DataError, match=r"a\.npz: (this is not an \.npz archive|this file holds Python objects)"):
+    with pytest.raises(DataError, match=r"a\.npz: this is not an \.npz archive"):
         list(rows(file))
 
 

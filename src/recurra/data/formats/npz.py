@@ -74,14 +74,15 @@ class NPZ(Reader):
                     lengths = archive[name + LENGTHS] if name + LENGTHS in archive.files else None
                     yield role, archive[name], lengths
         except (ValueError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
-            if "allow_pickle" in str(error):
-                what = f"the array '{name}'" if name else "this file"
+            is_of_objects = "allow_pickle" in str(error)
+            if is_of_objects and name:
                 raise DataError(
-                    f"{path}: {what} holds Python objects, which are not read, for that would run what the file "
-                    f"says. Save rows of different length as one array after the other, with their lengths in "
-                    f"'{name or 'NAME'}{LENGTHS}'."
+                    f"{path}: the array '{name}' holds Python objects, which are not read, for that would run what the "
+                    f"file says. Save rows of different length as one array after the other, with their lengths in "
+                    f"'{name}{LENGTHS}'."
                 ) from error
-            raise DataError(f"{path}: this is not an .npz archive, or a corrupt one ({error}).") from error
+            why = "it does not begin as one" if is_of_objects else error
+            raise DataError(f"{path}: this is not an .npz archive, or a corrupt one ({why}).") from error
 
 
 def _is_lengths(name: str, files: Sequence[str]) -> bool:
