@@ -91,3 +91,9 @@ def test_every_mark_belongs_to_the_word_before_it() -> None:
 def test_a_long_line_takes_no_more_than_its_share_of_time() -> None:
     line = "a" * 100_000 + "-'" * 50_000
     assert len(Words().split(line)) == 100_001
+
+
+@given(st.text(st.characters(codec="ascii")) | st.text("ab 1_'-.\t\x1f"))
+def test_ascii_is_split_as_if_it_were_not(text: str) -> None:
+    # One letter that is not ASCII, with a blank before it, brings the way for all scripts.
+    assert [*Words().split(text), "é"] == Words().split(text + " é")
