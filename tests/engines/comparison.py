@@ -42,4 +42,4 @@ def assert_agree(found: dict[str, Tensor], expected: dict[str, Tensor], toleranc
     for name, value in expected.items():
         difference = (found[name] - value).abs().max().item() if value.numel() else 0.0
         largest = value.abs().max().item() if value.numel() else 0.0
-        assert difference < tolerance * max(1.0, largest), f"{name} differs by {difference}, the largest being {largest}"
+        assert difference < tolerance * max(1.0, largest), f"{name} differs by {difference} of {largest}"
