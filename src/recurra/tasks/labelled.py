@@ -18,7 +18,7 @@ from recurra.data.formats import CSV, TSV, Row, reader
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.tasks.sentences import matrix, shown, words_of
-from recurra.tasks.tables import task_rows
+from recurra.tasks.tables import task_rows, value_in
 
 LOOKED_AT = 2000
 """Rows that are looked at to see whether two columns were swapped."""
@@ -156,29 +156,23 @@ def labelled(files: Sequence[str | Path], data: ClassificationData) -> Iterator[
 
 def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -> LabelledSequence:
     place = f"{path}:{row.line}"
-
-    def column(name: str) -> Any:
-        if name not in row.values:
-            raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, row.values)}")
-        return row.values[name]
-
     text, words, frames = "", None, None
     if data.frames is not None:
-        frames = series(column(data.frames), place, data.frames)
+        frames = series(value_in(row, data.frames, place), place, data.frames)
     else:
         assert data.text.column is not None, "with_columns() has named the column"
-        text, words = text_of(column(data.text.column), place, data.text.column)
+        text, words = text_of(value_in(row, data.text.column, place), place, data.text.column)
     if data.empty == "refuse" and not (text.strip() if frames is None else len(frames)):
         what = "the text is empty" if frames is None else "the series has no step"
         raise DataError(f'{place}: {what}. Remove the row, or set data.empty = "keep".')
     labels: tuple[str, ...] = ()
     if data.label is not None:
-        labels = (class_of(column(data.label), place, data.label),)
+        labels = (class_of(value_in(row, data.label, place), place, data.label),)
     elif data.labels is not None:
-        labels = classes_of(column(data.labels), place, data.labels)
+        labels = classes_of(value_in(row, data.labels, place), place, data.labels)
     targets = None
     if data.targets:
-        targets = np.concatenate([numbers_of(column(name), place, name) for name in data.targets])
+        targets = np.concatenate([numbers_of(value_in(row, name, place), place, name) for name in data.targets])
     return LabelledSequence(text, words, frames, labels, targets, file, row.line)
 
 

@@ -17,7 +17,7 @@ from recurra.errors import DataError
 from recurra.metrics.spans import breaches, scheme_of
 from recurra.named import did_you_mean
 from recurra.settings import Part
-from recurra.tasks.tables import task_rows
+from recurra.tasks.tables import task_rows, value_in
 
 LOOKED_AT = 2000
 """Sentences that are looked at to see in which scheme their tags are."""
@@ -95,25 +95,19 @@ def sentences(files: Sequence[str | Path], data: TaggingData) -> Iterator[Senten
 
 def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sentence:
     place = f"{path}:{row.line}"
-
-    def column(name: str) -> Any:
-        if name not in row.values:
-            raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, row.values)}")
-        return row.values[name]
-
     tokens: tuple[str, ...] = ()
     frames = None
     if data.frames is not None:
-        frames = matrix(column(data.frames), place, data.frames, np.float64)
+        frames = matrix(value_in(row, data.frames, place), place, data.frames, np.float64)
     else:
         assert data.tokens is not None, "with_columns() has named the column"
-        tokens = words_of(column(data.tokens), place, data.tokens)
+        tokens = words_of(value_in(row, data.tokens, place), place, data.tokens)
     length = len(tokens) if frames is None else len(frames)
     if length == 0 and data.empty == "refuse":
         raise DataError(f'{place}: there is no element here. Remove it, or set data.empty = "keep".')
     tags = []
     for name in data.tags or ():
-        found = words_of(column(name), place, name, empty=True)
+        found = words_of(value_in(row, name, place), place, name, empty=True)
         if len(found) != length:
             raise DataError(
                 f"{place}: found {length} elements, but {len(found)} tags in '{name}'. There is one for each."
@@ -121,14 +115,14 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         tags.append(found)
     values = None
     if data.values:
-        parts = [matrix(column(name), place, name, np.float64, missing=True) for name in data.values]
+        parts = [matrix(value_in(row, name, place), place, name, np.float64, missing=True) for name in data.values]
         for name, part in zip(data.values, parts, strict=True):
             if len(part) != length:
                 raise DataError(f"{place}: found {length} elements, but {len(part)} numbers in '{name}'.")
         values = np.concatenate(parts, axis=1) if parts else None
     label = None
     if data.label is not None:
-        found_label = column(data.label)
+        found_label = value_in(row, data.label, place)
         if not isinstance(found_label, str) or not found_label.strip():
             raise DataError(f"{place}: the label in '{data.label}' must be a word, but is {found_label!r}.")
         label = found_label.strip()

@@ -9,7 +9,8 @@ from typing import Any
 from recurra.config.common import Data
 from recurra.data.files import extension
 from recurra.data.formats import CSV, TSV, Row, reader, rows
-from recurra.named import options_of
+from recurra.errors import DataError
+from recurra.named import did_you_mean, options_of
 from recurra.settings import Part
 
 
@@ -33,6 +34,13 @@ def with_header(path: str | Path, data: Data, *named: str | None) -> Part | None
         return options
     first = next(rows(path, format={**options, "header": False}))
     return {**options, "header": True} if known & {str(cell).strip() for cell in first.values.values()} else format
+
+
+def value_in(row: Row, name: str, place: str) -> Any:
+    """What a row has in a column, which must be there."""
+    if name not in row.values:
+        raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, row.values)}")
+    return row.values[name]
 
 
 def _columns(path: str | Path, data: Data) -> list[str] | None:
