@@ -25,7 +25,7 @@ def tour(*, steps: int = 60, seconds: float = 25.0, goal: float = 0.01) -> None:
         print(f"  error {curve[-1].loss:.4f} after {curve[-1].updates} updates, {curve[-1].seconds:.0f} s", flush=True)
     print(
         "\nElman's gradient fades over the steps; gates keep it alive.\n"
-        "Next: `recurra train tagging --train FILE` makes a tagger out of a CoNLL-U file; `recurra cells` shows all\n"
+        "Next: `recurra check FILE` says which models a file can train, and how; `recurra cells` shows all\n"
         "cells with their equations, `recurra cells gru` one of them;\n"
         "`recurra bench` times them on this machine; docs/ explains each with a picture."
     )

@@ -93,6 +93,27 @@ def made(kind: type[T], name: str, *arguments: Any, **options: Any) -> T:
         raise ConfigError(f"'{name}' cannot be made: its constructor failed with {with_place(error)}.") from error
 
 
+def built(kind: type[T], spec: object, *arguments: Any) -> T:
+    """What a config file means by a name, or by a table of a name and options; made from the arguments.
+
+    >>> from recurra.outputs import Output
+    >>> built(Output, {"name": "mixture_of_softmaxes", "components": 3}, 4, 10).components
+    3
+    """
+    table = {"name": spec} if isinstance(spec, str) else spec
+    if not isinstance(table, Mapping) or "name" not in table:
+        what, example = kind.__name__.lower(), catalogue(kind)[0]
+        raise ConfigError(
+            f"{'an' if what[0] in 'aeiou' else 'a'} {what} is a name or a table with a name, such as "
+            f"{{name = '{example}'}}, but found {spec!r}."
+        )
+    name = table["name"]
+    options = {str(key): value for key, value in table.items() if key != "name"}
+    found = find(kind, name)
+    check_options(found, name, options)
+    return made(found, name, *arguments, **options)
+
+
 def imported(name: str, what: str) -> object:
     """What 'package.module:attribute' means; a ConfigError says which half is wrong."""
     module_name, _, attribute = name.partition(":")

@@ -200,7 +200,7 @@ def test_rare_clusters_are_narrower() -> None:
     ("spec", "message"),
     [
         ("softmaxx", "there is no output 'softmaxx'. Did you mean 'softmax'?"),
-        (3, r"an output is a name or a table with a name, such as \{name = 'softmax'\}, but found 3."),
+        (3, r"an output is a name or a table with a name, such as \{name = 'adaptive_softmax'\}, but found 3."),
         ({"components": 3}, "an output is a name or a table with a name"),
         ({"name": "softmax", "components": 3}, "'softmax' has no option 'components'"),
         ({"name": "mixture_of_softmaxes", "components": 0}, "components must be a whole number of at least 1"),

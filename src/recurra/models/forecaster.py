@@ -15,7 +15,7 @@ from recurra.data.store import Encoded
 from recurra.densities import Density
 from recurra.encoders.dropout import LockedDropout
 from recurra.models.tagger import padded
-from recurra.named import check_options, find, made
+from recurra.named import built
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent, States
 from recurra.settings import Part
@@ -79,7 +79,7 @@ class Forecaster(nn.Module):
             locked=True,
             engine=settings.engine,
         )
-        self.density = density(output, self.recurrent.output_size, size)
+        self.density = built(Density, output, self.recurrent.output_size, size)
 
     def read(self, x: Padded, states: States | None = None, *, every: bool = False) -> tuple[Padded, States]:
         """(B, T, H): what the density sees after each step, and the states, of the last step or of every one."""
@@ -206,15 +206,6 @@ class Forecaster(nn.Module):
                 Review(lost, expected, is_inside if quantiles else None, origins[row], ahead.double().cpu().numpy())
             )
         return found
-
-
-def density(spec: Part, input_size: int, size: int) -> Density:
-    """The density that a config file means."""
-    options = dict(spec) if not isinstance(spec, str) else {"name": spec}
-    name = options.pop("name")
-    kind = find(Density, name)
-    check_options(kind, name, options)
-    return made(kind, name, input_size, size, **options)
 
 
 def batched(rows: Sequence[Encoded]) -> ForecasterBatch:

@@ -19,7 +19,7 @@ from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.heads.head import Head
 from recurra.heads.values import Value
-from recurra.named import check_options, find, made
+from recurra.named import built
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent
 
@@ -108,7 +108,7 @@ class Tagger(nn.Module):
             engine=settings.engine,
         )
         size = self.recurrent.output_size
-        self.heads = nn.ModuleList(head(settings.head, size, labels_of) for labels_of in tags)
+        self.heads = nn.ModuleList(built(Head, settings.head, size, labels_of) for labels_of in tags)
         self.value = Value(size, value_size) if value_size is not None else None
         self.summary = self.label = None
         if labels is not None:
@@ -182,15 +182,6 @@ class Tagger(nn.Module):
             )
             for row, length in enumerate(lengths)
         ]
-
-
-def head(spec: Any, size: int, labels: Sequence[str]) -> Head:
-    """The head that a config file means."""
-    options = dict(spec) if not isinstance(spec, str) else {"name": spec}
-    name = options.pop("name", "crf")
-    kind = find(Head, name)
-    check_options(kind, name, options)
-    return made(kind, name, size, labels, **options)
 
 
 def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> TaggerBatch:

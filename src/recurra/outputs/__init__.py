@@ -7,8 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from recurra.errors import ConfigError
-from recurra.named import check_options, find, made
+from recurra.named import built
 from recurra.outputs.adaptive_softmax import AdaptiveSoftmax
 from recurra.outputs.mixture_of_softmaxes import MixtureOfSoftmaxes
 from recurra.outputs.output import Output
@@ -24,14 +23,4 @@ def build(spec: str | Mapping[str, Any], input_size: int, size: int, embedding: 
     >>> build({"name": "mixture_of_softmaxes", "components": 3}, 4, 10).log_probabilities(torch.zeros(1, 4)).shape
     torch.Size([1, 10])
     """
-    if isinstance(spec, str):
-        spec = {"name": spec}
-    if not isinstance(spec, Mapping) or "name" not in spec:
-        raise ConfigError(
-            f"an output is a name or a table with a name, such as {{name = 'softmax'}}, but found {spec!r}."
-        )
-    name = spec["name"]
-    options = {key: value for key, value in spec.items() if key != "name"}
-    kind = find(Output, name)
-    check_options(kind, name, options)
-    return made(kind, name, input_size, size, embedding, **options)
+    return built(Output, spec, input_size, size, embedding)

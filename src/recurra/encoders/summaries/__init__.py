@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recurra.encoders.summaries.summary import Summarised, Summary
-from recurra.named import check_options, find, made
+from recurra.named import built
 from recurra.recurrent import Recurrent
 from recurra.settings import Part
 
@@ -18,11 +18,7 @@ def summary(spec: Part, size: int, states: Sequence[Sequence[int]]) -> Summary:
     >>> summary({"name": "attention", "queries": 3}, 8, [[4], [4]]).output_size
     24
     """
-    options = {"name": spec} if isinstance(spec, str) else dict(spec)
-    name = str(options.pop("name"))
-    kind = find(Summary, name)
-    check_options(kind, name, options)
-    return made(kind, name, size, states, **options)
+    return built(Summary, spec, size, states)
 
 
 def state_sizes(recurrent: Recurrent) -> list[list[int]]:
