@@ -18,7 +18,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """
     if scores.shape[-1] == 0:
         return scores
-    open_to = mask.any(-1, keepdim=True)
-    # A row without a place is given scores that are all alike: the softmax of -∞ everywhere is NaN.
-    hidden = scores.masked_fill(~mask, -torch.inf).masked_fill(~open_to, 0.0)
-    return hidden.softmax(-1).masked_fill(~mask, 0.0)
+    # Not -∞: the softmax of -∞ everywhere is NaN. Beside any real score, exp(lowest - score) is exactly 0.
+    lowest = torch.finfo(scores.dtype).min
+    closed = ~mask
+    return scores.masked_fill(closed, lowest).softmax(-1).masked_fill(closed, 0.0)

@@ -1,0 +1,141 @@
+"""Attention: where a query looks in a memory, and what it sees there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from recurra.attention.masking import masked_softmax
+from recurra.attention.terms.term import Term
+from recurra.cells.weights import check_size
+from recurra.errors import DataError
+from recurra.named import built
+
+Past: TypeAlias = tuple[Tensor, ...]
+"""What the terms of an attention keep from step to step, a tensor (N, n) for each; () without terms."""
+
+TermSpec: TypeAlias = str | Mapping[str, object]
+
+
+class Memory(NamedTuple):
+    """What is looked at: B sources of S places each."""
+
+    keys: Tensor  # (B, S, K): what a query is compared with
+    values: Tensor  # (B, S, D): what is averaged; 0 where the mask is False
+    mask: Tensor  # (B, S): False where there is nothing to look at
+
+
+class Attended(NamedTuple):
+    """What queries have seen, and where."""
+
+    context: Tensor  # (N, D) for one step, (B, T, D) for all
+    weights: Tensor  # (N, S) or (B, T, S): in [0, 1], sum 1, exactly 0 where the mask is False
+    past: Past  # after the last step
+
+
+class Attention(nn.Module, ABC):
+    """e_j = score(q, k_j) + terms;  α = softmax(e) over the real places;  context = Σ_j α_j v_j.
+
+    A variant writes its score and, where it needs them, its keys; masking, normalising, averaging and terms are here.
+    """
+
+    def __init__(
+        self, query_size: int, memory_size: int, *, values: int | None = None, terms: Sequence[TermSpec] = ()
+    ) -> None:
+        super().__init__()
+        self.query_size = check_size(query_size, "query_size")
+        self.memory_size = check_size(memory_size, "memory_size")
+        self.to_values = None if values is None else nn.Linear(memory_size, check_size(values, "values"), bias=False)
+        self.terms = nn.ModuleList(built(Term, spec) for spec in terms)
+
+    @property
+    def context_size(self) -> int:
+        """D, the size of a context."""
+        return self.memory_size if self.to_values is None else self.to_values.out_features
+
+    @abstractmethod
+    def score(self, query: Tensor, keys: Tensor) -> Tensor:
+        """(B, Q, S), or (B, heads, Q, S): how well each query (B, Q, query_size) fits each key (B, S, K)."""
+
+    def keys(self, values: Tensor) -> Tensor:
+        """(B, S, K): what a query is compared with, computed once for a memory (B, S, memory_size)."""
+        return values
+
+    def remember(self, values: Tensor, mask: Tensor) -> Memory:
+        """A memory to look at: its places (B, S, memory_size), and which are real, (B, S)."""
+        if values.dim() != 3 or values.shape[2] != self.memory_size or values.shape[:2] != mask.shape:
+            raise DataError(
+                f"this attention remembers places of shape (B, S, {self.memory_size}) under a mask (B, S), but got "
+                f"{tuple(values.shape)} and {tuple(mask.shape)}."
+            )
+        values = values.masked_fill(~mask.unsqueeze(2), 0.0)
+        return Memory(self.keys(values), values if self.to_values is None else self.to_values(values), mask)
+
+    def start(self, memory: Memory, rows: int | None = None) -> Past:
+        """What the terms know before the first of a row's queries."""
+        return tuple(term.start(memory.mask, rows) for term in self._terms())
+
+    def step(self, query: Tensor, memory: Memory, past: Past = ()) -> Attended:
+        """One query of each row: (N, query_size). N is B, or k times B for k rows of each source, one after the other.
+
+        The memory is never copied: the rows of a source are its queries, side by side.
+        """
+        sources, places = memory.mask.shape
+        queries = query.view(sources, -1, query.shape[-1])  # (B, k, query_size)
+        each = queries.shape[1]
+        scores = self.score(queries, memory.keys)
+        for term, known in zip(self._terms(), past, strict=True):
+            scores = added(scores, term.score(known.view(sources, each, -1), memory.mask))
+        weights = masked_softmax(scores, memory.mask.view(sources, *(1,) * (scores.dim() - 2), places))
+        context = self.average(weights, memory.values).flatten(0, 1)
+        weights = (weights.mean(1) if weights.dim() == 4 else weights).flatten(0, 1)
+        return Attended(context, weights, self._moved(past, weights))
+
+    def forward(self, queries: Tensor, memory: Memory, past: Past | None = None) -> Attended:
+        """All queries of each row, (B, T, query_size). Only terms, which look back, take one step after the other."""
+        past = self.start(memory) if past is None else past
+        scores = self.score(queries, memory.keys)
+        mask = memory.mask.unsqueeze(1)
+        if self.terms and queries.shape[1]:
+            scores, past = self._with_terms(scores, memory, past)
+        weights = masked_softmax(scores, mask.unsqueeze(1) if scores.dim() == 4 else mask)
+        context = self.average(weights, memory.values)
+        return Attended(context, weights.mean(1) if weights.dim() == 4 else weights, past)
+
+    def average(self, weights: Tensor, values: Tensor) -> Tensor:
+        """(B, Q, D): the values under weights (B, Q, S); each head averages a share of its own of the features."""
+        if weights.dim() == 3:
+            return weights @ values
+        heads = weights.shape[1]
+        shares = values.unflatten(2, (heads, -1)).transpose(1, 2)  # (B, heads, S, D / heads)
+        return (weights @ shares).transpose(1, 2).flatten(2)
+
+    def _with_terms(self, scores: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Past]:
+        """Scores (B, [heads,] T, S) with the terms of each step added."""
+        found = []
+        for score in scores.split(1, dim=-2):
+            for term, known in zip(self._terms(), past, strict=True):
+                score = added(score, term.score(known.unsqueeze(1), memory.mask))
+            mask = memory.mask.view(len(memory.mask), *(1,) * (score.dim() - 2), -1)
+            weights = masked_softmax(score, mask)
+            past = self._moved(past, (weights.mean(1) if weights.dim() == 4 else weights).squeeze(1))
+            found.append(score)
+        return torch.cat(found, dim=-2), past
+
+    def _moved(self, past: Past, weights: Tensor) -> Past:
+        return tuple(term.moved(known, weights) for term, known in zip(self._terms(), past, strict=True))
+
+    def _terms(self) -> list[Term]:
+        return list(self.terms)  # type: ignore[arg-type]  # a ModuleList of terms
+
+    def extra_repr(self) -> str:
+        return f"query {self.query_size}, memory {self.memory_size}"
+
+
+def added(scores: Tensor, term: Tensor) -> Tensor:
+    """Scores (B, [heads,] Q, S) and what a term adds, (B, Q, S)."""
+    return scores + (term.unsqueeze(1) if scores.dim() == 4 else term)

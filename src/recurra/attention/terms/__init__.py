@@ -1,0 +1,1 @@
+"""Terms: what is added to the scores of an attention because of where it has looked before."""
