@@ -26,6 +26,16 @@ from recurra.config.language_model import (
     LanguageModelReading,
     LanguageModelSettings,
 )
+from recurra.config.seq2seq import (
+    DecoderModel,
+    EncoderModel,
+    Seq2SeqData,
+    Seq2SeqDecoding,
+    Seq2SeqEvaluation,
+    Seq2SeqModel,
+    Seq2SeqSettings,
+    Seq2SeqTraining,
+)
 from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
 
 __all__ = [
@@ -36,6 +46,8 @@ __all__ = [
     "ClassificationSettings",
     "ConvolutionModel",
     "Data",
+    "DecoderModel",
+    "EncoderModel",
     "ForecastingData",
     "ForecastingDecoding",
     "ForecastingEvaluation",
@@ -47,6 +59,12 @@ __all__ = [
     "LanguageModelModel",
     "LanguageModelReading",
     "LanguageModelSettings",
+    "Seq2SeqData",
+    "Seq2SeqDecoding",
+    "Seq2SeqEvaluation",
+    "Seq2SeqModel",
+    "Seq2SeqSettings",
+    "Seq2SeqTraining",
     "SpellingModel",
     "TaggingData",
     "TaggingModel",
