@@ -101,9 +101,9 @@ def check_layers(hidden: int | list[int], layers: int | None) -> None:
         )
 
 
-def one_batch_size(training: Training) -> None:
+def one_batch_size(training: Training, usual: int = 1000) -> None:
     """Refuse a batch_tokens that was given for nothing: beside batch_size it has no effect."""
-    if training.batch_size is not None and training.batch_tokens != Training(epochs=1).batch_tokens:
+    if training.batch_size is not None and training.batch_tokens != usual:
         raise SettingError(
             f"training.batch_tokens = {training.batch_tokens} has no effect beside training.batch_size = "
             f"{training.batch_size}: leave it out, or set training.batch_size = none.",

@@ -9,6 +9,8 @@ from typing import Literal
 from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
+BATCH_TOKENS = 2000
+
 CONTEXTS_WITH_A_CHOICE = ("outside", "between")
 """Where attention may look from the state before or after a step."""
 
@@ -256,7 +258,7 @@ class Seq2SeqSettings:
     model: Seq2SeqModel = section(Seq2SeqModel, "the network")
     training: Seq2SeqTraining = dataclasses.field(
         default_factory=lambda: Seq2SeqTraining(
-            epochs=30, batch_tokens=2000, learning_rate=2e-3, clip=1.0, average={"name": "ema", "decay": 0.998}
+            epochs=30, batch_tokens=BATCH_TOKENS, learning_rate=2e-3, clip=1.0, average={"name": "ema", "decay": 0.998}
         ),
         metadata={"about": "how the weights are found"},
     )
@@ -266,7 +268,7 @@ class Seq2SeqSettings:
     def __post_init__(self) -> None:
         if self.task != "seq2seq" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of seq2seq.", ("task",))
-        one_batch_size(self.training)
+        one_batch_size(self.training, BATCH_TOKENS)
         if self.model.tied == "all" and not self.data.joint:
             raise SettingError(
                 "model.tied = 'all' makes one matrix of both embeddings, which needs one vocabulary: set "
