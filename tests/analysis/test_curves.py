@@ -190,6 +190,17 @@ def test_metrics_may_be_named() -> None:
     assert {"b, a", "b, valid", "a, valid"} <= words
 
 
+def test_what_a_task_tells_has_a_curve_of_its_own() -> None:
+    picture = drawn([TrainLine(n, 0, 1.0, logged={"forced_share": 1 - n / 10} if n != 3 else {}) for n in range(10)])
+    assert "forced share" in {t.text for t in picture.iter(f"{SVG}text")}
+    heights = [y for _, y in path(picture, "other")]
+    assert len(heights) == 9
+    assert heights == sorted(heights)
+    assert [b - a for a, b in itertools.pairwise(heights[3:])] == pytest.approx(
+        [heights[-1] - heights[-2]] * 5, abs=0.2
+    )
+
+
 def test_a_hundred_thousand_points_stay_small_and_the_spike_stays() -> None:
     text = curves(run(100_000, spike=61_803))
     assert len(text) < 150_000

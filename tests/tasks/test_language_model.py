@@ -20,6 +20,7 @@ from recurra.errors import ConfigError, DataError
 from recurra.runs import begin, resume, setup
 from recurra.settings import settings_from
 from recurra.tasks.language_model import LanguageModel
+from recurra.tasks.task import Moment
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -123,16 +124,16 @@ def test_states_go_on_from_batch_to_batch_as_if_the_stream_were_read_at_once(tmp
     task, store = task_of(write(tmp_path / "a.txt", TEXT * 2), *options)
     model = task.build().double()
     chunks = task.batches(store, 0)
-    total, carried = 0.0, ()
+    total, moment = 0.0, Moment()
     for chunk in chunks:
-        loss = task.loss(model, task.batch(task.chosen(store, chunk)), carried)
-        total, carried = total + float(loss.total.detach()), loss.carried  # type: ignore[assignment]
+        loss = task.loss(model, task.batch(task.chosen(store, chunk)), moment)
+        total, moment = total + float(loss.total.detach()), Moment(moment.step + 1, loss.carried)
     long, _ = task_of(write(tmp_path / "b.txt", TEXT * 2), *options, "reading.steps=1000")
     first = chunks[0].copy()
     first[-1] = first[4]  # the whole length of the streams in one chunk
     whole = long.loss(model, long.batch(long.chosen(store, first)))
     assert total == pytest.approx(float(whole.total.detach()), abs=1e-9)
-    assert_close(carried, whole.carried, atol=1e-10, rtol=0)
+    assert_close(moment.carried, whole.carried, atol=1e-10, rtol=0)
 
 
 def test_a_batch_holds_streams_that_follow_on_those_of_the_batch_before(tmp_path: Path) -> None:

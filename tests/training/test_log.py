@@ -20,6 +20,7 @@ from recurra.training.log import EventLine, Line, Log, TrainLine, ValidLine, rea
 
 LINES: list[Line] = [
     TrainLine(120, 2, 0.41, 0.001, 1.2, 5300.0, 12.1),
+    TrainLine(121, 2, 0.40, 0.001, 1.2, 5300.0, 12.2, {"forcing": 0.9}),
     ValidLine(400, 2, {"accuracy": 0.93, "f1": 0.9}, 0.3, True, 40.2),
     EventLine(400, "resumed from step 400"),
 ]
@@ -46,6 +47,17 @@ def test_each_kind_of_line_is_one_json_object_with_the_names_promised(tmp_path: 
             "seconds": 12.1,
         },
         {
+            "kind": "train",
+            "step": 121,
+            "epoch": 2,
+            "loss": 0.40,
+            "learning_rate": 0.001,
+            "gradient_norm": 1.2,
+            "tokens_per_second": 5300.0,
+            "seconds": 12.2,
+            "logged": {"forcing": 0.9},
+        },
+        {
             "kind": "valid",
             "step": 400,
             "epoch": 2,
@@ -59,11 +71,10 @@ def test_each_kind_of_line_is_one_json_object_with_the_names_promised(tmp_path: 
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
+by_name = st.dictionaries(st.text(), finite)
 lines_of_any_kind = st.lists(
-    st.builds(TrainLine, st.integers(0, 10**9), finite, finite, finite, finite, finite, finite)
-    | st.builds(
-        ValidLine, st.integers(0, 10**9), finite, st.dictionaries(st.text(), finite), finite, st.booleans(), finite
-    )
+    st.builds(TrainLine, st.integers(0, 10**9), finite, finite, finite, finite, finite, finite, by_name)
+    | st.builds(ValidLine, st.integers(0, 10**9), finite, by_name, finite, st.booleans(), finite)
     | st.builds(EventLine, st.integers(0, 10**9), st.text()),
     max_size=3,
 )
@@ -207,7 +218,7 @@ def test_tensorboard_reads_the_same_numbers_and_forgets_what_was_cut_off(tmp_pat
         checkpoint = log.position
         log.write(TrainLine(2, 0, 3.0, 0.5))
     with Log(tmp_path, keep=checkpoint) as log:
-        log.write(TrainLine(2, 0, 2.0, 0.5))
+        log.write(TrainLine(2, 0, 2.0, 0.5, logged={"forcing": 0.75}))
         log.write(TrainLine(3, 0, math.nan, 0.5))
     # In a process of its own: the reader's other imports warn, and warnings are errors here.
     read = subprocess.run(
@@ -216,6 +227,7 @@ def test_tensorboard_reads_the_same_numbers_and_forgets_what_was_cut_off(tmp_pat
     assert json.loads(read.stdout) == {
         "train/loss": [[1, 4.0], [2, 2.0]],
         "train/learning_rate": [[1, 0.5], [2, 0.5], [3, 0.5]],
+        "train/forcing": [[2, 0.75]],
         "valid/loss": [[1, 3.0]],
         "valid/accuracy": [[1, 0.25]],
     }

@@ -174,7 +174,7 @@ def thinned(points: Sequence[Point], axis: Axis) -> list[list[Point]]:
 
 
 def curves(lines: Sequence[Line], *, metrics: Sequence[str] = (), width: int = 720, height: int = 640) -> str:
-    """An SVG picture of the loss, of metrics (where none is named, the first of the validations) and the learning rate.
+    """An SVG picture of the loss, of metrics (none named: the first of the validations), and of what else was told.
 
     >>> picture = curves([TrainLine(1, 0, 2.0, 0.1), TrainLine(2, 0, 1.0, 0.1), ValidLine(2, 0, {"f1": 0.5})])
     >>> picture.startswith("<svg "), picture.count('<path class="train"')
@@ -230,6 +230,9 @@ def _panels(lines: Sequence[Line], metrics: Sequence[str]) -> list[Panel]:
     ]
     rate = [Curve("", "rate", [_point(line.step, line.learning_rate) for line in train])]
     panels = [Panel("loss", loss, 3, log=True), Panel(", ".join(metrics), scores, 3), Panel("learning rate", rate, 2)]
+    for name in dict.fromkeys(name for line in train for name in line.logged):
+        told = [_point(line.step, line.logged.get(name, math.nan)) for line in train]
+        panels.append(Panel(name.replace("_", " "), [Curve("", "other", told)], 2))
     drawable = [
         panel._replace(curves=[c for c in panel.curves if any(not math.isnan(point.y) for point in c.points)])
         for panel in panels

@@ -26,7 +26,7 @@ from recurra.tasks.class_answers import numbers, one_class, several_classes
 from recurra.tasks.class_learned import Learned, tokens_of
 from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.tasks.labelled import LabelledSequence, labelled, series, text_of, with_columns
-from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
+from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors
@@ -276,7 +276,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             found[f"readouts.{number}.bias"] = (outputs,)
         return found
 
-    def loss(self, model: Any, batch: ClassifierBatch, carried: Carried = ()) -> Loss:
+    def loss(self, model: Any, batch: ClassifierBatch, moment: Moment = START) -> Loss:
         return Loss(*model.loss(batch))
 
     def predict(self, model: Any, batch: ClassifierBatch, *, detail: bool = False) -> list[ClassifierOutput]:

@@ -23,7 +23,7 @@ from recurra.tasks.asked import read_by
 from recurra.tasks.forecast_scores import frame_scores, value_scores
 from recurra.tasks.sentences import matrix
 from recurra.tasks.series import Steps, compared, filled, sequences, with_columns
-from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
+from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
 
 if TYPE_CHECKING:
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
@@ -205,7 +205,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def axes(self) -> Mapping[str, Axes]:
         return {}
 
-    def loss(self, model: Any, batch: ForecasterBatch, carried: Carried = ()) -> Loss:
+    def loss(self, model: Any, batch: ForecasterBatch, moment: Moment = START) -> Loss:
         return Loss(*model.loss(batch))
 
     def predict(self, model: Any, batch: ForecasterBatch, *, detail: bool = False) -> list[Output]:

@@ -20,7 +20,7 @@ from recurra.errors import DataError
 from recurra.settings import name_of
 from recurra.tasks.asked import is_like, read_by
 from recurra.tasks.tables import task_rows
-from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Task
+from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
 from recurra.tasks.texts import Passage, passages, text_of, with_column
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
@@ -254,8 +254,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             found |= {f"output.{name}.weight": (rows, None), f"output.{name}.bias": (rows,)}
         return found
 
-    def loss(self, model: Any, batch: TextBatch, carried: Carried = ()) -> Loss:
-        states = model.nested(carried, batch.kept) if carried and batch.kept is not None else None
+    def loss(self, model: Any, batch: TextBatch, moment: Moment = START) -> Loss:
+        continues = moment.carried and batch.kept is not None
+        states = model.nested(moment.carried, batch.kept) if continues else None
         total, states = model.loss(batch, states)
         count = int(batch.inputs.lengths.sum())
         if batch.kept is None:

@@ -25,7 +25,7 @@ from recurra.settings import name_of
 from recurra.tasks.class_scores import scores_table
 from recurra.tasks.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
 from recurra.tasks.tables import task_rows
-from recurra.tasks.task import Axes, Carried, Loss, Prediction, Scores, Table, Task
+from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Table, Task
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
@@ -246,7 +246,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             found |= {"label.weight": (self.labels.tokens, None), "label.bias": (self.labels.tokens,)}
         return found
 
-    def loss(self, model: Any, batch: TaggerBatch, carried: Carried = ()) -> Loss:
+    def loss(self, model: Any, batch: TaggerBatch, moment: Moment = START) -> Loss:
         return Loss(*model.loss(batch))
 
     def predict(self, model: Any, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,6 +36,17 @@ class Loss(NamedTuple):
     labels: int
     carried: Carried = ()
     weight: float = 1.0  # of the learning rate: a chunk of half the length moves the weights half as far
+    logged: Mapping[str, float] = MappingProxyType({})  # by name; goes to the log and, as curves, to the report
+
+
+class Moment(NamedTuple):
+    """When in a training a loss is asked for."""
+
+    step: int = 0  # updates made so far
+    carried: Carried = ()  # what the batch before left, () at the start
+
+
+START = Moment()
 
 
 class Table(NamedTuple):
@@ -159,8 +171,8 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Put what is known beforehand, such as word vectors, into a new model; said in a sentence. (torch)"""
 
     @abstractmethod
-    def loss(self, model: nn.Module, batch: Batch, carried: Carried = ()) -> Loss:
-        """What training makes small; `carried` is what the batch before left, () at the start. (torch)"""
+    def loss(self, model: nn.Module, batch: Batch, moment: Moment = START) -> Loss:
+        """What training makes small at a moment of it. (torch)"""
 
     @abstractmethod
     def predict(self, model: nn.Module, batch: Batch, *, detail: bool = False) -> list[Output]:

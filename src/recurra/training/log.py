@@ -10,12 +10,15 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import MappingProxyType, ModuleType, TracebackType
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 from recurra.errors import DataError
 
 FILE = "metrics.jsonl"
+
+TABLES = {"scores", "logged"}
+"""Fields of a line that hold numbers by name."""
 
 
 class TrainLine(NamedTuple):
@@ -28,6 +31,7 @@ class TrainLine(NamedTuple):
     gradient_norm: float = math.nan
     tokens_per_second: float = math.nan
     seconds: float = math.nan  # since the run began, those before a resumption counted
+    logged: Mapping[str, float] = MappingProxyType({})  # what the task tells besides; absent where it is nothing
 
 
 class ValidLine(NamedTuple):
@@ -141,7 +145,8 @@ def _whole_lines(path: Path, keep: int) -> int:
 
 def _to_json(line: Line) -> str:
     [kind] = [name for name, kind in _KINDS.items() if isinstance(line, kind)]
-    return json.dumps({"kind": kind} | {name: _plain(value) for name, value in line._asdict().items()}, allow_nan=False)
+    values = {name: _plain(value) for name, value in line._asdict().items() if name != "logged" or value}
+    return json.dumps({"kind": kind} | values, allow_nan=False)
 
 
 def _plain(value: object) -> object:
@@ -169,13 +174,13 @@ def _from_json(text: bytes, where: str) -> Line:
             raise DataError(f"{where}: the {found['kind']} line has no '{name}'.")
         if name in values and not _fits(name, values[name]):
             raise DataError(f"{where}: '{name}' of the {found['kind']} line cannot be {json.dumps(found[name])}.")
-    if "scores" in values:
-        values["scores"] = {name: math.nan if x is None else x for name, x in values["scores"].items()}
+    for tabled in TABLES & values.keys():
+        values[tabled] = {name: math.nan if x is None else x for name, x in values[tabled].items()}
     return kind(**values)
 
 
 def _fits(name: str, value: object) -> bool:
-    if name == "scores":
+    if name in TABLES:
         return isinstance(value, dict) and all(x is None or _fits("score", x) for x in value.values())
     wanted = {"step": int, "text": str, "best": bool}.get(name, int | float)
     return isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
@@ -213,8 +218,8 @@ class _TensorBoard:
         if isinstance(line, EventLine):
             return
         kind = "train" if isinstance(line, TrainLine) else "valid"
-        numbers = {name: x for name, x in line._asdict().items() if name in TrainLine._fields[2:-1]}
-        numbers |= line.scores if isinstance(line, ValidLine) else {}
+        numbers = {name: x for name, x in line._asdict().items() if name in TrainLine._fields[2:-2]}
+        numbers |= line.scores if isinstance(line, ValidLine) else line.logged
         value = self._values.Summary.Value
         found = [value(tag=f"{kind}/{name}", simple_value=x) for name, x in numbers.items() if math.isfinite(x)]
         self._event(step=line.step, summary=self._values.Summary(value=found))

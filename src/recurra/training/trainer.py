@@ -8,10 +8,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError
-from recurra.tasks.task import Carried, Loss, Scores, Task
+from recurra.tasks.task import Carried, Loss, Moment, Scores, Task
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
 from recurra.training.evaluation import loss_of, moved, outputs_to_score
 from recurra.training.guard import culprit
@@ -57,6 +57,15 @@ class Position:
     ended: str | None = None  # why it is over
     rows: int = 0  # of the training data, to know it again
     elements: int = 0
+
+
+class Update(NamedTuple):
+    """What one update of the weights leaves to be told."""
+
+    loss: float  # per label
+    norm: float  # of the gradient
+    elements: int  # read
+    logged: Mapping[str, float]  # what the task wants in the log
 
 
 class Interrupted(KeyboardInterrupt):
@@ -175,8 +184,8 @@ class Trainer:
                     continue
                 progress = self._progress(batches)
                 before = time.monotonic()
-                loss, norm, tokens = self._step(batches, progress)
-                speed = tokens / max(1e-9, time.monotonic() - before)
+                update = self._step(batches, progress)
+                speed = update.elements / max(1e-9, time.monotonic() - before)
                 position.step += 1
                 position.batch += training.accumulate
                 position.seconds = time.monotonic() - began
@@ -184,9 +193,10 @@ class Trainer:
                     position.averaged = self.average.update(self.model, position.averaged, progress, position.worse)
                 rate = self.optimisers[0][1].param_groups[0]["lr"]
                 epoch = position.epoch + min(1.0, position.batch / max(1, len(batches)))
-                self.progress.step(position.step, epoch, loss, rate, tokens)
+                self.progress.step(position.step, epoch, update.loss, rate, update.elements)
                 if position.seconds - logged >= LOG_SECONDS or position.step == 1:
-                    log.write(TrainLine(position.step, epoch, loss, rate, norm, speed, position.seconds))
+                    told = (update.loss, rate, update.norm, speed, position.seconds, update.logged)
+                    log.write(TrainLine(position.step, epoch, *told))
                     logged = position.seconds
                 if self._is_time_to_validate(len(batches)):
                     self._validate(log)
@@ -210,13 +220,14 @@ class Trainer:
             log.write(EventLine(position.step, ended))
             self.save(log)
 
-    def _step(self, batches: Batches, progress: float) -> tuple[float, float, int]:
-        """One update. The loss per label, the norm of the gradient, the elements read."""
+    def _step(self, batches: Batches, progress: float) -> Update:
+        """One update of the weights."""
         position, training = self.position, self.training
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
         for parameter in self.parameters:
             parameter.grad = None
         total, count, elements, first, weights = 0.0, 0, 0, 0, []
+        logged: dict[str, float] = {}
         for number, chosen in enumerate(batches[position.batch : position.batch + training.accumulate]):
             rows = self.task.chosen(self.store, chosen)
             elements += int(self.task.lengths(Rows.of(rows)).sum())
@@ -231,9 +242,10 @@ class Trainer:
                 self._refuse(f"the loss became {value}", rows, number, before)
             total, count = total + value, count + loss.labels
             weights.append(loss.weight)
+            logged |= loss.logged
             self.carried = loss.carried
         if count == 0:
-            return float("nan"), 0.0, elements
+            return Update(float("nan"), 0.0, elements, logged)
         gradients = []
         for _, one in self.optimisers:
             for group in one.param_groups:
@@ -258,10 +270,14 @@ class Trainer:
         for _, one in self.optimisers:
             self.scaler.step(one)
         self.scaler.update()
-        return total / count, norm, elements
+        return Update(total / count, norm, elements, logged)
 
     def _loss(self, rows: Sequence[Encoded], number: int, carried: Carried) -> Loss:
-        """The loss of a batch. What is drawn in it depends on seed, step and number alone."""
+        """The loss of a batch. What is drawn in it depends on seed, step and number alone.
+
+        Task.batch comes after the seed, so that it may draw too: how a word is cut into subwords, which tokens are
+        hidden. The rows come from Task.chosen, which only training asks and which may mark them for that.
+        """
         seed = ((self.training.seed << 40) + (self.position.step << 8) + number) % LARGEST_SEED
         # torch.manual_seed keeps a traceback for each kind of device that was never used: a millisecond a step.
         torch.default_generator.manual_seed(seed)
@@ -270,8 +286,7 @@ class Trainer:
         batch = moved(self.task.batch(rows), self.device)
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
-            # A task that carries nothing need not know of it.
-            return self.task.loss(self.model, batch, *([carried] if carried else []))
+            return self.task.loss(self.model, batch, Moment(self.position.step, carried))
 
     def _refuse(self, what: str, rows: Sequence[Encoded], number: int, carried: Carried) -> None:
         """End with a sentence that names step, layer and batch. The last checkpoint is from before."""
