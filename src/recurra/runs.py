@@ -230,6 +230,7 @@ def _finish(trainer: Trainer, store: Store) -> None:
         "seed": task.settings.training.seed,
         "best": {"step": at.best_step, "scores": _finite(found["valid"].values) if "valid" in found else {}},
         "first_metric": next(iter(found.values())).first if found else None,
+        "quick_validation": trainer.validating is not task,  # the log's scores are of another kind than these
         "engines": engines(trainer.model),
         "tables": {
             f"{which}: {title}": table._asdict()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from recurra.runs import begin, resume, setup
-from recurra.training.log import TrainLine, read_log
+from recurra.training.log import TrainLine, ValidLine, read_log
 from recurra.training.progress import Silent
+from recurra.training.trained import load
 from tests.training.small import SMALL, small_setup
 from tests.training.test_trainer import StopsAt, digest
 from tests.training.told import NAME
@@ -54,3 +56,25 @@ def test_a_loss_that_depends_on_the_step_is_resumed_exactly(tmp_path: Path) -> N
     assert digest(tmp_path / "broken") == digest(whole)
     by_step = {line.step: line.logged for line in told(tmp_path / "broken")}
     assert all(line.logged == by_step[line.step] for line in told(whole))
+
+
+def test_validation_may_be_quicker_in_training_and_the_scores_of_a_run_are_found_in_full(tmp_path: Path) -> None:
+    run = begun(tmp_path, "run", "training.epochs=4", "training.learning_rate=0.02")
+    model = load(run)
+    in_full = model.evaluate(tmp_path / "valid.conll").values["accuracy"]
+    examples = list(model.task.read([tmp_path / "valid.conll"]))
+    always = model.task.tags[0].tokens[0]  # type: ignore[attr-defined]
+    tags = [tag for example in examples for tag in example.tags[0]]
+    quick = [line.scores["accuracy"] for line in read_log(run / "metrics.jsonl") if isinstance(line, ValidLine)]
+    assert quick == pytest.approx([tags.count(always) / len(tags)] * 4)
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["best"]["scores"]["accuracy"] == pytest.approx(in_full) != quick[-1]
+    assert summary["quick_validation"] is True
+    assert "validation as it was done during training" in (run / "report.html").read_text()
+    assert f"| accuracy | {in_full:.4f} |" in (run / "card.md").read_text()
+
+
+def test_a_task_that_validates_as_it_answers_says_nothing_of_it(tmp_path: Path) -> None:
+    begin(small_setup(tmp_path, "training.steps=2"), tmp_path / "run", Silent())
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["quick_validation"] is False
+    assert "during training" not in (tmp_path / "run" / "report.html").read_text()

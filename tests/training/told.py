@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
-from recurra.models.tagger import TaggerBatch
+from recurra.models.tagger import TaggerBatch, TaggerOutput
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import START, Loss, Moment
 
@@ -13,6 +14,17 @@ NAME = "tests.training.told:Told"
 
 class Told(Tagging):
     """Its loss weighs less with every update, by what is logged; the number of losses so far is carried."""
+
+    quick = False
+
+    def while_training(self) -> Self:
+        found = copy.copy(self)
+        found.quick = True
+        return found
+
+    def predict(self, model: Any, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:
+        found = super().predict(model, batch, detail=detail)
+        return [each._replace(tags=tuple(0 * tags for tags in each.tags)) for each in found] if self.quick else found
 
     def loss(self, model: Any, batch: TaggerBatch, moment: Moment = START) -> Loss:
         import torch

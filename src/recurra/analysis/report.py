@@ -15,6 +15,11 @@ from recurra.analysis.summary import Run, Table, in_cell, in_words, listed, with
 from recurra.errors import DataError
 from recurra.training.log import EventLine
 
+_QUICK = (
+    "These curves show validation as it was done during training, in a quicker way, by which the weights were chosen. "
+    "All other scores are of the weights that were kept, found in full after training."
+)
+
 # Nothing is fetched from anywhere: the policy forbids it, and the empty icon keeps a browser from asking for one.
 _HEAD = """<meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -54,6 +59,7 @@ def write_report(folder: Path) -> Path:
     first = [str(run.summary["first_metric"])] if run.summary.get("first_metric") else []
     wide = curves(run.lines, metrics=first, width=864, height=660)
     narrow = curves(run.lines, metrics=first, width=360, height=600)
+    caption = f"<figcaption>{_QUICK}</figcaption>" if run.summary.get("quick_validation") else ""
     events = [f"<li>step {line.step:,}: {escape(line.text)}</li>" for line in run.lines if isinstance(line, EventLine)]
     engines = "\n".join(map(str, listed(run.summary.get("engines"))))
     environment = run.said("created", "recurra_version", "torch_version", "device", "threads", "seed")
@@ -64,7 +70,9 @@ def write_report(folder: Path) -> Path:
         _section("Data", _html(data_table(run, whole_path=True))),
         _section(
             "Learning curves",
-            f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div></figure>' if run.lines else "",
+            f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div>{caption}</figure>'
+            if run.lines
+            else "",
         ),
         _section("Scores", _html(run.scores())),
         *(_section(title, _html(table)) for title, table in run.tables().items()),

@@ -155,7 +155,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
         return Batches(self.lengths(rows), tokens=tokens, rows=size, seed=training.seed, epoch=epoch)
 
     def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
-        """What one of `batches` means: by default the numbers of the store's rows."""
+        """What one of `batches` means: by default the numbers of the store's rows.
+
+        Only training asks: a task may mark here what it does to rows in training alone. What it then draws in `batch`
+        or `loss` must be drawn by torch, which is seeded by the step before `batch` is called.
+        """
         found: Sequence[Encoded] = store.take(numbers)
         return found
 
@@ -173,6 +177,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch, moment: Moment = START) -> Loss:
         """What training makes small at a moment of it. (torch)"""
+
+    def while_training(self) -> Task[Example, Batch, Output]:
+        """The task as it is validated during training, where a quicker way to its answers will do.
+
+        Which weights are kept is decided by that; the scores of a run are those of the task itself.
+        """
+        return self
 
     @abstractmethod
     def predict(self, model: nn.Module, batch: Batch, *, detail: bool = False) -> list[Output]:

@@ -79,10 +79,11 @@ class Trainer:
         self, task: Task[Any, Any, Any], store: Store, valid: Sequence[Any], folder: Path, progress: Progress
     ) -> None:
         self.task = task
+        self.validating = task.while_training()
         self.training: Training = task.settings.training
         self.store = store
         self.valid = valid
-        self.valid_rows = [task.encode(example) for example in valid]
+        self.valid_rows = [self.validating.encode(example) for example in valid]
         self.folder = folder
         self.progress = progress
         self.device = device_of(self.training)
@@ -358,14 +359,14 @@ class Trainer:
             if self.schedule.name == "plateau" and position.since_plateau > self.schedule.options["patience"]:
                 position.plateaus, position.since_plateau = position.plateaus + 1, 0
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
-        loss = loss_of(self.task, self.predicting, self.valid_rows) if scores.loss is None else scores.loss
+        loss = loss_of(self.validating, self.predicting, self.valid_rows) if scores.loss is None else scores.loss
         log.write(ValidLine(position.step, position.epoch, finite, loss, is_best, position.seconds))
         self.progress.valid(position.step, scores.values, scores.first, is_best)
 
     def scores(self) -> Scores:
-        """Scores on the validation data as things stand."""
-        outputs = outputs_to_score(self.task, self.predicting, self.valid_rows, told=self.progress.validating)
-        return self.task.score(self.valid, outputs)
+        """Scores on the validation data as things stand, found as is usual during training."""
+        outputs = outputs_to_score(self.validating, self.predicting, self.valid_rows, told=self.progress.validating)
+        return self.validating.score(self.valid, outputs)
 
     def _has_model(self) -> bool:
         return (self.folder / "model.safetensors").exists()
