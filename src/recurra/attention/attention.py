@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -77,34 +77,34 @@ class Attention(nn.Module, ABC):
 
     def start(self, memory: Memory, rows: int | None = None) -> Past:
         """What the terms know before the first of a row's queries."""
-        return tuple(term.start(memory.mask, rows) for term in self._terms())
+        return tuple(term.start(memory.mask, rows) for term in self.terms)  # type: ignore[operator]
 
     def step(self, query: Tensor, memory: Memory, past: Past = ()) -> Attended:
         """One query of each row: (N, query_size). N is B, or k times B for k rows of each source, one after the other.
 
         The memory is never copied: the rows of a source are its queries, side by side.
         """
-        sources, places = memory.mask.shape
-        queries = query.view(sources, -1, query.shape[-1])  # (B, k, query_size)
-        each = queries.shape[1]
-        scores = self.score(queries, memory.keys)
-        for term, known in zip(self._terms(), past, strict=True):
-            scores = added(scores, term.score(known.view(sources, each, -1), memory.mask))
-        weights = masked_softmax(scores, memory.mask.view(sources, *(1,) * (scores.dim() - 2), places))
+        sources = len(memory.mask)
+        self._check(query, 2, len(query) % sources == 0 if sources else len(query) == 0, memory)
+        each = len(query) // sources if sources else 1
+        scores = self.score(query.view(sources, each, self.query_size), memory.keys)
+        for term, known in self._with(past):
+            scores = added(scores, term.score(known.view(sources, each, known.shape[1]), memory.mask))
+        weights = masked_softmax(scores, over(scores, memory.mask))
         context = self.average(weights, memory.values).flatten(0, 1)
-        weights = (weights.mean(1) if weights.dim() == 4 else weights).flatten(0, 1)
+        weights = mean_of_heads(weights).flatten(0, 1)
         return Attended(context, weights, self._moved(past, weights))
 
     def forward(self, queries: Tensor, memory: Memory, past: Past | None = None) -> Attended:
         """All queries of each row, (B, T, query_size). Only terms, which look back, take one step after the other."""
+        self._check(queries, 3, len(queries) == len(memory.mask), memory)
         past = self.start(memory) if past is None else past
         scores = self.score(queries, memory.keys)
-        mask = memory.mask.unsqueeze(1)
         if self.terms and queries.shape[1]:
-            scores, past = self._with_terms(scores, memory, past)
-        weights = masked_softmax(scores, mask.unsqueeze(1) if scores.dim() == 4 else mask)
-        context = self.average(weights, memory.values)
-        return Attended(context, weights.mean(1) if weights.dim() == 4 else weights, past)
+            weights, past = self._weights_by_step(scores, memory.mask, past)
+        else:
+            weights = masked_softmax(scores, over(scores, memory.mask))
+        return Attended(self.average(weights, memory.values), mean_of_heads(weights), past)
 
     def average(self, weights: Tensor, values: Tensor) -> Tensor:
         """(B, Q, D): the values under weights (B, Q, S); each head averages a share of its own of the features."""
@@ -114,23 +114,30 @@ class Attention(nn.Module, ABC):
         shares = values.unflatten(2, (heads, -1)).transpose(1, 2)  # (B, heads, S, D / heads)
         return (weights @ shares).transpose(1, 2).flatten(2)
 
-    def _with_terms(self, scores: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Past]:
-        """Scores (B, [heads,] T, S) with the terms of each step added."""
+    def _weights_by_step(self, scores: Tensor, mask: Tensor, past: Past) -> tuple[Tensor, Past]:
+        """The weights of scores (B, [heads,] T, S) and the terms of each step."""
         found = []
         for score in scores.split(1, dim=-2):
-            for term, known in zip(self._terms(), past, strict=True):
-                score = added(score, term.score(known.unsqueeze(1), memory.mask))
-            mask = memory.mask.view(len(memory.mask), *(1,) * (score.dim() - 2), -1)
-            weights = masked_softmax(score, mask)
-            past = self._moved(past, (weights.mean(1) if weights.dim() == 4 else weights).squeeze(1))
-            found.append(score)
+            for term, known in self._with(past):
+                score = added(score, term.score(known.unsqueeze(1), mask))
+            found.append(masked_softmax(score, over(score, mask)))
+            past = self._moved(past, mean_of_heads(found[-1]).squeeze(1))
         return torch.cat(found, dim=-2), past
 
     def _moved(self, past: Past, weights: Tensor) -> Past:
-        return tuple(term.moved(known, weights) for term, known in zip(self._terms(), past, strict=True))
+        return tuple(term.moved(known, weights) for term, known in self._with(past))
 
-    def _terms(self) -> list[Term]:
-        return list(self.terms)  # type: ignore[arg-type]  # a ModuleList of terms
+    def _with(self, past: Past) -> Iterator[tuple[Term, Tensor]]:
+        """The terms, each with what it knows."""
+        return zip(self.terms, past, strict=True)  # type: ignore[arg-type]  # a ModuleList of terms
+
+    def _check(self, queries: Tensor, dims: int, rows_fit: bool, memory: Memory) -> None:
+        if queries.dim() != dims or queries.shape[-1] != self.query_size or not rows_fit:
+            wanted = "N rows, a multiple of the B sources" if dims == 2 else "(B, T), a row for each of the B sources"
+            raise DataError(
+                f"this attention takes queries of {self.query_size} features in {wanted}, but got "
+                f"{tuple(queries.shape)} for {len(memory.mask)} sources."
+            )
 
     def extra_repr(self) -> str:
         return f"query {self.query_size}, memory {self.memory_size}"
@@ -139,3 +146,13 @@ class Attention(nn.Module, ABC):
 def added(scores: Tensor, term: Tensor) -> Tensor:
     """Scores (B, [heads,] Q, S) and what a term adds, (B, Q, S)."""
     return scores + (term.unsqueeze(1) if scores.dim() == 4 else term)
+
+
+def over(scores: Tensor, mask: Tensor) -> Tensor:
+    """A mask (B, S) in a shape that broadcasts to scores (B, [heads,] Q, S)."""
+    return mask[:, None, None] if scores.dim() == 4 else mask.unsqueeze(1)
+
+
+def mean_of_heads(weights: Tensor) -> Tensor:
+    """(B, Q, S) from weights (B, [heads,] Q, S)."""
+    return weights.mean(1) if weights.dim() == 4 else weights

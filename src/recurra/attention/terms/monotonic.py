@@ -16,8 +16,8 @@ from recurra.attention.terms.term import Term
 class Monotonic(Term):
     """A penalty on the squared distance from the place where a steady reader would look next.
 
-        p_0 = -1,  p_t = Σ_j α_tj j                          the place that was looked at, from 0
-        term_tj = -a (j - p_{t-1} - δ)²,  a = log(1 + exp(a'))   δ = 1 and a = `strength` at first, both learned
+    p_0 = -1,  p_t = Σ_j α_tj j                          the place that was looked at, from 0
+    term_tj = -a (j - p_{t-1} - δ)²,  a = log(1 + exp(a'))   δ = 1 and a = `strength` at first, both learned
     """
 
     def __init__(self, *, strength: float = 0.1) -> None:

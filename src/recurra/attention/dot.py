@@ -1,0 +1,35 @@
+"""A product of query and key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from torch import Tensor
+
+from recurra.attention.attention import Attention, TermSpec
+from recurra.errors import ConfigError
+
+
+@final
+class Dot(Attention):
+    """score(q, k) = q · k, for a query and a memory of one size (Luong et al. 2015). It has no weights."""
+
+    def __init__(
+        self, query_size: int, memory_size: int, *, values: int | None = None, terms: Sequence[TermSpec] = ()
+    ) -> None:
+        super().__init__(query_size, memory_size, values=values, terms=terms)
+        check_equal("dot", query_size, memory_size)
+
+    def score(self, query: Tensor, keys: Tensor) -> Tensor:
+        return query @ keys.transpose(1, 2)
+
+
+def check_equal(name: str, query_size: int, memory_size: int) -> None:
+    """Refuse sizes of query and memory that differ."""
+    if query_size != memory_size:
+        raise ConfigError(
+            f"attention '{name}' multiplies the decoder's state with the memory, feature by feature, but the decoder "
+            f"has {query_size} and the memory {memory_size}: set model.decoder.hidden = {memory_size}, or take "
+            f"attention 'bilinear' or 'projected_dot', which have a matrix between the two."
+        )

@@ -1,0 +1,89 @@
+"""Every score: its equation in numpy, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from recurra.attention import Attention
+from recurra.errors import ConfigError
+from recurra.named import built, catalogue
+from tests.attention import equations
+
+SPECS: list[dict[str, object]] = [
+    {"name": "additive"},
+    {"name": "additive", "size": 3, "values": 2},
+    {"name": "additive", "activation": "relu"},
+    {"name": "additive", "activation": "sigmoid"},
+    {"name": "additive", "activation": "identity"},
+    {"name": "bilinear"},
+    {"name": "bilinear", "values": 7},
+    {"name": "dot"},
+    {"name": "dot", "values": 2},
+    {"name": "scaled_dot"},
+    {"name": "scaled_dot", "values": 2},
+    {"name": "projected_dot"},
+    {"name": "projected_dot", "size": 2, "values": 5},
+    {"name": "projected_dot", "heads": 2},
+    {"name": "projected_dot", "heads": 3, "size": 2, "values": 9},
+    {"name": "projected_dot", "heads": 8, "values": 8},
+]
+
+
+def sizes(spec: dict[str, object]) -> tuple[int, int]:
+    return (4, 4) if spec["name"] in ("dot", "scaled_dot") else (5, 4)
+
+
+def test_every_score_has_an_equation_here() -> None:
+    assert sorted(equations.SCORES) == catalogue(Attention) == sorted({str(spec["name"]) for spec in SPECS})
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_weights_and_contexts_are_those_of_the_equations(spec: dict[str, object]) -> None:
+    torch.manual_seed(1)
+    query_size, memory_size = sizes(spec)
+    attention = built(Attention, spec, query_size, memory_size).double()
+    draw = np.random.default_rng(1)
+    places, queries = draw.normal(size=(3, 6, memory_size)), draw.normal(size=(3, 2, query_size))
+    mask = np.array([[True] * 6, [True] * 4 + [False] * 2, [False, True, False, True, True, False]])
+    memory = attention.remember(torch.from_numpy(places), torch.from_numpy(mask))
+    seen = attention(torch.from_numpy(queries), memory)
+    assert seen.context.shape == (3, 2, attention.context_size)
+    for row in range(3):
+        contexts, weights = equations.attended(spec, attention, queries[row], places[row], mask[row])
+        np.testing.assert_allclose(seen.weights[row].detach(), weights, atol=1e-13)
+        np.testing.assert_allclose(seen.context[row].detach(), contexts, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["dot", "scaled_dot"])
+def test_a_plain_product_of_unequal_sizes_is_refused_with_both_sizes_and_a_way_out(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"attention '{name}' .* has 5 and the memory 6: .*hidden = 6, .*'bilinear'"):
+        built(Attention, name, 5, 6)
+
+
+def test_heads_must_share_the_values_evenly() -> None:
+    with pytest.raises(
+        ConfigError, match=r"heads = 4 .* but the memory has 6: set values = 4 or another multiple of 4"
+    ):
+        built(Attention, {"name": "projected_dot", "heads": 4}, 4, 6)
+    with pytest.raises(ConfigError, match="but values = 3: set values = 4 or another"):
+        built(Attention, {"name": "projected_dot", "heads": 4, "values": 3}, 4, 8)
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ({"name": "additive", "size": 0}, "size must be a whole number of at least 1, but is 0"),
+        ({"name": "additive", "activation": "tanhh"}, "activation = 'tanhh' is not known. Did you mean 'tanh'"),
+        ({"name": "projected_dot", "heads": 0}, "heads must be a whole number of at least 1"),
+        ({"name": "projected_dot", "size": -1}, "size must be a whole number of at least 1"),
+        ({"name": "dot", "values": 0}, "values must be a whole number of at least 1"),
+        ({"name": "bilinear", "size": 3}, "'bilinear' has no option 'size'"),
+        ({"name": "bilinear", "terms": ["monotone"]}, "there is no term 'monotone'. Did you mean 'monotonic'"),
+        ({"name": "aditive"}, "there is no attention 'aditive'. Did you mean 'additive'"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(spec: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        built(Attention, spec, 4, 4)
