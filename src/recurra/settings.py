@@ -206,7 +206,8 @@ def _value(value: object, hint: Any, default: object, keys: tuple[str, ...]) -> 
         value = None if fits(None, hint) else "" if default == "" else "none"
     elif isinstance(value, dict) and {str, dict[str, Any]} <= {*get_args(hint)}:  # a Part
         if "name" not in value:  # options alone are those of the usual part
-            value = {**({"name": default} if isinstance(default, str) else default or {}), **value}  # type: ignore[dict-item]
+            usual = {"name": default} if isinstance(default, str) else default
+            value = {**(usual if isinstance(usual, dict) else {}), **value}
         if not isinstance(value.get("name"), str):
             raise SettingError(f'{name} needs a name: {{name = "…", …}}, but is {shown(value)}.', keys)
     if isinstance(value, str) and not fits(value, hint) and fits([value], hint):

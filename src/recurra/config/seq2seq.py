@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
+from recurra.forcing import Forcing
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 BATCH_TOKENS = 2000
@@ -181,7 +182,9 @@ class Seq2SeqTraining(Training):
     """How the weights are found."""
 
     forcing: Part | float = setting(
-        1.0, "chance that the decoder reads the right token and not its own; or a table that lets it fall"
+        1.0,
+        "chance that the decoder reads the right token and not its own; or constant, linear, exponential or "
+        "inverse_sigmoid, or a table with options",
     )
     r_drop: float = setting(0.0, "α: two passes with different dropout are to agree; adds α (KL + KL) / 4 to the loss")
     validate_with: Literal["greedy", "decoding"] = setting(
@@ -191,6 +194,7 @@ class Seq2SeqTraining(Training):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(0, "training", self, "r_drop")
+        Forcing.of(self.forcing)  # refuses what it cannot use
 
 
 @dataclass(frozen=True)
