@@ -158,6 +158,19 @@ class Seq2SeqModel:
                 ("model", "start"),
             )
 
+        if self.encoder.kind != "rnn" and self.conditioning and name_of(self.summary) in ("last", "last_cell", "ends"):
+            raise SettingError(
+                f"model.summary = '{name_of(self.summary)}' is a state of a recurrent encoder, but "
+                f"model.encoder.kind = '{self.encoder.kind}': set model.summary = 'mean', 'max' or 'attention'.",
+                ("model", "summary"),
+            )
+        if self.locked and self.context == "feeding":
+            raise SettingError(
+                "model.locked = true has one mask for a whole row, but context = 'feeding' trains step by step: leave "
+                "one of them out.",
+                ("model", "locked"),
+            )
+
     @property
     def decoder_widths(self) -> tuple[int, ...]:
         """The size of each layer of the decoder."""

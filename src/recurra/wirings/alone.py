@@ -1,0 +1,40 @@
+"""No attention: all that the decoder knows of the source is where it starts, and a vector if there is one."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import Tensor
+
+from recurra.cells import AnyCell, AnyState
+from recurra.padding import Padded
+from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
+
+
+@final
+class Alone(Wiring):
+    """A decoder by itself (Sutskever et al. 2014; with a summary, Cho et al. 2014).
+
+    s_t = cells(x_t, s_{t-1})
+    h̃_t = tanh(W [s_t; summary])
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.cells = self.stack(shape.input_size, shape.widths)
+        self.readout = Readout(shape, self.cells.output_size)
+
+    @property
+    def layers(self) -> list[AnyCell]:
+        return cells_of(self.cells)
+
+    def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
+        return WiringState(cells, (), None, None)
+
+    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
+        s, states = self.cells.step(x, only(state.cells))
+        return self.readout(source, s), state._replace(cells=layers_of(states))
+
+    def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        s, _ = self.cells(x, only(state.cells))
+        return Features(self.readout(source, s.values), None)

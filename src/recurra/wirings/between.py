@@ -1,0 +1,58 @@
+"""Attention between the first layer and those above it: no loop over time either."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor
+
+from recurra.cells import AnyCell, AnyState
+from recurra.errors import ConfigError
+from recurra.padding import Padded
+from recurra.wirings.querying import before, memory_of
+from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
+
+
+@final
+class Between(Wiring):
+    """Attention after the first layer; what it sees is read by the second.
+
+    s¹_t      = first(x_t, s¹_{t-1})
+    context_t = attend(s¹_t)                     or attend(s¹_{t-1}) with query = "previous"
+    s²_t      = above([s¹_t; context_t], s²_{t-1})
+    h̃_t       = tanh(W [s²_t; context_t])
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        if len(shape.widths) < 2:
+            raise ConfigError("attention between decoder layers needs at least two of them: set decoder.layers = 2.")
+        first, *others = shape.widths
+        self.first = self.stack(shape.input_size, (first,))
+        self.attention = self.attention_from(first)
+        self.above = self.stack(first + self.attention.context_size, tuple(others))
+        self.readout = Readout(shape, self.above.output_size, self.attention.context_size)
+        self.looks_back = shape.query == "previous"
+
+    @property
+    def layers(self) -> list[AnyCell]:
+        return [*cells_of(self.first), *cells_of(self.above)]
+
+    def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
+        return WiringState(cells, self.attention.start(memory_of(source)), None, None)
+
+    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
+        below, lower = self.first.step(x, only(state.cells[:1]))
+        query = state.cells[0][0] if self.looks_back else below
+        seen = self.attention.step(query, memory_of(source), state.past)
+        s, upper = self.above.step(torch.cat([below, seen.context], dim=-1), only(state.cells[1:]))
+        h = self.readout(source, s, seen.context)
+        return h, WiringState((*layers_of(lower), *layers_of(upper)), seen.past, None, seen.weights)
+
+    def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        below, _ = self.first(x, only(state.cells[:1]))
+        queries = before(state.cells[0][0], below.values) if self.looks_back else below.values
+        seen = self.attention(queries, memory_of(source), state.past)
+        s, _ = self.above(Padded(torch.cat([below.values, seen.context], dim=-1), x.lengths), only(state.cells[1:]))
+        return Features(self.readout(source, s.values, seen.context), seen.weights)

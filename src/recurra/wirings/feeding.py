@@ -1,0 +1,59 @@
+"""Input feeding: each step reads what the one before it told the output."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor
+
+from recurra.cells import AnyCell, AnyState
+from recurra.padding import Padded
+from recurra.recurrent import Fixed
+from recurra.wirings.querying import memory_of
+from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
+
+
+@final
+class Feeding(Wiring):
+    """Input feeding (Luong et al. 2015).
+
+    s_t       = cells([x_t; h̃_{t-1}], s_{t-1})           h̃_0 = 0
+    context_t = attend(s_t)
+    h̃_t       = tanh(W [s_t; context_t])
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.cells = self.stack(shape.input_size + shape.features, shape.widths)
+        self.attention = self.attention_from(self.cells.output_size)
+        self.readout = Readout(shape, self.cells.output_size, self.attention.context_size)
+
+    @property
+    def layers(self) -> list[AnyCell]:
+        return cells_of(self.cells)
+
+    def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
+        h = cells[0][0]
+        return WiringState(
+            cells, self.attention.start(memory_of(source)), h.new_zeros(len(h), self.shape.features), None
+        )
+
+    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
+        return self._fed(x, state, source, self.cells.fixed(len(x), x))
+
+    def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        fixed = self.cells.fixed(len(x.lengths), x.values)
+        features, weights = [], []
+        for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
+            h, state = self._fed(x_t, state, source, fixed)
+            features.append(h)
+            weights.append(state.weights)
+        return Features(torch.stack(features, dim=1), torch.stack(weights, dim=1))  # type: ignore[arg-type]
+
+    def _fed(self, x: Tensor, state: WiringState, source: Source, fixed: Fixed) -> tuple[Tensor, WiringState]:
+        assert state.fed is not None, "`start` gives zeros"
+        s, states = self.cells.step(torch.cat([x, state.fed], dim=-1), only(state.cells), fixed=fixed)
+        seen = self.attention.step(s, memory_of(source), state.past)
+        h = self.readout(source, s, seen.context)
+        return h, WiringState(layers_of(states), seen.past, h, seen.weights)

@@ -1,0 +1,49 @@
+"""Attention outside the cells: they run over the whole target at once, and look at the source afterwards."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import Tensor
+
+from recurra.cells import AnyCell, AnyState
+from recurra.padding import Padded
+from recurra.wirings.querying import before, memory_of
+from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
+
+
+@final
+class Outside(Wiring):
+    """Attention after the last layer (D6, D7; Luong et al. 2015 without input feeding).
+
+    s_t       = cells(x_t, s_{t-1})
+    context_t = attend(s_t)                      or attend(s_{t-1}) with query = "previous"
+    h̃_t       = tanh(W [s_t; context_t])
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.cells = self.stack(shape.input_size, shape.widths)
+        self.attention = self.attention_from(self.cells.output_size)
+        self.readout = Readout(shape, self.cells.output_size, self.attention.context_size)
+        self.looks_back = shape.query == "previous"
+
+    @property
+    def layers(self) -> list[AnyCell]:
+        return cells_of(self.cells)
+
+    def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
+        return WiringState(cells, self.attention.start(memory_of(source)), None, None)
+
+    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
+        s, states = self.cells.step(x, only(state.cells))
+        query = state.cells[-1][0] if self.looks_back else s
+        seen = self.attention.step(query, memory_of(source), state.past)
+        h = self.readout(source, s, seen.context)
+        return h, WiringState(layers_of(states), seen.past, None, seen.weights)
+
+    def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        s, _ = self.cells(x, only(state.cells))
+        queries = before(state.cells[-1][0], s.values) if self.looks_back else s.values
+        seen = self.attention(queries, memory_of(source), state.past)
+        return Features(self.readout(source, s.values, seen.context), seen.weights)

@@ -1,0 +1,71 @@
+"""A first layer whose every step needs what the one before it saw, and layers above it that need no loop."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from recurra.attention import Attended, Attention, Past
+from recurra.cells import AnyState
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent
+from recurra.wirings.querying import memory_of
+from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
+
+
+class AttendingFirst(Wiring):
+    """context_t and s_t from x_t and s_{t-1} by `attend`;  then  h̃_t = tanh(W [above(s)_t; context_t])."""
+
+    attention: Attention
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        first, *others = shape.widths
+        self.attention = self.attention_from(first)
+        self.above = self.stack(first, tuple(others)) if others else None
+        self.readout = Readout(shape, shape.widths[-1], self.attention.context_size)
+
+    @abstractmethod
+    def fixed(self, rows: int, like: Tensor) -> Any:
+        """What the first layer keeps over a sequence."""
+
+    @abstractmethod
+    def attend(self, x: Tensor, state: AnyState, past: Past, source: Source, fixed: Any) -> tuple[AnyState, Attended]:
+        """One step of the first layer: its state after it, and what it saw."""
+
+    def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
+        return WiringState(cells, self.attention.start(memory_of(source)), None, None)
+
+    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
+        first, seen = self.attend(x, state.cells[0], state.past, source, self.fixed(len(x), x))
+        s, others = first[0], state.cells[1:]
+        if self.above is not None:
+            s, upper = self.above.step(s, only(others))
+            others = layers_of(upper)
+        h = self.readout(source, s, seen.context)
+        return h, WiringState((first, *others), seen.past, None, seen.weights)
+
+    def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        first, past = state.cells[0], state.past
+        fixed = self.fixed(len(x.lengths), x.values)
+        outputs, contexts, weights = [], [], []
+        for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
+            first, seen = self.attend(x_t, first, past, source, fixed)
+            past = seen.past
+            outputs.append(first[0])
+            contexts.append(seen.context)
+            weights.append(seen.weights)
+        s, context = torch.stack(outputs, dim=1), torch.stack(contexts, dim=1)
+        if self.above is not None:
+            s = self.above(Padded(s, x.lengths), only(state.cells[1:]))[0].values
+        return Features(self.readout(source, s, context), torch.stack(weights, dim=1))
+
+
+def stepped(stack: Recurrent, x: Tensor, state: AnyState, fixed: Any) -> AnyState:
+    """One step of a stack of one layer."""
+    cell: Any = stack.cells[0][0]  # type: ignore[index]  # a ModuleList for each layer
+    found: AnyState = cell.step(cell.project(x, fixed[0][0]), state, fixed[0][0])
+    return found

@@ -1,0 +1,154 @@
+"""Wiring: how the cells of a decoder and its attention meet."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.attention import Attention, Memory, Past
+from recurra.cells import AnyCell, AnyState, Spec
+from recurra.named import built
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent, States
+from recurra.settings import Part
+
+
+class Shape(NamedTuple):
+    """What a wiring is made of."""
+
+    cell: Spec
+    input_size: int  # of what is read at each step
+    widths: tuple[int, ...]  # of the layers of cells
+    memory_size: int
+    summary_size: int  # of a summary that goes to the output; 0: none
+    features: int  # size of what comes out
+    attention: Part | None
+    query: Literal["previous", "current"] | None = None
+    skip: Literal["none", "residual", "highway"] = "none"
+    dropout: float = 0.0
+    locked: bool = False
+    engine: str = "auto"
+
+
+class Source(NamedTuple):
+    """What a decoder knows of each source: B rows."""
+
+    memory: Memory | None  # what is attended to
+    summary: Tensor | None  # (B, ·): a vector of the whole
+
+
+class WiringState(NamedTuple):
+    """What a decoder carries from step to step: N rows on every leaf."""
+
+    cells: tuple[AnyState, ...]  # of each layer
+    past: Past  # of the attention's terms
+    fed: Tensor | None  # (N, F): the features of the last step, where the next one reads them
+    weights: Tensor | None  # (N, S): where the last step has looked
+
+
+class Features(NamedTuple):
+    """What a decoder makes of all its inputs."""
+
+    values: Tensor  # (B, T, F)
+    weights: Tensor | None  # (B, T, S)
+
+
+class Wiring(nn.Module, ABC):
+    """Token vectors x_1 … x_T to the features that the output predicts y_1 … y_T from, given a source.
+
+    `forward` reads all steps at once, or in a loop where each step needs what the one before it saw; `step` reads one,
+    and gives the same numbers. With k rows for each source, one after the other, the source itself is not copied.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+
+    @property
+    @abstractmethod
+    def layers(self) -> list[AnyCell]:
+        """One cell of each layer: they say which states a decoder starts from."""
+
+    @abstractmethod
+    def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
+        """The state before the first step."""
+
+    @abstractmethod
+    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
+        """(N, input_size) to features (N, F), one step of each row."""
+
+    @abstractmethod
+    def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        """(B, T, input_size) to features (B, T, F)."""
+
+    # What the wirings are built from
+
+    def attention_from(self, query_size: int) -> Attention:
+        """The attention that the settings name."""
+        assert self.shape.attention is not None, "a wiring with attention is given one"
+        return built(Attention, self.shape.attention, query_size, self.shape.memory_size)
+
+    def stack(self, input_size: int, widths: tuple[int, ...]) -> Recurrent:
+        """Layers of cells, one upon the other."""
+        shape = self.shape
+        return Recurrent(
+            shape.cell,
+            input_size,
+            widths,
+            skip=shape.skip,
+            dropout=shape.dropout,
+            locked=shape.locked,
+            engine=shape.engine,
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.shape.input_size} to {self.shape.features}"
+
+
+class Readout(nn.Module):
+    """h̃ = tanh(W [parts]), with dropout: what the output sees of a step (Luong et al. 2015)."""
+
+    def __init__(self, shape: Shape, *sizes: int) -> None:
+        super().__init__()
+        self.mix = nn.Linear(sum(sizes) + shape.summary_size, shape.features)
+        self.dropout, self.locked = shape.dropout, shape.locked
+        self.summarises = shape.summary_size > 0
+
+    def forward(self, source: Source, *parts: Tensor) -> Tensor:
+        """(N, F) of parts (N, ·), or (B, T, F) of parts (B, T, ·); a summary is joined to each."""
+        if self.summarises:
+            assert source.summary is not None, "the decoder was made with a summary"
+            parts = (*parts, rows_like(source.summary, parts[0]))
+        h = self.mix(torch.cat(parts, dim=-1)).tanh()
+        if not self.training or not self.dropout:
+            return h
+        if self.locked and h.dim() == 3:
+            return h * functional.dropout(torch.ones_like(h[:, :1]), self.dropout)
+        return functional.dropout(h, self.dropout)
+
+
+def rows_like(vectors: Tensor, like: Tensor) -> Tensor:
+    """Vectors (B, n) of sources, one for each row of `like`: (N, n) beside (N, ·), (B, T, n) beside (B, T, ·)."""
+    if like.dim() == 3:
+        return vectors.unsqueeze(1).expand(-1, like.shape[1], -1)
+    return vectors if len(vectors) == len(like) else vectors.repeat_interleave(len(like) // len(vectors), dim=0)
+
+
+def only(states: tuple[AnyState, ...]) -> States:
+    """States of layers as a stack of one direction has them."""
+    return tuple((state,) for state in states)
+
+
+def layers_of(states: States) -> tuple[AnyState, ...]:
+    """The states of each layer of a stack of one direction."""
+    return tuple(layer[0] for layer in states)
+
+
+def cells_of(stack: Recurrent) -> list[AnyCell]:
+    """The cell of each layer of a stack of one direction."""
+    found: list[Any] = [layer[0] for layer in stack.cells]  # type: ignore[index]  # a ModuleList for each layer
+    return found
