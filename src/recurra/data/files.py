@@ -36,6 +36,18 @@ def extension(path: PathLike) -> str:
     return Path(name).suffix.removeprefix(".")
 
 
+def parallel_files(path: PathLike) -> tuple[str, ...]:
+    """The files that a path names: itself, or several with commas between them, which belong together line by line.
+
+    >>> parallel_files("train.tsv"), parallel_files("train.en, train.de")
+    (('train.tsv',), ('train.en', 'train.de'))
+    """
+    name = str(path)
+    if "," not in name or os.path.exists(name):
+        return (name,)
+    return tuple(part.strip() for part in name.split(","))
+
+
 def lines(path: PathLike) -> Iterator[tuple[int, str]]:
     r"""Each line of a UTF-8 file with its number, from 1, without its end; .gz and .zst are unpacked on the way.
 

@@ -27,7 +27,18 @@ def values(found: list[Row]) -> list[dict[str, Value]]:
 
 
 def test_the_catalogue_is_the_folder() -> None:
-    assert catalogue(Reader) == ["conll", "conllu", "csv", "fasttext", "jsonl", "npz", "parquet", "text", "tsv"]
+    assert catalogue(Reader) == [
+        "conll",
+        "conllu",
+        "csv",
+        "fasttext",
+        "jsonl",
+        "npz",
+        "parallel",
+        "parquet",
+        "text",
+        "tsv",
+    ]
 
 
 def test_reading_imports_neither_torch_nor_what_an_extra_brings() -> None:

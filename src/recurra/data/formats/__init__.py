@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from recurra.data.files import PathLike, extension, opened
+from recurra.data.files import PathLike, extension, opened, parallel_files
 from recurra.data.formats.conll import CoNLL
 from recurra.data.formats.conllu import CoNLLU
 from recurra.data.formats.csv import CSV
 from recurra.data.formats.fasttext import FastText
 from recurra.data.formats.jsonl import JSONL
 from recurra.data.formats.npz import NPZ
+from recurra.data.formats.parallel import Parallel
 from recurra.data.formats.parquet import Parquet
 from recurra.data.formats.reader import Reader, Row, Value
 from recurra.data.formats.text import Text
@@ -27,11 +28,13 @@ __all__ = [
     "CoNLL",
     "CoNLLU",
     "FastText",
+    "Parallel",
     "Parquet",
     "Reader",
     "Row",
     "Text",
     "Value",
+    "endings",
     "reader",
     "rows",
 ]
@@ -98,19 +101,21 @@ def _name_and_options(path: PathLike, format: str | Mapping[str, object] | None)
 
 
 def _by_extension(path: PathLike) -> str:
+    if len(parallel_files(path)) > 1:
+        return "parallel"
     ending = extension(path)
-    known = _extensions()
+    known = endings()
     if ending in known:
         return known[ending]
     opened(path).close()  # a file that is not there is said to be missing
     shown = f"the ending '.{ending}'" if ending else "a name without an ending"
     raise DataError(
         f"'{path}': the format cannot be told from {shown}. Known: {', '.join(f'.{name}' for name in sorted(known))}, "
-        f"also with .gz or .zst. Otherwise say which it is: data.format = {' | '.join(catalogue(Reader))}."
+        f"also with .gz or .zst. Otherwise say which it is: data.format = {' | '.join(sorted({*known.values()}))}."
     )
 
 
 @cache
-def _extensions() -> dict[str, str]:
+def endings() -> dict[str, str]:
     """From an ending to the name of its format."""
     return {ending: name for name in catalogue(Reader) for ending in find(Reader, name).extensions}

@@ -68,7 +68,9 @@ def table(
                 continue
         if len(record.cells) != len(layout.names):
             raise DataError(_wrong_width(path, record, layout, cause))
-        values = dict(zip(layout.names, record.cells, strict=True)) if is_plain else _values(layout.names, record.cells)
+        values = (
+            dict(zip(layout.names, record.cells, strict=True)) if is_plain else named_cells(layout.names, record.cells)
+        )
         yield Row(values, record.line)
 
 
@@ -96,7 +98,7 @@ def _columns(path: PathLike, first: Record, columns: Sequence[str] | None, heade
     return Columns(tuple(columns), False, f"columns ({', '.join(columns)}) names")
 
 
-def _values(names: Sequence[str], cells: Sequence[str]) -> dict[str, Value]:
+def named_cells(names: Sequence[str], cells: Sequence[str]) -> dict[str, Value]:
     """A name that several columns bear gets the list of their cells."""
     found: dict[str, list[str]] = {}
     for name, cell in zip(names, cells, strict=True):

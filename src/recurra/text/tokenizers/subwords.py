@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self, final
@@ -18,6 +19,7 @@ from recurra.text.vocabulary import UNKNOWN, Vocabulary
 if TYPE_CHECKING:
     import tokenizers
 
+_BEFORE_MARK = re.compile(f"(?<!^)(?={MARK})")
 _KINDS = {"BPE": "bpe", "Unigram": "unigram"}
 
 
@@ -70,8 +72,7 @@ class Subwords(Tokenizer):
         """The pieces of a text; with a seed, and dropout, one of the many ways to cut it."""
         core, text = self._ready(), normalised(text)
         if seed is not None and self.dropout:
-            chance = random.Random(seed)
-            return [piece for word in text.split() for piece in merged(MARK + word, self._merges, self.dropout, chance)]
+            return self.recut((MARK + word for word in text.split()), seed=seed)
         cut = core.encode(text, add_special_tokens=False)
         pieces: list[str] = cut.tokens
         if UNSEEN not in pieces:
@@ -81,6 +82,17 @@ class Subwords(Tokenizer):
             text[start:end] if piece == UNSEEN else piece
             for piece, (start, end) in zip(pieces, cut.offsets, strict=True)
         ]
+
+    def recut(self, pieces: Iterable[str], *, seed: int) -> list[str]:
+        """The letters of some pieces, which may begin inside a word, cut anew with dropout.
+
+        >>> low = Subwords(size=14, dropout=0.5).trained(["low lower lowest", "slow  slower"])
+        >>> low.recut(["low", "▁low"], seed=3)
+        ['l', 'o', 'w', '▁', 'lo', 'w']
+        """
+        chance = random.Random(seed)
+        words = _BEFORE_MARK.split("".join(pieces))
+        return [piece for word in words for piece in merged(word, self._merges, self.dropout, chance)]
 
     def join(self, tokens: Iterable[str]) -> str:
         return "".join(tokens).replace(MARK, " ").strip(" ")

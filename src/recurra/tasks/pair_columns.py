@@ -1,0 +1,123 @@
+"""Which columns or files hold the source, its features and the target."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from recurra.config import Seq2SeqData
+from recurra.data.files import parallel_files
+from recurra.data.formats import CSV, TSV, Row, reader
+from recurra.errors import DataError
+from recurra.named import did_you_mean
+from recurra.settings import SettingError
+from recurra.tasks.labelled import is_series
+from recurra.tasks.tables import task_rows
+
+BY_WIDTH = {2: ["source", "target"], 3: ["source", "target", "features"]}
+"""What the columns of a table without names are taken for."""
+
+FEATURES = ("features", "language")
+"""Columns of these names stand before the source unless data.features says otherwise."""
+
+
+def with_roles(data: Seq2SeqData) -> Seq2SeqData:
+    """The settings with the columns that the first training file has, where none were named."""
+    path = data.files("train")[0]
+    first = next(pair_rows(path, data))
+    if data.columns is None and not names(data) and isinstance(reader(path, data.format), TSV | CSV):
+        data, first = _by_width(path, data, first)
+    place = place_of(path, first.line)
+    for name in names(data):
+        if name not in first.values:
+            raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, first.values)}")
+    if data.columns is not None and data.columns.count(data.target.column or "target") > 1:
+        raise SettingError(
+            f"data.columns names {data.target.column or 'target'} twice, but a pair has one target: call the other "
+            f'one "_", or write a pair for each.',
+            ("data", "columns"),
+        )
+    return _with_roles(data, first.values, place)
+
+
+def names(data: Seq2SeqData) -> list[str]:
+    """The columns that are named, by the user or after a look at the data."""
+    given = (data.source.column, data.frames, data.target.column, *(data.features or ()))
+    return [name for name in given if name is not None]
+
+
+def place_of(path: str | Path, line: int, side: int = 0) -> str:
+    """file:line of a pair; of parallel files, in the first of them.
+
+    >>> place_of("a.tsv", 7), place_of("a.en,a.de", 7), place_of("a.en,a.de", 7, side=1)
+    ('a.tsv:7', 'a.en:7', 'a.de:7')
+    """
+    files = parallel_files(path)
+    return f"{files[min(side, len(files) - 1)]}:{line}"
+
+
+def pair_rows(path: str | Path, data: Seq2SeqData) -> Iterator[Row]:
+    """The rows of a file or of parallel files."""
+    try:
+        return task_rows(path, data, *names(data))
+    except DataError as error:
+        if "format cannot be told" not in str(error):
+            raise
+        raise DataError(f'{error} Two parallel files are written as one, as in "train.en,train.de".') from error
+
+
+def _by_width(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Row]:
+    """The settings and the first row of a table with names for its columns, where it has none of its own."""
+    count = len(first.values)
+    if list(first.values) != [f"column{k}" for k in range(1, count + 1)]:
+        return data, first
+    if count not in BY_WIDTH:
+        many = "one column" if count == 1 else f"{count} columns"
+        raise DataError(
+            f"{place_of(path, first.line)}: found {many}, but a pair has two, a source and a target, or three with "
+            f'features. Name them: data.columns = ["source", "target"]; "_" leaves one out.'
+        )
+    data = dataclasses.replace(data, columns=BY_WIDTH[count])
+    return data, next(pair_rows(path, data))
+
+
+def _with_roles(data: Seq2SeqData, first: Mapping[str, Any], place: str) -> Seq2SeqData:
+    """The settings with a name for each role: a column is called by its role, or it is the only one left."""
+    columns = list(first)
+    source, target, frames, features = data.source.column, data.target.column, data.frames, data.features
+    if features is None:
+        features = [] if frames else [name for name in columns if name in FEATURES and name not in (source, target)]
+    elif features and frames is not None:
+        raise SettingError(
+            "data.features stand before the tokens of a text, but data.frames are numbers: leave one of them out.",
+            ("data", "features"),
+        )
+    if source is None and frames is None:
+        source = "source" if "source" in columns else None
+        if source is None and "frames" in columns:
+            frames = "frames"
+        if source is not None and is_series(first[source]):
+            source, frames = None, source
+    if target is None and "target" in columns:
+        target = "target"
+    left = [name for name in columns if name not in {source, target, frames, *features}]
+    missing = [source is None and frames is None, target is None]
+    if len(left) == sum(missing):  # in the order of the columns, the source first
+        if missing[0]:
+            source = left.pop(0)
+        if missing[1]:
+            target = left.pop(0)
+    if target is None or (source is None and frames is None):
+        raise DataError(
+            f"{place}: sequence to sequence reads a column 'source' and writes a column 'target', but the columns are "
+            f'{", ".join(columns)}. Name them: data.source.column = "…" and data.target.column = "…".'
+        )
+    return dataclasses.replace(
+        data,
+        source=dataclasses.replace(data.source, column=source),
+        target=dataclasses.replace(data.target, column=target),
+        frames=frames,
+        features=[] if frames is not None else features,
+    )
