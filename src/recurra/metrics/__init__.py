@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recurra.metrics.bleu import bleu, bleu_counts, bleu_of
 from recurra.metrics.bootstrap import bootstrap
 from recurra.metrics.classes import (
     ClassScores,
@@ -15,13 +16,20 @@ from recurra.metrics.classes import (
     sensitivity_specificity,
 )
 from recurra.metrics.confidence import Bin, calibration, expected_calibration_error, recall_at_false_alarms
+from recurra.metrics.edits import Edit, edit_counts, edit_distance, edits, symbol_error_rate, word_error_rate
 from recurra.metrics.labels import LabelScores, accuracy, confusion, macro_f1, micro_f1, per_label
+from recurra.metrics.lengths import Bucket, buckets
 from recurra.metrics.numbers import mae, rmse
+from recurra.metrics.resampling import Difference, Drawn, difference, drawn, interval
 from recurra.metrics.spans import Scheme, Span, SpanScores, allowed, breaches, scheme_of, span_scores, spans
 
 __all__ = [
     "Bin",
+    "Bucket",
     "ClassScores",
+    "Difference",
+    "Drawn",
+    "Edit",
     "LabelScores",
     "Mistake",
     "MultilabelScores",
@@ -31,11 +39,21 @@ __all__ = [
     "accuracy",
     "allowed",
     "auc",
+    "bleu",
+    "bleu_counts",
+    "bleu_of",
     "bootstrap",
     "breaches",
+    "buckets",
     "calibration",
     "confusion",
+    "difference",
+    "drawn",
+    "edit_counts",
+    "edit_distance",
+    "edits",
     "expected_calibration_error",
+    "interval",
     "macro_auc",
     "macro_f1",
     "mae",
@@ -50,4 +68,6 @@ __all__ = [
     "sensitivity_specificity",
     "span_scores",
     "spans",
+    "symbol_error_rate",
+    "word_error_rate",
 ]
