@@ -1,4 +1,4 @@
-"""Every score: its equation in numpy, and what it refuses."""
+"""Every score and every term: their equations in numpy, and what they refuse."""
 
 from __future__ import annotations
 
@@ -7,49 +7,29 @@ import pytest
 import torch
 
 from recurra.attention import Attention
+from recurra.attention.terms.term import Term
 from recurra.errors import ConfigError
 from recurra.named import built, catalogue
 from tests.attention import equations
-
-SPECS: list[dict[str, object]] = [
-    {"name": "additive"},
-    {"name": "additive", "size": 3, "values": 2},
-    {"name": "additive", "activation": "relu"},
-    {"name": "additive", "activation": "sigmoid"},
-    {"name": "additive", "activation": "identity"},
-    {"name": "bilinear"},
-    {"name": "bilinear", "values": 7},
-    {"name": "dot"},
-    {"name": "dot", "values": 2},
-    {"name": "scaled_dot"},
-    {"name": "scaled_dot", "values": 2},
-    {"name": "projected_dot"},
-    {"name": "projected_dot", "size": 2, "values": 5},
-    {"name": "projected_dot", "heads": 2},
-    {"name": "projected_dot", "heads": 3, "size": 2, "values": 9},
-    {"name": "projected_dot", "heads": 8, "values": 8},
-]
+from tests.attention.every import EVERY, Spec, drawn
 
 
-def sizes(spec: dict[str, object]) -> tuple[int, int]:
-    return (4, 4) if spec["name"] in ("dot", "scaled_dot") else (5, 4)
+def test_every_score_and_every_term_has_its_equation() -> None:
+    assert catalogue(Attention) == sorted(equations.SCORES)
+    assert catalogue(Term) == sorted(equations.TERMS)
 
 
-def test_every_score_has_an_equation_here() -> None:
-    assert sorted(equations.SCORES) == catalogue(Attention) == sorted({str(spec["name"]) for spec in SPECS})
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_weights_and_contexts_are_those_of_the_equations(spec: dict[str, object]) -> None:
+@pytest.mark.parametrize("spec", EVERY, ids=str)
+def test_weights_and_contexts_are_those_of_the_equations(spec: Spec) -> None:
     torch.manual_seed(1)
-    query_size, memory_size = sizes(spec)
-    attention = built(Attention, spec, query_size, memory_size).double()
+    attention = drawn(spec)
     draw = np.random.default_rng(1)
-    places, queries = draw.normal(size=(3, 6, memory_size)), draw.normal(size=(3, 2, query_size))
+    places = draw.normal(size=(3, 6, attention.memory_size))
+    queries = draw.normal(size=(3, 4, attention.query_size))
     mask = np.array([[True] * 6, [True] * 4 + [False] * 2, [False, True, False, True, True, False]])
     memory = attention.remember(torch.from_numpy(places), torch.from_numpy(mask))
     seen = attention(torch.from_numpy(queries), memory)
-    assert seen.context.shape == (3, 2, attention.context_size)
+    assert seen.context.shape == (3, 4, attention.context_size)
     for row in range(3):
         contexts, weights = equations.attended(spec, attention, queries[row], places[row], mask[row])
         np.testing.assert_allclose(seen.weights[row].detach(), weights, atol=1e-13)
@@ -80,10 +60,14 @@ def test_heads_must_share_the_values_evenly() -> None:
         ({"name": "projected_dot", "size": -1}, "size must be a whole number of at least 1"),
         ({"name": "dot", "values": 0}, "values must be a whole number of at least 1"),
         ({"name": "bilinear", "size": 3}, "'bilinear' has no option 'size'"),
+        ({"name": "bilinear", "terms": [{"name": "monotonic", "strength": 0.0}]}, "must be a number above 0, but is 0"),
+        ({"name": "bilinear", "terms": [{"name": "coverage", "strength": np.inf}]}, "a finite number, but is inf"),
+        ({"name": "bilinear", "terms": [{"name": "location", "width": 4}]}, "on both sides, so odd: not 4"),
+        ({"name": "bilinear", "terms": [{"name": "location", "filters": 0}]}, "filters must be a whole number"),
         ({"name": "bilinear", "terms": ["monotone"]}, "there is no term 'monotone'. Did you mean 'monotonic'"),
         ({"name": "aditive"}, "there is no attention 'aditive'. Did you mean 'additive'"),
     ],
 )
-def test_what_cannot_be_made_is_refused(spec: dict[str, object], complaint: str) -> None:
+def test_what_cannot_be_made_is_refused(spec: Spec, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         built(Attention, spec, 4, 4)

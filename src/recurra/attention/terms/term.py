@@ -8,7 +8,10 @@ from torch import Tensor, nn
 
 
 class Term(nn.Module, ABC):
-    """e_tj + term(past_t)_j, and past_{t+1} from past_t and the weights α_t."""
+    """e_tj + term(past_{t-1})_j, and past_t from past_{t-1} and the weights α_t.
+
+    What a term says of a place behind the mask is never seen, and the weights it is told of are exactly 0 there.
+    """
 
     @abstractmethod
     def start(self, mask: Tensor, rows: int | None = None) -> Tensor:
