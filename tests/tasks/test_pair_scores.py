@@ -1,0 +1,200 @@
+"""Scores of sequences, with several references for a source."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from rapidfuzz.distance import Levenshtein
+from sacrebleu.metrics.bleu import BLEU
+
+from recurra.errors import ConfigError, DataError
+from recurra.metrics import bleu, bootstrap
+from recurra.tasks.pair_scores import counted, differences, grouped, intervals, pair_scores
+from recurra.tasks.task import Scores
+from tests.metrics.sentences import corpus
+
+ROWS = [
+    # source, gold, answer
+    ("a", "k a t", "k a t"),
+    ("b", "d o g", "d i g z"),
+    ("a", "k æ t", "k a t"),
+    ("c c", "k o", "k u"),
+]
+
+
+def scored(rows: list[tuple[str, str, str]], **options: Any) -> Scores:
+    sources, golds, answers = (list(column) for column in zip(*rows, strict=True))
+    given: dict[str, Any] = {"likelihood": None, "first": "bleu", "tokenize": "13a", "lowercase": False, **options}
+    return pair_scores(
+        golds,
+        sources,
+        answers,
+        gold_tokens=[text.split() for text in golds],
+        answer_tokens=[text.split() for text in answers],
+        source_lengths=[len(text.split()) for text in sources],
+        **given,
+    )
+
+
+def translated(seed: int, items: int) -> list[tuple[str, str, str]]:
+    gold, predicted = corpus(seed, items)
+    return [
+        (f"{'x ' * len(text.split())}{n}", text, answer)
+        for n, ([text], answer) in enumerate(zip(gold, predicted, strict=True))
+    ]
+
+
+def test_rows_with_the_same_source_are_references_of_one_item() -> None:
+    values = scored(ROWS, tokenize="none").values
+    assert values["count"] == 3
+    assert values["exact_match"] == pytest.approx(1 / 3)
+    assert values["word_error_rate"] == pytest.approx(2 / 3)
+    assert values["symbol_error_rate"] == (0 + 2 + 1) / (3 + 3 + 2)
+    assert values["bleu"] == bleu(
+        [["k a t", "k æ t"], ["d o g"], ["k o"]], ["k a t", "d i g z", "k u"], tokenize="none"
+    )
+
+
+def test_the_scores_of_a_corpus_are_those_of_the_libraries() -> None:
+    rows = translated(1, 60)
+    values = scored(rows).values
+    answers, golds = [row[2] for row in rows], [row[1] for row in rows]
+    assert values["bleu"] == pytest.approx(BLEU(force=True).corpus_score(answers, [golds]).score, abs=1e-9)
+    distance = sum(Levenshtein.distance(gold.split(), answer.split()) for _, gold, answer in rows)
+    assert values["symbol_error_rate"] == distance / sum(len(gold.split()) for gold in golds)
+
+
+def test_perplexity_is_that_of_all_rows() -> None:
+    likelihood = [(-1.0, 4), (-2.0, 4), (-5.0, 4), (-8.0, 3)]
+    scores = scored(ROWS, likelihood=likelihood, first="perplexity")
+    assert scores.values["nll"] == pytest.approx(16 / 15)
+    assert scores.values["perplexity"] == pytest.approx(math.exp(16 / 15))
+    assert scores.loss == scores.values["nll"]
+    assert not scores.higher_is_better
+    assert scored(ROWS, likelihood=[(-1e6, 4)] * 4).values["perplexity"] == math.inf
+    assert scored(ROWS).loss is None
+
+
+def test_pieces_that_make_the_right_text_are_right() -> None:
+    values = pair_scores(
+        ["the cat"],
+        ["s"],
+        ["the cat"],
+        gold_tokens=[["the", "cat"]],
+        answer_tokens=[["th", "e", "cat"]],
+        source_lengths=[1],
+        likelihood=None,
+        first="exact_match",
+        tokenize="13a",
+        lowercase=False,
+    ).values
+    assert (values["exact_match"], values["symbol_error_rate"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "higher"),
+    [("bleu", True), ("exact_match", True), ("word_error_rate", False), ("symbol_error_rate", False)],
+)
+def test_the_first_score_says_which_way_is_better(first: str, higher: bool) -> None:
+    scores = scored(ROWS, first=first)
+    assert (scores.first, scores.higher_is_better) == (first, higher)
+
+
+def test_length_buckets_hold_the_scores_of_their_items_alone() -> None:
+    rows = translated(2, 50)
+    likelihood = [(-float(n % 7), 3) for n in range(50)]
+    table = scored(rows, likelihood=likelihood).tables["by length"]
+    assert table.columns == ["source length", "items", "bleu", "exact_match", "symbol_error_rate", "perplexity"]
+    assert sum(row[1] for row in table.rows) == 50
+    low, high = map(int, table.rows[2][0].split("-")) if "-" in table.rows[2][0] else [int(table.rows[2][0])] * 2
+    inside = [n for n, row in enumerate(rows) if low <= len(row[0].split()) <= high]
+    alone = scored([rows[n] for n in inside], likelihood=[likelihood[n] for n in inside]).values
+    assert table.rows[2][1:] == [len(inside), *(round(alone[name], 4) for name in table.columns[2:])]
+
+
+def test_the_most_frequent_edits_are_counted_against_the_nearest_reference() -> None:
+    rows = [
+        ("a", "k a t", "k o t"),
+        ("b", "k a n", "k o n"),
+        ("c", "s a", "s a n"),
+        ("d", "t i m", "t m"),
+        ("d", "z", "t m"),
+    ]
+    table = scored(rows).tables["most frequent edits"]
+    assert table.columns == ["written", "right", "count"]
+    assert table.rows == [["o", "a", 2], ["(nothing)", "i", 1], ["n", "(nothing)", 1]]
+
+
+def test_quick_scores_are_the_same_without_tables() -> None:
+    rows = translated(3, 20)
+    whole, quick = scored(rows), scored(rows, quick=True)
+    assert quick.values == {name: whole.values[name] for name in quick.values}
+    assert {"bleu", "exact_match", "symbol_error_rate", "count"} <= {*quick.values}
+    assert not quick.tables
+
+
+def test_validation_takes_a_fraction_of_a_second() -> None:
+    rows = translated(4, 1014)
+    start = time.perf_counter()
+    scored(rows, quick=True)
+    assert time.perf_counter() - start < 1
+
+
+def counts_of(rows: list[tuple[str, str, str]]) -> Any:
+    sources, golds, answers = (list(column) for column in zip(*rows, strict=True))
+    tokens = [text.split() for text in golds], [text.split() for text in answers]
+    return counted(grouped(golds, sources, answers, *tokens, [1] * len(rows)), tokenize="13a", lowercase=False)
+
+
+def test_intervals_are_those_of_the_plain_bootstrap_and_hold_the_score() -> None:
+    rows = translated(5, 40)
+    found = intervals(counts_of(rows), resamples=50, seed=2)
+    expected = bootstrap(
+        lambda drawn: bleu([[row[1]] for row in drawn], [row[2] for row in drawn]), rows, seed=2, resamples=50
+    )
+    assert found["bleu"] == pytest.approx(expected)
+    values = scored(rows).values
+    assert {*found} == {"bleu", "exact_match", "word_error_rate", "symbol_error_rate"}
+    assert all(low <= values[name] <= high for name, (low, high) in found.items())
+
+
+def test_a_system_that_is_better_everywhere_beats_the_other_on_every_sample() -> None:
+    poor = translated(6, 30)
+    good = [(source, gold, gold) for source, gold, _ in poor]
+    found = differences(counts_of(good), counts_of(poor), resamples=100)
+    values = scored(good).values, scored(poor).values
+    for name, one in found.items():
+        assert one.value == pytest.approx(values[0][name] - values[1][name])
+        assert one.better == 1
+    assert found["bleu"].low > 0 > found["symbol_error_rate"].high
+
+
+def test_systems_that_answered_other_sources_are_not_compared() -> None:
+    with pytest.raises(DataError, match="compared on the same sources in the same order"):
+        differences(counts_of(ROWS), counts_of(ROWS[::-1]))
+
+
+def test_a_first_score_that_is_not_known_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"evaluation\.first = 'blue' is not known\. Did you mean 'bleu'\?"):
+        scored(ROWS, first="blue")
+    with pytest.raises(ConfigError, match="'perplexity' needs log-probabilities, but these answers come without"):
+        scored(ROWS, first="perplexity")
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    with pytest.raises(DataError, match="there are 2 right answers, but 1 answers: each row needs all"):
+        grouped(["a", "b"], ["a", "b"], ["a"], [["a"], ["b"]], [["a"]], [1, 1])
+    with pytest.raises(DataError, match="there are 1 right answers, but 0 likelihoods"):
+        grouped(["a"], ["a"], ["a"], [["a"]], [["a"]], [1], [])
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    rows = [*translated(7, 30), *((source, gold + " x", answer) for source, gold, answer in translated(7, 30)[:10])]
+    shuffled = random.Random(1).sample(rows, len(rows))
+    one, other = scored(rows).values, scored(shuffled).values
+    np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-12)
