@@ -1,0 +1,105 @@
+"""Scores by length: every bucket of every run is drawn where its number says, beside how many items it has."""
+
+from __future__ import annotations
+
+import math
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recurra.analysis.lengths import ByLength, as_png, as_svg, as_text
+from recurra.errors import DataError
+from recurra.tasks.task import Table
+
+SVG = "{http://www.w3.org/2000/svg}"
+RUNS = {"attention": [41.0, 40.0, 37.5], "no <attention>": [38.0, math.nan, 20.5]}
+BY = ByLength(["1-9", "10-19", "20-38"], [180, 1190, 140], RUNS, score="bleu")
+
+
+def circles(picture: str) -> list[tuple[float, float, str]]:
+    found = ElementTree.fromstring(picture).iter(f"{SVG}circle")
+    return [(float(c.attrib["cx"]), float(c.attrib["cy"]), c[0].text or "") for c in found]
+
+
+def test_higher_scores_lie_higher_and_buckets_go_from_left_to_right() -> None:
+    found = circles(as_svg(BY))
+    assert [words for _, _, words in found] == [
+        "attention: 41",
+        "attention: 40",
+        "attention: 37.5",
+        "no <attention>: 38",
+        "no <attention>: 20.5",
+    ]
+    assert [x for x, _, _ in found] == [*sorted(x for x, _, _ in found[:3]), found[0][0], found[2][0]]
+    heights = [y for _, y, _ in found]
+    scores = [41.0, 40.0, 37.5, 38.0, 20.5]
+    per_point = (heights[4] - heights[0]) / (scores[0] - scores[4])
+    assert [heights[0] + (scores[0] - score) * per_point for score in scores] == pytest.approx(heights, abs=0.11)
+
+
+def test_the_items_of_a_bucket_are_a_bar_and_a_number() -> None:
+    picture = ElementTree.fromstring(as_svg(BY))
+    bars = [float(bar.attrib["height"]) for bar in picture.iter(f"{SVG}rect") if bar.attrib.get("class") == "bar"]
+    assert [bar / bars[1] for bar in bars] == pytest.approx([180 / 1190, 1, 140 / 1190], abs=0.01)
+    words = [text.text for text in picture.iter(f"{SVG}text")]
+    assert {"180", "1,190", "140", "1-9", "10-19", "20-38", "bleu", "attention", "no <attention>"} <= {*words}
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.floats(-1e6, 1e6), st.just(math.nan)), min_size=3, max_size=3), min_size=1, max_size=9
+    ),
+    st.text(max_size=40),
+)
+def test_any_scores_and_names_make_a_well_formed_picture(values: list[list[float]], name: str) -> None:
+    runs = {f"{name}{n}": scores for n, scores in enumerate(values)}
+    picture = as_svg(ByLength(["a", name, "c"], [0, 0, 5], runs, score=name))
+    assert len(circles(picture)) == sum(not math.isnan(score) for scores in values for score in scores)
+    assert all(0 <= x <= 720 and 0 <= y <= 360 + 20 * len(values) for x, y, _ in circles(picture))
+
+
+def test_a_table_has_a_row_per_bucket() -> None:
+    assert as_text(ByLength(["1-9", "10-19"], [40, 60], {"with": [1, 0.25], "without": [0.5, math.nan]})) == (
+        "length items   with without\n"  #
+        "1-9       40 1.0000  0.5000\n"
+        "10-19     60 0.2500     nan"
+    )
+
+
+def test_tables_of_runs_become_one_picture() -> None:
+    one = Table(["source length", "items", "bleu", "chrf"], [["1-9", 40, 31.5, 50.0], ["10-19", 60, 30.0, 49.0]])
+    other = Table(["source length", "items", "chrf"], [["1-9", 40, 48.0], ["10-19", 60, 40.0]])
+    assert ByLength.of({"one": one, "other": other}, "chrf").runs == {"one": [50.0, 49.0], "other": [48.0, 40.0]}
+    with pytest.raises(DataError, match=r"of other have no bleu\. Known: chrf\."):
+        ByLength.of({"one": one, "other": other}, "bleu")
+    with pytest.raises(DataError, match="later has other buckets of lengths than one"):
+        ByLength.of({"one": one, "later": Table(one.columns, one.rows[:1])}, "bleu")
+
+
+def test_numbers_that_do_not_fit_the_buckets_are_refused() -> None:
+    with pytest.raises(DataError, match="have 2 buckets, but the items has 1 values"):
+        ByLength(["a", "b"], [1], {"run": [1.0, 2.0]})
+    with pytest.raises(DataError, match="have 2 buckets, but run has 3 values"):
+        ByLength(["a", "b"], [1, 2], {"run": [1.0, 2.0, 3.0]})
+    with pytest.raises(DataError, match="at least one bucket and one run"):
+        ByLength.of({}, "bleu")
+
+
+def test_a_png_is_written_with_twice_the_pixels(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    as_png(tmp_path / "a.png", BY, width=500, height=300)
+    found = (tmp_path / "a.png").read_bytes()
+    assert found.startswith(b"\x89PNG")
+    assert struct.unpack(">II", found[16:24]) == (1000, 600)
+
+
+def test_the_picture_needs_neither_torch_nor_matplotlib() -> None:
+    program = "import sys; import recurra.analysis.lengths; print({'torch', 'matplotlib'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
