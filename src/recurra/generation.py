@@ -138,7 +138,7 @@ class Writer:
             numbers = [row % len(prompts) for row in rows[start : start + at_once]]
             pages = [Page(self.task, prompts[number], self.is_backward) for number in numbers]
             steps = self._steps([read[number] for number in numbers], pages, first + start)
-            for page, (drawn, log_probability, ended) in zip(pages, collected(len(pages), steps), strict=True):
+            for page, (drawn, log_probability, ended, *_) in zip(pages, collected(len(pages), steps), strict=True):
                 tokens, text = self.task.vocabulary.tokens_of(drawn), page.text()
                 text = self._cut(text, drawn[-1]) if ended else text
                 found.append(Generated(page.prompt, text, page.beside(text), tokens, log_probability, ended))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from recurra import ConfigError, DataError
 from recurra.search.greedy import greedy
+from recurra.search.rules import Rules
 from recurra.search.sampling import Filter, sample
 from recurra.search.search import selected
 from tests.search.chains import Memory, V, chain, remembering, start, weights
@@ -22,7 +23,7 @@ from tests.search.chains import Memory, V, chain, remembering, start, weights
 def test_greedy_takes_the_best_of_each_step(first: int, length: int, ends: set[int], banned: set[int]) -> None:
     if len(banned) == V:
         return
-    [found] = greedy(chain, torch.tensor([first]), (), (), length=length, ends=ends, banned=banned)
+    [found] = greedy(chain, torch.tensor([first]), (), (), length=length, ends=ends, rules=Rules(banned=[*banned]))
     scores = weights().numpy()
     log_p = scores - np.log(np.exp(scores).sum(1, keepdims=True))
     expected: list[int] = []
@@ -66,7 +67,7 @@ def test_of_equals_the_lowest_id_is_taken() -> None:
     def even(tokens: Tensor, moving: tuple[()], _: tuple[()]) -> tuple[Tensor, tuple[()]]:
         return torch.zeros(len(tokens), 50), moving
 
-    [found] = greedy(even, torch.tensor([3]), (), (), length=3, banned=[0, 1])
+    [found] = greedy(even, torch.tensor([3]), (), (), length=3, rules=Rules(banned=[0, 1]))
     assert found.tokens == [2, 2, 2]
     [found] = sample(even, torch.tensor([3]), (), (), length=3, keep=Filter(banned=(0, 1), temperature=0))
     assert found.tokens == [2, 2, 2]
@@ -98,4 +99,4 @@ def test_a_step_without_probabilities_is_an_error(value: float) -> None:
 
 def test_banning_every_token_is_refused() -> None:
     with pytest.raises(ConfigError, match="every token of the vocabulary is banned"):
-        greedy(chain, torch.tensor([0]), (), (), length=2, banned=range(V))
+        greedy(chain, torch.tensor([0]), (), (), length=2, rules=Rules(banned=range(V)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from torch import Tensor
 
-from recurra.search.search import Fixed, Hypothesis, Moving, Step, collected, followed, without
+from recurra.search.rules import NONE, Law, Rules
+from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, collected, followed, lengths_of
 
 
 def greedy(
@@ -15,11 +16,18 @@ def greedy(
     moving: Moving,
     fixed: Fixed,
     *,
-    length: int,
+    length: int | Sequence[int],
     ends: Collection[int] = (),
-    banned: Collection[int] = (),
+    rules: Rules = NONE,
+    length_penalty: float = 0.0,
+    watch: Watch[Moving] | None = None,
+    coverage_penalty: float = 0.0,
+    places: Tensor | None = None,
 ) -> list[Hypothesis]:
     """y_t = argmax_w p(w | y_1 … y_{t-1}), up to a token in `ends` or to `length`; of equals, the lowest id.
+
+    Scores, `watch` and `places` are those of `beam`. A forced token is put off until nothing else is allowed, which
+    rarely reads well: a beam looks for a better place.
 
     >>> import torch
     >>> def count(tokens, moving, fixed):                       # after 1 comes 2, after 2 comes 3, …
@@ -29,8 +37,18 @@ def greedy(
     ([1, 2, 3, 4], True)
     """
 
-    def choose(log_p: Tensor, _: list[int]) -> Tensor:
-        return without(log_p, banned).argmax(1)
-
-    steps = followed(step, choose, tokens, moving, fixed, length=length, is_end=lambda _, token: token in ends)
-    return collected(len(tokens), steps)
+    lengths = lengths_of(length, len(tokens))
+    steps = followed(
+        step,
+        lambda log_p, _: log_p.argmax(1),
+        tokens,
+        moving,
+        fixed,
+        length=lengths,
+        is_end=lambda _, token: token in ends,
+        law=Law(rules, lengths, ends),
+        watch=watch,
+    )
+    return collected(
+        len(tokens), steps, length_penalty=length_penalty, coverage_penalty=coverage_penalty, places=places
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,19 @@ import torch
 from torch import Tensor
 
 from recurra.errors import ConfigError
-from recurra.search.search import Fixed, Hypothesis, Moving, Step, check_count, collected, followed, without
+from recurra.search.rules import NONE, Law, Rules
+from recurra.search.search import (
+    Fixed,
+    Hypothesis,
+    Moving,
+    Step,
+    Watch,
+    check_count,
+    collected,
+    followed,
+    lengths_of,
+    without,
+)
 
 
 class Filter(NamedTuple):
@@ -126,14 +138,20 @@ def sample(
     moving: Moving,
     fixed: Fixed,
     *,
-    length: int,
+    length: int | Sequence[int],
     ends: Collection[int] = (),
     keep: Filter = ALL,
     seed: int = 1,
+    rules: Rules = NONE,
+    length_penalty: float = 0.0,
+    watch: Watch[Moving] | None = None,
+    coverage_penalty: float = 0.0,
+    places: Tensor | None = None,
 ) -> list[Hypothesis]:
     """A sequence for each of `tokens` (B,), drawn token by token up to one in `ends` or to `length`.
 
-    The log-probability of a sequence is what the step gave it, before any filter.
+    The log-probability of a sequence is what the step gave it, before any filter. Scores, `watch` and `places` are
+    those of `beam`.
 
     >>> def fair(tokens, moving, fixed):
     ...     return torch.full((len(tokens), 2), 0.5).log(), moving
@@ -141,9 +159,21 @@ def sample(
     >>> "".join(map(str, found.tokens)), round(found.log_probability, 3)
     ('10011000010010111100', -13.863)
     """
-    choose = Sampler(keep, seed=seed)
-    steps = followed(step, choose, tokens, moving, fixed, length=length, is_end=lambda _, token: token in ends)
-    return collected(len(tokens), steps)
+    lengths = lengths_of(length, len(tokens))
+    steps = followed(
+        step,
+        Sampler(keep._replace(banned=()), seed=seed),
+        tokens,
+        moving,
+        fixed,
+        length=lengths,
+        is_end=lambda _, token: token in ends,
+        law=Law(rules._replace(banned=(*rules.banned, *keep.banned)), lengths, ends),
+        watch=watch,
+    )
+    return collected(
+        len(tokens), steps, length_penalty=length_penalty, coverage_penalty=coverage_penalty, places=places
+    )
 
 
 def is_number(value: object) -> bool:

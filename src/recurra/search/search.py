@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from recurra.errors import ConfigError, DataError
+from recurra.search.rules import Law
+from recurra.search.score import divisor, uncovered
 
 Moving = TypeVar("Moving")
 Fixed = TypeVar("Fixed")
@@ -22,6 +25,9 @@ step to step, such as the states of a network, and has a row per hypothesis; Fix
 that is attended to, and has a row per sentence.
 """
 
+Watch: TypeAlias = Callable[[Moving], Tensor]
+"""moving -> what the step that gave it looked at, (B, S), such as its weights of attention."""
+
 Choose: TypeAlias = Callable[[Tensor, list[int]], Tensor]
 """log p (B, V) and the numbers of the rows -> a token for each row, (B,)."""
 
@@ -33,14 +39,17 @@ class Chosen(NamedTuple):
     tokens: list[int]
     log_probabilities: list[float]
     ended: list[bool]
+    watched: Tensor | None = None
 
 
 class Hypothesis(NamedTuple):
-    """A sequence that was found."""
+    """A sequence that was found: its tokens, the one that ends it among them, and what was watched at each."""
 
     tokens: list[int]
     log_probability: float
     ended: bool  # by a token that ends it; false where it was cut off at the length
+    score: float = math.nan  # what sequences of different lengths are compared by
+    watched: Tensor | None = None  # (len(tokens), S), on the CPU
 
 
 def followed(
@@ -50,44 +59,77 @@ def followed(
     moving: Moving,
     fixed: Fixed,
     *,
-    length: int,
+    length: int | Sequence[int],
     is_end: Callable[[int, int], bool],
+    law: Law | None = None,
+    watch: Watch[Moving] | None = None,
 ) -> Iterator[Chosen]:
     """One token after the other, `length` at most, beginning after `tokens` (B,); rows that have ended are left out.
 
     is_end(row, token) says whether a token ends its row; it is asked once for each, in order.
     """
-    check_count(length, "length")
+    lengths = lengths_of(length, len(tokens))
     rows = list(range(len(tokens)))
-    for _ in range(length):
+    law = None if law is None or law.is_empty else law
+    past = np.zeros((len(rows), 0), np.int64)
+    for written in range(max(lengths, default=0)):
         with torch.no_grad():  # not around the yield: between two tokens the caller is on its own
             log_p, moving = step(tokens, moving, fixed)
+            if law is not None:
+                law.check_vocabulary(log_p.shape[1])
+                log_p = law.allowed(log_p, past, np.array(rows, np.int64))
             tokens = choose(log_p, rows)
             gained: list[float] = log_p.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
+            watched = None if watch is None else watch(moving)
         numbers: list[int] = tokens.tolist()
         if not all(map(math.isfinite, gained)):
-            raise DataError("the model gives no next token a probability: its numbers are NaN or out of range.")
+            raise (
+                no_token()
+                if law is None or -math.inf not in gained
+                else law.dead_end(rows[gained.index(-math.inf)], written)
+            )
         ended = [is_end(row, token) for row, token in zip(rows, numbers, strict=True)]
-        yield Chosen(rows, numbers, gained, ended)
-        if all(ended):
+        yield Chosen(rows, numbers, gained, ended, watched)
+        going = [at for at, row in enumerate(rows) if not ended[at] and written + 1 < lengths[row]]
+        if not going:
             return
-        if any(ended):
-            going = [place for place, is_over in enumerate(ended) if not is_over]
-            rows = [rows[place] for place in going]
+        if law is not None:
+            past = np.concatenate([past, np.array(numbers, np.int64)[:, None]], axis=1)[going]
+        if len(going) < len(rows):
+            rows = [rows[at] for at in going]
             tokens, moving, fixed = selected((tokens, moving, fixed), torch.tensor(going, device=tokens.device))
 
 
-def collected(rows: int, steps: Iterable[Chosen]) -> list[Hypothesis]:
+def collected(
+    rows: int,
+    steps: Iterable[Chosen],
+    *,
+    length_penalty: float = 0.0,
+    coverage_penalty: float = 0.0,
+    places: Tensor | None = None,
+) -> list[Hypothesis]:
     """The whole sequence of each row."""
     tokens: list[list[int]] = [[] for _ in range(rows)]
     gained: list[list[float]] = [[] for _ in range(rows)]
+    watched: list[list[Tensor]] = [[] for _ in range(rows)]
     ended = [False] * rows
     for chosen in steps:
-        for row, token, log_p, is_over in zip(*chosen, strict=True):
+        views = [None] * len(chosen.rows) if chosen.watched is None else chosen.watched.cpu().unbind()
+        for row, token, log_p, is_over, view in zip(*chosen[:4], views, strict=True):
             tokens[row].append(token)
             gained[row].append(log_p)
             ended[row] = is_over
-    return [Hypothesis(*each) for each in zip(tokens, map(math.fsum, gained), ended, strict=True)]
+            if view is not None:
+                watched[row].append(view)
+    found = []
+    for row in range(rows):
+        log_probability, seen = math.fsum(gained[row]), torch.stack(watched[row]) if watched[row] else None
+        score = log_probability / divisor(len(tokens[row]), length_penalty)
+        if coverage_penalty and seen is not None:
+            real = None if places is None else places[row : row + 1].cpu()
+            score += coverage_penalty * float(uncovered(seen.sum(0, keepdim=True), real))
+        found.append(Hypothesis(tokens[row], log_probability, ended[row], score, seen))
+    return found
 
 
 def selected(tree: Any, rows: Tensor) -> Any:
@@ -103,6 +145,20 @@ def selected(tree: Any, rows: Tensor) -> Any:
         return tree
     parts = [selected(part, rows) for part in tree]
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+
+
+def lengths_of(length: int | Sequence[int], rows: int) -> list[int]:
+    """The most tokens that each row may have."""
+    if not isinstance(length, Sequence) or isinstance(length, str):
+        return [check_count(length, "length")] * rows
+    if len(length) != rows:
+        raise ConfigError(f"there are {len(length)} lengths for {rows} sequences: give one for each, or one for all.")
+    return [check_count(each, "length") for each in length]
+
+
+def no_token() -> DataError:
+    """The error of a model that has failed."""
+    return DataError("the model gives no next token a probability: its numbers are NaN or out of range.")
 
 
 def without(log_p: Tensor, banned: Iterable[int]) -> Tensor:

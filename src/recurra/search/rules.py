@@ -1,0 +1,167 @@
+"""What a search may and must say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from recurra.errors import ConfigError
+
+Ids: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+class Rules(NamedTuple):
+    """What an answer must obey; tokens are counted from 1, the end among them where nothing else is said.
+
+    min_length   so many tokens before the end, at least
+    banned       ids that are never chosen
+    forced       ids that each appear somewhere: before all have, no end is chosen, and when the length leaves room
+                 for those still missing and an end only, nothing but them
+    prefix       what the answer begins with, whatever the other rules say: ids, or a sequence of ids per sentence;
+                 the length cuts it off
+    no_repeat    no run of so many tokens appears twice; 0: it may
+
+    A hypothesis that they leave nothing to choose is given up. Where none is left, the search raises a ConfigError.
+    """
+
+    min_length: int = 0
+    banned: Sequence[int] = ()
+    forced: Sequence[int] = ()
+    prefix: Sequence[int] | Sequence[Sequence[int]] = ()
+    no_repeat: int = 0
+
+
+NONE = Rules()
+"""Anything goes."""
+
+
+class Law:
+    """Rules as they stand for each of some sentences with their greatest lengths."""
+
+    def __init__(self, rules: Rules, lengths: Sequence[int], ends: Collection[int]) -> None:
+        for name, least in (("min_length", rules.min_length), ("no_repeat", rules.no_repeat)):
+            if isinstance(least, bool) or not isinstance(least, int) or least < 0:
+                raise ConfigError(f"{name} must be a whole number of at least 0, but is {least!r}.")
+        self.min_length = rules.min_length
+        self.no_repeat = rules.no_repeat
+        self.banned = sorted({*rules.banned})
+        self.ends = sorted({*ends})
+        self.forced = np.array(sorted({*rules.forced}), np.int64)
+        self.lengths = np.array(lengths, np.int64)
+        self.prefixes = prefixes(rules.prefix, len(lengths))
+        self.longest_prefix = max(map(len, self.prefixes), default=0)
+        self.is_empty = rules == NONE or not (
+            self.min_length or self.banned or len(self.forced) or self.longest_prefix or self.no_repeat
+        )
+        self._check_forced()
+
+    def everywhere(self, written: int) -> list[int]:
+        """Ids that no hypothesis of so many tokens may choose, as far as it is not inside its prefix."""
+        return sorted({*self.banned, *self.ends}) if written < self.min_length else self.banned
+
+    def is_one_for_all(self, written: int) -> bool:
+        """Whether `everywhere` is all there is to obey after so many tokens."""
+        return written >= self.longest_prefix and not len(self.forced) and not 0 < self.no_repeat <= written
+
+    def allowed(self, log_p: Tensor, past: Ids, sentences: Ids) -> Tensor:
+        """log p (N, V) with -inf for what may not be chosen after `past` (N, t); row n belongs to sentences[n]."""
+        written = past.shape[1]
+        out = log_p.clone()
+        if ids := self.everywhere(written):
+            out.index_fill_(1, torch.tensor(ids, device=out.device), -torch.inf)
+        if 0 < self.no_repeat <= written:
+            out[pair(*repeating(past, self.no_repeat), out)] = -torch.inf
+        if len(self.forced):
+            missing = ~self.met(past)
+            count = missing.sum(1)
+            if self.ends:
+                lacking, ends = np.nonzero(count)[0], np.array(self.ends, np.int64)
+                out[pair(np.repeat(lacking, len(ends)), np.tile(ends, len(lacking)), out)] = -torch.inf
+            room = self.lengths[sentences] - written - bool(self.ends)
+            rows, which = np.nonzero(missing & ((count > 0) & (room <= count))[:, None])
+            only(out, out, rows, self.forced[which])
+        if written < self.longest_prefix:
+            begun = [(row, self.prefixes[of]) for row, of in enumerate(sentences) if written < len(self.prefixes[of])]
+            only(out, log_p, [row for row, _ in begun], [prefix[written] for _, prefix in begun])
+        return out
+
+    def met(self, past: Ids) -> Flags:
+        """(N, C): whether each forced id has appeared in each row."""
+        met: Flags = (past[:, :, None] == self.forced).any(1)
+        return met
+
+    def check_vocabulary(self, size: int) -> None:
+        """A ConfigError where an id is none of `size`, or where all of them are banned."""
+        for name, ids in (
+            ("banned", self.banned),
+            ("forced", self.forced.tolist()),
+            ("prefix", [token for prefix in self.prefixes for token in prefix]),
+        ):
+            for token in ids:
+                if not 0 <= token < size:
+                    raise ConfigError(f"{name} has the token {token}, but the vocabulary has {size}, from 0.")
+        if len(self.banned) >= size:
+            raise ConfigError("every token of the vocabulary is banned, so that nothing can be chosen.")
+
+    def dead_end(self, sentence: int, written: int) -> ConfigError:
+        """The error of a sentence that cannot go on."""
+        return ConfigError(
+            f"the rules of the search leave nothing to choose as token {written + 1} of sequence {sentence + 1}: "
+            f"relax min_length, banned, forced, prefix or no_repeat."
+        )
+
+    def _check_forced(self) -> None:
+        for name, others in (("banned", self.banned), ("what ends an answer", self.ends)):
+            for token in self.forced.tolist():
+                if token in others:
+                    raise ConfigError(f"the token {token} is forced, but is {name} too.")
+        for length, prefix in zip(self.lengths.tolist(), self.prefixes, strict=True):
+            missing = len({*self.forced.tolist()} - {*prefix})
+            if missing and min(len(prefix), length) + missing > length:
+                raise ConfigError(
+                    f"{missing} tokens are forced after a prefix of {len(prefix)}, but an answer has at most {length}."
+                )
+
+
+def prefixes(given: Sequence[int] | Sequence[Sequence[int]], sentences: int) -> list[tuple[int, ...]]:
+    """The beginning of each sentence."""
+    own = [tuple(each) for each in given if isinstance(each, Sequence)]
+    if not own:
+        shared = tuple(each for each in given if not isinstance(each, Sequence))
+        return [shared] * sentences
+    if not len(own) == len(given) == sentences:
+        raise ConfigError(
+            f"there are {len(given)} prefixes for {sentences} sequences: give one for each, or one for all."
+        )
+    return own
+
+
+def repeating(past: Ids, run: int) -> tuple[Ids, Ids]:
+    """Rows and ids: what would end a run of that many tokens that the row has written already.
+
+    >>> rows, ids = repeating(np.array([[5, 6, 5, 7, 5]]), 2)
+    >>> rows.tolist(), ids.tolist()
+    ([0, 0], [6, 7])
+    """
+    runs = np.lib.stride_tricks.sliding_window_view(past, run, axis=1)
+    last = past[:, None, past.shape[1] - run + 1 :]
+    rows, starts = np.nonzero((runs[:, :, :-1] == last).all(2))
+    return rows, runs[rows, starts, -1]
+
+
+def only(out: Tensor, log_p: Tensor, rows: Iterable[int], ids: Iterable[int]) -> None:
+    """Leaves these rows of `out` nothing but these ids, with what log_p gives them."""
+    here = pair(np.fromiter(rows, np.int64), np.fromiter(ids, np.int64), out)
+    values = log_p[here]
+    out[here[0]] = -torch.inf
+    out[here] = values
+
+
+def pair(rows: Ids, ids: Ids, like: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.from_numpy(rows).to(like.device), torch.from_numpy(ids.copy()).to(like.device)
