@@ -12,6 +12,7 @@ from recurra.config import ForecastingSettings
 from recurra.errors import DataError
 from recurra.metrics.forecasts import by_step, came_true, last_value, seasonal
 from recurra.metrics.numbers import mae, rmse
+from recurra.tasks.counted import Counted, counted, found_and_right, ratio, root, share
 from recurra.tasks.series import Steps, compared
 from recurra.tasks.task import Scores, Table
 
@@ -121,6 +122,66 @@ def value_scores(
         tables["by column"] = _by_column(joined, baselines, names)
     loss = float(lost.mean()) if len(lost) else float("nan")
     return Scores(values, first, tables, higher_is_better=False, loss=loss)
+
+
+def frame_counts(examples: Sequence[Steps], reviews: Sequence[Review], *, settings: ForecastingSettings) -> Counted:
+    """What frame_scores is made of, sequence by sequence."""
+    rows = []
+    for example, review in zip(examples, reviews, strict=True):
+        is_scored, is_known = _scored(example, review, settings)
+        is_known = is_known & is_scored[:, None]
+        gold, said = example.values[is_known] > 0.5, review.next[is_known] > 0.5
+        later = review.losses[1:][is_scored[1:]]
+        frames = [review.losses[is_scored].sum(), is_scored.sum(), later.sum(), len(later)]
+        rows.append([*frames, (gold & said).sum(), gold.sum(), said.sum()])
+    names = ("nats", "frames", "later_nats", "later", "right", "gold", "said")
+    columns = dict(zip(names, np.array(rows, np.float64).reshape(-1, len(names)).T, strict=True))
+    scores = {
+        "nll": ratio("nats", "frames"),
+        "nll_after_first": ratio("later_nats", "later"),
+        "accuracy": lambda sums: share(sums["right"], sums["gold"] + sums["said"] - sums["right"]),
+        **found_and_right(of_nothing=float("nan")),
+    }
+    return counted(*_items(examples), columns, scores)
+
+
+def value_counts(
+    examples: Sequence[Steps],
+    reviews: Sequence[Review],
+    *,
+    in_units: Callable[[Floats, Floats], Floats],
+    spread: Floats,
+    has_density: bool,
+    settings: ForecastingSettings,
+) -> Counted:
+    """What value_scores is made of, series by series."""
+    season, horizon = settings.evaluation.season, settings.decoding.horizon
+    rows = []
+    for example, review in zip(examples, reviews, strict=True):
+        origins, whole = review.origins, example.values
+        gold = came_true(np.where(example.known, whole, np.nan), origins, horizon)
+        errors = np.abs(in_units(review.ahead, whole[origins - 1]) - gold)
+        others = [last_value(whole, origins, horizon)]
+        others += [seasonal(whole, origins, horizon, season)] if season else []
+        is_scored, is_compared = _scored(example, review, settings)
+        nats = review.losses[is_scored] + (is_compared * np.log(spread)).sum(1)[is_scored]
+        inside = np.zeros(0) if review.inside is None else review.inside[is_scored][is_compared[is_scored]]
+        sums = [np.nansum(errors), np.nansum(np.square(errors)), np.nansum(errors / spread), (~np.isnan(gold)).sum()]
+        sums += [nats.sum(), is_scored.sum(), inside.sum(), len(inside)]
+        rows.append([*sums, *(np.nansum(np.abs(other - gold)) for other in others)])
+    baselines = ["last_value", *(["seasonal"] if season else [])]
+    names = ("error", "square", "scaled", "numbers", "nats", "steps", "inside", "values", *baselines)
+    columns = dict(zip(names, np.array(rows, np.float64).reshape(-1, len(names)).T, strict=True))
+    scores = {"mae": ratio("error", "numbers"), "rmse": root("square", "numbers")}
+    scores |= {"scaled_mae": ratio("scaled", "numbers")} if len(spread) > 1 else {}
+    for name in baselines:
+        scores |= {f"{name}_mae": ratio(name, "numbers"), f"mae_to_{name}": ratio("error", name)}
+    scores |= {"nll": ratio("nats", "steps"), "coverage": ratio("inside", "values")} if has_density else {}
+    return counted(*_items(examples), columns, scores)
+
+
+def _items(examples: Sequence[Steps]) -> tuple[list[object], list[int]]:
+    return [(example.name, example.file, example.line) for example in examples], [len(example) for example in examples]
 
 
 def _scored(

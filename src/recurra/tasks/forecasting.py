@@ -20,7 +20,8 @@ from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.forecasts import origins_of
 from recurra.settings import Part, name_of
 from recurra.tasks.asked import read_by
-from recurra.tasks.forecast_scores import frame_scores, value_scores
+from recurra.tasks.counted import Counted
+from recurra.tasks.forecast_scores import frame_counts, frame_scores, value_counts, value_scores
 from recurra.tasks.sentences import matrix
 from recurra.tasks.series import Steps, compared, filled, sequences, with_columns
 from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
@@ -255,6 +256,18 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if self.gives_coins:
             return frame_scores(examples, outputs, settings=self.settings)
         return value_scores(
+            examples,
+            outputs,
+            in_units=self.in_units,
+            spread=self.scale.spread,
+            has_density=self.has_density,
+            settings=self.settings,
+        )
+
+    def counted(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Counted:
+        if self.gives_coins:
+            return frame_counts(examples, outputs, settings=self.settings)
+        return value_counts(
             examples,
             outputs,
             in_units=self.in_units,

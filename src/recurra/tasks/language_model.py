@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from recurra.config import LanguageModelSettings
 from recurra.data.chunks import Chunk, Chunks
@@ -19,6 +19,7 @@ from recurra.data.store import Encoded
 from recurra.errors import DataError
 from recurra.settings import name_of
 from recurra.tasks.asked import is_like, read_by
+from recurra.tasks.counted import Counted, counted, ratio
 from recurra.tasks.tables import task_rows
 from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
 from recurra.tasks.texts import Passage, passages, text_of, with_column
@@ -323,6 +324,24 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         if whole.unknown:
             values["unknown"] = float(whole.unknown)
         return Scores(values, "perplexity", {}, higher_is_better=False, loss=nll)
+
+    def counted(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted | None:
+        if not self.settings.data.independent:  # a text that is read as a whole is one item
+            return None
+        columns: dict[str, ArrayLike] = {
+            "nats": [output.nats for output in outputs],
+            "predicted": [output.predicted for output in outputs],
+            "tokens": [output.tokens for output in outputs],
+            "characters": [len(example.text) + 1 for example in examples],
+        }
+        nll = ratio("nats", "predicted")
+        scores = {
+            "perplexity": lambda sums: np.exp(np.minimum(nll(sums), 700)),
+            "bits_per_character": lambda sums: nll(sums) / math.log(2) * sums["tokens"] / sums["characters"],
+            "nll": nll,
+        }
+        items = [(example.file, example.line) for example in examples]
+        return counted(items, [output.predicted for output in outputs], columns, scores)
 
     def described(self) -> str:
         model = self.settings.model

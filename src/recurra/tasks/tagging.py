@@ -23,8 +23,10 @@ from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import scheme_of, span_scores
 from recurra.settings import name_of
 from recurra.tasks.class_scores import scores_table
+from recurra.tasks.counted import Counted
 from recurra.tasks.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
 from recurra.tasks.tables import task_rows
+from recurra.tasks.tag_counts import Column, Values, tag_counts
 from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Table, Task
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
@@ -320,14 +322,38 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         values["count"] = float(sum(map(len, examples)))
         return Scores(values, first, tables, higher_is_better=first != "rmse")
 
+    def counted(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput]) -> Counted:
+        columns = []
+        for number, (column, vocabulary) in enumerate(zip(self.settings.data.tags or (), self.tags, strict=True)):
+            gold = [example.tags[number] for example in examples]
+            found = [vocabulary.tokens_of(output.tags[number]) for output in outputs]
+            unknown = [[self._is_unknown(token) for token in example.tokens] for example in examples]
+            of_words = unknown if self.frames is None else None
+            has_spans = scheme_of(vocabulary.tokens) is not None
+            columns.append(Column("" if number == 0 else f".{column}", gold, found, of_words, has_spans))
+        pairs = [(example.values, output.values) for example, output in zip(examples, outputs, strict=True)]
+        values, right = None, None
+        if self.values is not None:
+            both = [(gold, self.values.unscaled(said)) for gold, said in pairs if gold is not None and said is not None]
+            kept = [(gold[~np.isnan(gold)], said[~np.isnan(gold)]) for gold, said in both]
+            values = Values([gold for gold, _ in kept], [said for _, said in kept])
+        if self.labels is not None:
+            labels = [self.labels.tokens[output.label or 0] for output in outputs]
+            right = [(example.label or "") == label for example, label in zip(examples, labels, strict=True)]
+        items = [(example.file, example.line) for example in examples]
+        return tag_counts(items, [len(example) for example in examples], columns, values, right)
+
+    def _is_unknown(self, token: str) -> bool:
+        """Whether a word has no vector of its own."""
+        return (token.lower() if self.settings.data.lowercase else token) not in self.words
+
     def _unknown_accuracy(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput], number: int) -> float:
         """Accuracy on words that have no vector of their own."""
         right = total = 0
-        lower = self.settings.data.lowercase
         for example, output in zip(examples, outputs, strict=True):
             found = self.tags[number].tokens_of(output.tags[number])
             for token, gold, tag in zip(example.tokens, example.tags[number], found, strict=True):
-                if gold and (token.lower() if lower else token) not in self.words:
+                if gold and self._is_unknown(token):
                     total += 1
                     right += gold == tag
         return right / total if total else float("nan")

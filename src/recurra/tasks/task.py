@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded
+from recurra.errors import ConfigError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from recurra.tasks.counted import Counted
 
 Axes: TypeAlias = tuple[tuple[str, ...] | None, ...]
 """The tokens that the rows, columns, … of a parameter belong to; None where they belong to none."""
@@ -143,6 +146,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def encode(self, example: Example) -> Encoded:
         """An example as arrays."""
 
+    def left_out(self, row: Encoded) -> str | None:  # most tasks train with all there is
+        """Why an encoded example is not trained with; None: it is."""
+        return None
+
     @abstractmethod
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         """How much each row of a store counts against the budget of a batch."""
@@ -196,6 +203,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """
         return None
 
+    def together(self, models: Sequence[nn.Module]) -> nn.Module:
+        """Several models of this task that answer as one. (torch)"""
+        raise ConfigError(f"models for {self.name} cannot answer together: give one run.")
+
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
@@ -203,6 +214,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
         """Outputs against the answers of the examples."""
+
+    def counted(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Counted | None:
+        """What `score` is made of, item by item, for intervals and comparisons; None where nothing adds up."""
+        return None
 
     @abstractmethod
     def place(self, row: Encoded) -> str:
