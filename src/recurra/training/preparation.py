@@ -10,13 +10,15 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from recurra.cache import cache_folder
-from recurra.data.store import Store
+from recurra.data.files import parallel_files
+from recurra.data.store import Encoded, Store
 from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.settings import table_of
 from recurra.tasks.task import Task
@@ -86,7 +88,7 @@ def source_of(kind: type) -> str:
 
 def _mark(kind: type[Task[Any, Any, Any]], settings: Any, files: list[str]) -> str:
     seen = []
-    for file in files:
+    for file in (part for each in files for part in parallel_files(each)):
         try:
             found = os.stat(file)
         except OSError as error:
@@ -105,9 +107,23 @@ def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Cal
         task.save(folder)
     except OSError as error:
         raise DataError(f"what was learned of the data cannot be written to {folder}: {error.strerror}.") from error
-    store = Store.write(folder / "store", (task.encode(e) for e in task.read(settings.data.files("train"))))
+    left_out: list[str] = []
+
+    def encoded() -> Iterator[Encoded]:
+        for example in task.read(settings.data.files("train")):
+            row = task.encode(example)
+            if (reason := task.left_out(row)) is None:
+                yield row
+            else:
+                left_out.append(reason)
+
+    store = Store.write(folder / "store", encoded())
     examples = "1 example" if len(store) == 1 else f"{len(store):,} examples"
     say(f"read {examples} in {time.monotonic() - began:.1f} s")
+    for reason, count in Counter(left_out).items():
+        say(f"left out {count:,} of {len(store) + len(left_out):,} examples: {reason}")
+    if not len(store):
+        raise DataError(f"nothing is left to learn from: {left_out[0] if left_out else 'the files are empty'}.")
     return Prepared(task, store)
 
 

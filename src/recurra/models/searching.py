@@ -1,0 +1,112 @@
+"""From a trained network to sequences: the searches that [decoding] names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from recurra.config import Seq2SeqDecoding
+from recurra.errors import ConfigError
+from recurra.models.seq2seq import PairBatch, SequenceToSequence
+from recurra.search.beam import beam
+from recurra.search.ensemble import together
+from recurra.search.exhaustive import exhaustive
+from recurra.search.greedy import greedy
+from recurra.search.rules import Rules
+from recurra.search.sampling import Filter, sample
+from recurra.search.search import Hypothesis
+
+
+class Writer(Protocol):
+    """What a search asks of a network, or of several that are one."""
+
+    def start(self, batch: PairBatch) -> tuple[Tensor, Any, Any]: ...
+    def step(self, tokens: Tensor, moving: Any, fixed: Any, *, extra: int = 0) -> tuple[Tensor, Any]: ...
+    def weights(self, moving: Any) -> Tensor | None: ...
+    def token_log_likelihoods(self, batch: PairBatch) -> Tensor: ...
+
+
+class Words(NamedTuple):
+    """The ids that [decoding] means by its tokens."""
+
+    end: int
+    never: tuple[int, ...] = ()  # specials that are no part of an answer
+    banned: tuple[int, ...] = ()
+    forced: tuple[int, ...] = ()
+    prefix: tuple[int, ...] = ()
+
+
+class Ensemble(nn.Module):
+    """Several networks that write together: p is the mean of theirs."""
+
+    def __init__(self, members: Sequence[SequenceToSequence]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def start(self, batch: PairBatch) -> tuple[Tensor, Any, Any]:
+        """What a search begins with."""
+        started = [member.start(batch) for member in self._members()]
+        return started[0][0], tuple(each[1] for each in started), tuple(each[2] for each in started)
+
+    def step(self, tokens: Tensor, moving: Any, fixed: Any, *, extra: int = 0) -> tuple[Tensor, Any]:
+        """log of the mean probability of what may come next."""
+        return together([partial(member.step, extra=extra) for member in self._members()])(tokens, moving, fixed)
+
+    def weights(self, moving: Any) -> Tensor | None:
+        """Where the members have looked, on average."""
+        seen = [member.weights(each) for member, each in zip(self._members(), moving, strict=True)]
+        known = [each for each in seen if each is not None]
+        return torch.stack(known).mean(0) if known else None
+
+    def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
+        """log of the mean probability of each token of the targets."""
+        each = torch.stack([member.token_log_likelihoods(batch) for member in self._members()])
+        return each.logsumexp(0) - math.log(len(each))
+
+    def _members(self) -> list[SequenceToSequence]:
+        return list(self.members)  # type: ignore[arg-type]  # a ModuleList of them
+
+
+def searched(
+    model: Writer, batch: PairBatch, decoding: Seq2SeqDecoding, words: Words, *, watch: bool = False
+) -> list[list[Hypothesis]]:
+    """Hypotheses for each source, best first; with watch, and attention, where each token looked."""
+    tokens, moving, fixed = model.start(batch)
+    lengths = [
+        max(1, min(decoding.max_length, int(decoding.max_ratio * length) + 10)) + 1  # and the end
+        for length in batch.source.lengths.tolist()
+    ]
+    rules = Rules(
+        min_length=min(decoding.min_length, min(lengths, default=1) - 1),
+        banned=(*words.never, *words.banned),
+        forced=words.forced,
+        prefix=words.prefix,
+        no_repeat=decoding.no_repeat,
+    )
+    step = partial(model.step, extra=batch.extra)
+    seen = model.weights if watch or decoding.coverage_penalty else None
+    every: dict[str, Any] = {"length": lengths, "ends": [words.end], "rules": rules, "watch": seen}
+    best: dict[str, Any] = {"best": decoding.best, "length_penalty": decoding.length_penalty}
+    if decoding.search == "beam":
+        places = batch.source.mask if decoding.coverage_penalty else None
+        penalty = decoding.coverage_penalty
+        return beam(
+            step, tokens, moving, fixed, width=decoding.width, coverage_penalty=penalty, places=places, **best, **every
+        )
+    if decoding.search == "greedy":
+        return [[each] for each in greedy(step, tokens, moving, fixed, **every)]
+    if decoding.search == "sampling":
+        keep = Filter(temperature=decoding.temperature, top_k=decoding.top_k, top_p=decoding.top_p)
+        drawn = [
+            sample(step, tokens, moving, fixed, keep=keep, seed=decoding.seed + number, **every)
+            for number in range(decoding.best)
+        ]
+        return [list(row) for row in zip(*drawn, strict=True)]
+    if decoding.search == "exhaustive":
+        return exhaustive(step, tokens, moving, fixed, **best, **every)
+    raise ConfigError(f"decoding.search = '{decoding.search}' is no search.")

@@ -1,0 +1,248 @@
+"""The network of sequence to sequence: an encoder that reads, a decoder that writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.config import Seq2SeqModel
+from recurra.data.store import Encoded
+from recurra.decoder import Decoder, Started
+from recurra.encoders.memory import Read, SourceEncoder
+from recurra.outputs.pointer import Pointer
+from recurra.outputs.softmax import Softmax
+from recurra.padding import Padded, pad
+from recurra.wirings import Features, Source, WiringState
+
+
+class PairBatch(NamedTuple):
+    """Sources, and the targets that are to be written for them."""
+
+    source: Padded  # (B, S) ids, or (B, S, F) frames
+    target: Padded | None  # (B, T) ids, each row ending in </s>; None where only questions are asked
+    copied: Tensor | None  # (B, S): what each place of the source is called in the target, V + n for unknown words
+    extra: int = 0  # so many unknown words a row has at most
+
+
+class Sizes(NamedTuple):
+    """What the data say of a network: how many tokens there are, or how wide the frames are."""
+
+    source: int | None  # tokens of the source
+    target: int
+    frames: int | None
+    unknown: int
+    start: int
+
+
+class Forced(NamedTuple):
+    """With chance p the decoder reads the right token, otherwise its own."""
+
+    p: float = 1.0
+    unit: Literal["token", "sequence"] = "token"
+    replacement: Literal["greedy", "sampled"] = "greedy"
+
+
+class Fixed(NamedTuple):
+    """What a search keeps of each source."""
+
+    source: Source
+    copied: Tensor | None
+
+
+ALWAYS = Forced()
+
+
+@final
+class SequenceToSequence(nn.Module):
+    """p(y_t | y_1 … y_{t-1}, source), from a memory of the source and the tokens so far.
+
+        m, end  = encoder(E_x[x])                           frames: m, end = encoder(W frames)
+        h̃       = decoder(E_y[<s>, y_1 … y_{T-1}], m, end)
+        p(y_t)  = softmax(W_o h̃_t + b)                      copy: mixed with pointing at the source
+
+    In training, with r_drop, all is done twice with different dropout: log p and log q,
+
+        loss = ½ (CE_p + CE_q) + α/4 (KL(p‖q) + KL(q‖p))    (Liang et al. 2021)
+    """
+
+    def __init__(self, settings: Seq2SeqModel, sizes: Sizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.smoothing, self.token_dropout = settings.label_smoothing, settings.token_dropout
+        self.dropout = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
+        self.locked = settings.locked
+        size = settings.embedding
+        target = nn.Embedding(sizes.target, size)
+        # An output's matrix begins small; vectors that only are read begin larger.
+        nn.init.normal_(target.weight, std=size**-0.5 if settings.tied != "none" else 1.0)
+        self.embedding: nn.Embedding | None = None
+        self.from_frames: nn.Linear | None = None
+        if sizes.source is None:
+            assert sizes.frames is not None, "a source is tokens or frames"
+            self.from_frames = nn.Linear(sizes.frames, size)
+        elif settings.tied == "all":
+            self.embedding = target
+        else:
+            self.embedding = nn.Embedding(sizes.source, size)
+        self.encoder = SourceEncoder(settings, size)
+        self.decoder = Decoder(settings, self.encoder, target)
+        tied = target.weight if settings.tied != "none" else None
+        self.output = Softmax(self.decoder.output_size, sizes.target, tied)
+        self.pointer = Pointer(self.decoder.output_size) if settings.copy else None
+
+    def read(self, source: Padded) -> Read:
+        """What the encoder finds in sources."""
+        if self.embedding is not None:
+            x = self.embedding(self._some_unknown(source.values))
+        else:
+            assert self.from_frames is not None, "a source is tokens or frames"
+            x = self.from_frames(source.zeroed().values)
+        if self.training and self.dropout:
+            masks = torch.ones_like(x[:, :1] if self.locked else x)
+            x = x * functional.dropout(masks, self.dropout)
+        found: Read = self.encoder(Padded(x, source.lengths))
+        return found
+
+    def loss(self, batch: PairBatch, *, forced: Forced = ALWAYS, r_drop: float = 0.0) -> Tensor:
+        """Summed over all tokens of the targets; smoothing, r_drop and forcing only in training."""
+        assert batch.target is not None, "a loss needs targets"
+        twice = r_drop > 0 and self.training
+        batch = doubled(batch) if twice else batch
+        log_p, y = self._log_p(batch, forced if self.training else ALWAYS)
+        chosen = log_p.gather(1, y.unsqueeze(1))
+        total = -chosen.sum()
+        if self.training and self.smoothing:
+            of_all = log_p[:, : self.sizes.target]  # not of words that are only in some source
+            total = (1 - self.smoothing) * total - self.smoothing / self.sizes.target * of_all.sum()
+        if not twice:
+            return total
+        # What neither pass can say has no part in how far they differ.
+        one, other = log_p.masked_fill(log_p == -torch.inf, 0.0).chunk(2)
+        return total / 2 + r_drop / 4 * ((one.exp() - other.exp()) * (one - other)).sum()
+
+    def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
+        """(N,): log p of each token of the targets, their ends among them, row after row."""
+        log_p, y = self._log_p(batch, ALWAYS)
+        return log_p.gather(1, y.unsqueeze(1)).squeeze(1).double()
+
+    def start(self, batch: PairBatch) -> tuple[Tensor, WiringState, Fixed]:
+        """What a search begins with: <s> for each source, the decoder's state, and what it keeps of the sources."""
+        started = self.decoder.start(self.read(batch.source))
+        tokens = torch.full((len(batch.source.lengths),), self.sizes.start, device=batch.source.values.device)
+        return tokens, started.state, Fixed(started.source, batch.copied)
+
+    def step(self, tokens: Tensor, state: WiringState, fixed: Fixed, *, extra: int = 0) -> tuple[Tensor, WiringState]:
+        """log p of what may come after one more token of each row, (N,) to (N, V + extra); and the state after it."""
+        h, state = self.decoder.step(self._known(tokens), state, fixed.source)
+        return self._scored(h, state.weights, fixed.copied, extra), state
+
+    def weights(self, state: WiringState) -> Tensor | None:
+        """(N, S): where the step that gave this state has looked."""
+        return state.weights
+
+    def _log_p(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
+        """(N, V) log-probabilities at every real place of the targets, and the tokens (N,) there."""
+        assert batch.target is not None, "there are targets"
+        target, lengths = batch.target.values, batch.target.lengths
+        started = self.decoder.start(self.read(batch.source))
+        features = self._features(target, lengths, started, forced, batch.copied, batch.extra)
+        real = (torch.arange(target.shape[1]) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(1)
+        real = real.to(target.device)  # found on the CPU: a device would have to be waited for
+        y = target.flatten().index_select(0, real)
+        if self.pointer is not None:  # it points by rows, so that padding is left out afterwards
+            weights = None if features.weights is None else features.weights.flatten(0, 1)
+            log_p = self._scored(features.values.flatten(0, 1), weights, batch.copied, batch.extra)
+            return log_p.index_select(0, real), y
+        return self.output.log_probabilities(features.values.flatten(0, 1).index_select(0, real)), y
+
+    def _features(
+        self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, copied: Tensor | None, extra: int
+    ) -> Features:
+        first = target.new_full((len(target), 1), self.sizes.start)
+        if forced.p >= 1:
+            inputs = torch.cat([first, self._some_unknown(self._known(target[:, :-1]))], dim=1)
+            found: Features = self.decoder(Padded(inputs, lengths), started)
+            return found
+        gold = self._some_unknown(self._known(target))
+        whole = torch.rand(len(target), device=target.device) < forced.p
+
+        def choose(h: Tensor, weights: Tensor | None, number: int) -> Tensor:
+            with torch.no_grad():
+                log_p = self._scored(h, weights, copied, extra)
+                if forced.replacement == "greedy":
+                    own = log_p.argmax(1)
+                else:
+                    own = torch.multinomial(log_p.exp(), 1).squeeze(1)
+            coin = whole if forced.unit == "sequence" else torch.rand(len(target), device=target.device) < forced.p
+            return torch.where(coin, gold[:, number], self._known(own))
+
+        return self.decoder.led(first.squeeze(1), target.shape[1], started, choose)
+
+    def _scored(self, h: Tensor, weights: Tensor | None, copied: Tensor | None, extra: int) -> Tensor:
+        """(N, V + extra): log p of every token given features (N, F)."""
+        log_p = self.output.log_probabilities(h)
+        if self.pointer is None:
+            return log_p
+        assert weights is not None, "a pointer attends"
+        assert copied is not None, "a pointer points at tokens"
+        return self.pointer.log_probabilities(log_p, weights, h, copied, extra)
+
+    def _known(self, tokens: Tensor) -> Tensor:
+        """Tokens as they are read: a word that was copied is unknown to the embedding."""
+        return tokens if self.pointer is None else tokens.masked_fill(tokens >= self.sizes.target, self.sizes.unknown)
+
+    def _some_unknown(self, tokens: Tensor) -> Tensor:
+        """In training, now and then the unknown token in place of another."""
+        if not self.training or not self.token_dropout:
+            return tokens
+        dropped = torch.rand(tokens.shape, device=tokens.device) < self.token_dropout
+        return tokens.masked_fill(dropped, self.sizes.unknown)
+
+
+def of_rows(each: Tensor, lengths: Tensor) -> Tensor:
+    """(B,): the sums of numbers that stand one after the other, so many for each row.
+
+    >>> of_rows(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2, 0, 1])).tolist()
+    [3.0, 0.0, 3.0]
+    """
+    rows = torch.repeat_interleave(lengths).to(each.device)
+    return each.new_zeros(len(lengths)).index_add(0, rows, each)
+
+
+def doubled(batch: PairBatch) -> PairBatch:
+    """Every row twice: all of them, then all of them again."""
+
+    def twice(values: Padded) -> Padded:
+        return Padded(torch.cat([values.values] * 2), torch.cat([values.lengths] * 2))
+
+    copied = None if batch.copied is None else torch.cat([batch.copied] * 2)
+    return PairBatch(twice(batch.source), None if batch.target is None else twice(batch.target), copied, batch.extra)
+
+
+def pairs_batched(rows: Sequence[Encoded], *, vocabulary: int) -> PairBatch:
+    """Encoded pairs as tensors.
+
+    >>> longer = {"source": np.array([5, 2]), "target": np.array([7, 8, 2])}
+    >>> batch = pairs_batched([longer, {"source": np.array([2]), "target": np.array([2])}], vocabulary=9)
+    >>> batch.source.values.tolist(), batch.target.values.tolist()
+    ([[5, 2], [2, 0]], [[7, 8, 2], [2, 0, 0]])
+    """
+
+    def padded(name: str) -> Padded:
+        return pad([torch.from_numpy(row[name].astype(np.int64)) for row in rows])
+
+    if "frames" in rows[0]:
+        source = pad([torch.from_numpy(row["frames"].astype(np.float32)) for row in rows])
+    else:
+        source = padded("source")
+    target = padded("target") if all("target" in row for row in rows) else None
+    if "copied" not in rows[0]:
+        return PairBatch(source, target, None)
+    copied = padded("copied").values
+    extra = max(0, int(copied.max()) + 1 - vocabulary) if copied.numel() else 0
+    return PairBatch(source, target, copied, extra)

@@ -1,0 +1,31 @@
+"""What a sequence-to-sequence model writes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Answer(NamedTuple):
+    """One way to write the target."""
+
+    tokens: list[str]  # without the end
+    text: str
+    score: float  # what answers are ordered by
+    log_probability: float
+    ended: bool = True  # false where it was cut off at its greatest length
+    weights: NDArray[np.float64] | None = None  # (tokens and end, source tokens): where each looked
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it but the weights."""
+        found = {"output": self.text, "score": self.score, "log_probability": self.log_probability}
+        return {**found, "tokens": self.tokens, **({} if self.ended else {"cut_off": True})}
+
+
+class Written(NamedTuple):
+    """The answers to one source, best first; and log p of the target that stands beside it, with its tokens."""
+
+    answers: tuple[Answer, ...]
+    gold: tuple[float, int] | None
