@@ -10,8 +10,9 @@ from typing import NamedTuple
 from recurra.data.checking.columns import Column, ColumnSurvey
 from recurra.data.checking.duplicates import Repeated, RowSurvey
 from recurra.data.checking.oddities import Oddity, TextSurvey
-from recurra.data.checking.series import SeriesSurvey
-from recurra.data.checking.tasks import ParallelSurvey, Request, Service, services
+from recurra.data.checking.pairs import PairReport, PairSurvey
+from recurra.data.checking.series import SeriesSurvey, SeriesTable
+from recurra.data.checking.tasks import ParallelSurvey, Request, Service, roles_of, services
 from recurra.data.checking.words import in_words
 from recurra.data.files import PathLike
 from recurra.data.formats import reader, rows
@@ -51,6 +52,7 @@ class FileReport(NamedTuple):
     repeated: Repeated  # whole rows
     input: str  # the column that a model would read
     repeated_inputs: Repeated  # rows of whatever answer
+    pairs: PairReport | None = None  # where the rows are a source and a target
 
 
 class Overlap(NamedTuple):
@@ -109,7 +111,8 @@ def check(
         raise DataError(f"check takes a list of one or more files, but got {paths!r}.")
     train, held = [os.fspath(path) for path in paths], [os.fspath(path) for path in valid]
     surveys = [_Survey(path, format, columns) for path in (*train, *held)]
-    files = [survey.found() for survey in surveys]
+    request = Request(train, held, format, columns)
+    files = [survey.found(request) for survey in surveys]
     overlaps = [
         Overlap(late.path, early.path, late.whole.repeated_in(early.whole), late.inputs.repeated_in(early.inputs))
         for number, late in enumerate(surveys)
@@ -117,7 +120,6 @@ def check(
         if early.path not in held
     ]
     first = files[0]
-    request = Request(train, held, format, columns)
     return Report(
         files,
         overlaps,
@@ -127,7 +129,7 @@ def check(
             first.format,
             first.columns,
             surveys[0].parallel.found(),
-            surveys[0].series.found(first.format, [column.name for column in first.columns if column.counts]),
+            surveys[0].series_table(first.columns),
         ),
     )
 
@@ -146,6 +148,7 @@ class _Survey:
         self.rows = 0
         self.columns: dict[str, ColumnSurvey] = {}
         self.texts, self.parallel, self.series = TextSurvey(), ParallelSurvey(), SeriesSurvey()
+        self.pairs = PairSurvey()
         self.whole, self.inputs = RowSurvey(), RowSurvey()
         self.header_line = 0
         self.input = self.first_line = ""
@@ -168,10 +171,11 @@ class _Survey:
         self.texts.see(row.values, row.line)
         self.parallel.see(row.values)
         self.series.see(row.values)
+        self.pairs.see(row.values, row.line)
         self.whole.see(row.values, row.line)
         self.inputs.see({"input": row.values.get(self.input)}, row.line)
 
-    def found(self) -> FileReport:
+    def found(self, request: Request) -> FileReport:
         oddities = self.texts.found()
         if self.header_line:
             what = "the first line looks like a header: set header = true, or name its columns"
@@ -184,7 +188,24 @@ class _Survey:
             what = "text looks like a label and label like a text: swap them in data.columns"
             oddities.insert(0, Oddity("", what, self.rows, []))
         whole, inputs = self.whole.repeated(), self.inputs.repeated()
-        return FileReport(self.path, self.format, self.rows, columns, oddities, whole, self.input, inputs)
+        pairs = self.pairs.found() if self._are_pairs(request, columns) else None
+        if pairs is not None:
+            oddities = [*self.pairs.oddities(), *oddities]
+        return FileReport(self.path, self.format, self.rows, columns, oddities, whole, self.input, inputs, pairs)
+
+    def series_table(self, columns: Sequence[Column]) -> SeriesTable | None:
+        """The series that the columns are, where they are."""
+        return self.series.found(self.format, [column.name for column in columns if column.counts])
+
+    def _are_pairs(self, request: Request, columns: Sequence[Column]) -> bool:
+        """Whether the rows read like pairs; a label and a text can be taken for one, but seldom are."""
+        known = (request, self.format, columns, self.parallel.found(), self.series_table(columns))
+        roles = roles_of("seq2seq", *known)
+        if roles is None or self.pairs.columns is None:
+            return False
+        sides = tuple({role: name for name, role in roles.items()}[side] for side in ("source", "target"))
+        is_certain = sides == ("source", "target") or len(roles) > 2
+        return sides == self.pairs.columns and (is_certain or roles_of("classification", *known) is None)
 
 
 def _input(values: Mapping[str, Value]) -> str:

@@ -60,12 +60,7 @@ def place_of(path: str | Path, line: int, side: int = 0) -> str:
 
 def pair_rows(path: str | Path, data: Seq2SeqData) -> Iterator[Row]:
     """The rows of a file or of parallel files."""
-    try:
-        return task_rows(path, data, *names(data))
-    except DataError as error:
-        if "format cannot be told" not in str(error):
-            raise
-        raise DataError(f'{error} Two parallel files are written as one, as in "train.en,train.de".') from error
+    return task_rows(path, data, *names(data))
 
 
 def _by_width(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Row]:

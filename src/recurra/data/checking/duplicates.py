@@ -43,6 +43,10 @@ class RowSurvey:
         self.hashes.append(int.from_bytes(blake2b(content, digest_size=8).digest(), "little"))
         self.lines.append(line)
 
+    def array(self) -> NDArray[np.uint64]:
+        """The hashes of the rows, in order."""
+        return _array(self.hashes)
+
     def repeated(self) -> Repeated:
         """Rows that stand earlier in the same file."""
         distinct, first, which = np.unique(_array(self.hashes), return_index=True, return_inverse=True)

@@ -73,9 +73,27 @@ def services(
     return [
         _forecasting(request, columns, series)
         if task == "forecasting"
-        else _service(task, request, format, columns, parallel, is_series=series is not None and not series.has_more)
+        else _service(task, request, format, columns, parallel, series)
         for task in TASKS
     ]
+
+
+def roles_of(
+    task: str,
+    request: Request,
+    format: str,
+    columns: Sequence[Column],
+    parallel: Sequence[str],
+    series: SeriesTable | None,
+) -> dict[str, str] | None:
+    """From the columns that a task can use to the roles it would give them; None where it has no use for them."""
+    roles = _by_name(task, columns)
+    is_series = series is not None and not series.has_more
+    if roles is None and request.columns is None and format != "conllu" and not is_series:
+        roles = _by_content(task, columns, parallel)
+        if roles is not None and task != "language_model" and _contradicts(roles):
+            roles = None
+    return roles
 
 
 def _service(
@@ -84,15 +102,11 @@ def _service(
     format: str,
     columns: Sequence[Column],
     parallel: Sequence[str],
-    *,
-    is_series: bool,
+    series: SeriesTable | None,
 ) -> Service:
-    guess = request.columns is None and format != "conllu" and not is_series
-    roles = _by_name(task, columns)
-    if roles is None and guess:
-        roles = _by_content(task, columns, parallel)
-        if roles is not None and task != "language_model" and _contradicts(roles):
-            roles = None
+    if task == "language_model" and format == "parallel":
+        return Service(task, None, "these are parallel files: give one of them alone.")
+    roles = roles_of(task, request, format, columns, parallel, series)
     if roles is not None:
         return Service(task, _command(task, request, format, [column.name for column in columns], roles), None)
     aside = " Name their roles with data.columns." if request.columns is not None and format != "conllu" else ""
@@ -145,6 +159,8 @@ _REASONS = {
 _SETTINGS = {"text": "text.column", "frames": "frames", "label": "label", "labels": "labels", "target": "targets"}
 """Settings under [data] by which a column can be given a role."""
 
+_SETTINGS_OF_PAIRS = {"source": "source.column", "target": "target.column", "features": "features"}
+
 
 def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
     """From columns to roles, where the columns are called by their roles."""
@@ -177,7 +193,7 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
     if task == "classification":
         return _classified(known, labels, free, sets)
     if task == "seq2seq" and (targets := [name for name in free if name not in (texts[0], *sets)]):
-        return {texts[0]: "source", targets[0]: "target"}
+        return {texts[0]: "source", targets[0]: "target", **_features(columns, labels, (texts[0], targets[0]))}
     if task == "vec2seq" and numbers and free:
         return {free[0]: "target", **dict.fromkeys(numbers, "vector")}
     if task == "language_model" and (free or (texts and not _sequences(columns))):
@@ -202,6 +218,13 @@ def _classified(
     return {**read, numbers[0]: "target"} if len(numbers) == 1 else None
 
 
+def _features(columns: Sequence[Column], labels: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
+    """A language by its name, or else a third column of values that recur."""
+    named = [c.name for c in columns if c.name in ("features", "language")]
+    others = [name for name in labels if name not in taken] if len(columns) == 3 else []
+    return {name: name for name in named} or dict.fromkeys(others, "features")
+
+
 def _labels(columns: Sequence[Column]) -> list[str]:
     return [
         c.name for c in columns if c.name not in UNREAD and c.counts and c.distinct > 1 and c.kind in ("text", "number")
@@ -221,6 +244,10 @@ def _command(task: str, request: Request, format: str, names: Sequence[str], rol
     if renamed and format in ("jsonl", "parquet", "npz"):
         if task in ("classification", "language_model"):
             settings = {_SETTINGS[role]: [name] if role == "target" else name for name, role in renamed.items()}
+        elif task == "seq2seq":
+            settings = {
+                _SETTINGS_OF_PAIRS[role]: [name] if role == "features" else name for name, role in renamed.items()
+            }
         else:
             chosen = {**_table(chosen, format), "columns": {role: name for name, role in roles.items()}}
     elif renamed:

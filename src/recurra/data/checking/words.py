@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from recurra.data.checking.columns import Column
+from recurra.data.checking.columns import Column, Lengths
 from recurra.data.checking.duplicates import Repeated
+from recurra.data.checking.pairs import PairReport
+from recurra.data.files import parallel_files
 
 if TYPE_CHECKING:
     from recurra.data.check import FileReport, Report
@@ -46,6 +48,8 @@ def _file(file: FileReport) -> Iterator[str]:
         if file.format != "conllu" or (column.name not in SYNTAX and list(column.counts) != ["_"]):
             is_new = column is file.columns[0] or column.lengths != file.columns[0].lengths
             yield from (f"  {line}" for line in _column(file.path, column, with_lengths=is_new))
+    if file.pairs is not None:
+        yield from (f"  {line}" for line in _pairs(file.path, file.pairs))
     yield f"  repeated rows: {_repeated(file.repeated, file.path, file.path)}"
     if file.repeated_inputs.rows > file.repeated.rows and len(file.columns) > 1:
         yield (
@@ -54,8 +58,24 @@ def _file(file: FileReport) -> Iterator[str]:
         )
     for oddity in file.oddities:
         where = f"{oddity.column}: " if oddity.column else ""
-        places = _places(file.path, oddity.lines, oddity.rows)
+        places = _places(file.path, oddity.lines, oddity.rows, oddity.column)
         yield f"  odd: {where}{oddity.what}, {_counted(oddity.rows, 'row')} ({places})"
+
+
+def _pairs(path: str, pairs: PairReport) -> Iterator[str]:
+    sides = (_words(pairs.source_words), _words(pairs.target_words))
+    yield f"pairs of {pairs.source} and {pairs.target}: {' and '.join(sides)}"
+    if pairs.several.sources:
+        has = "1 source has" if pairs.several.sources == 1 else f"{pairs.several.sources:,} sources have"
+        up_to = "2" if pairs.several.most == 2 else f"2 to {pairs.several.most:,}"
+        places = ", ".join(_place(path, line) for line in pairs.several.lines)
+        yield f"  several targets: {has} {up_to} different ones, such as at {places}"
+
+
+def _words(words: Lengths) -> str:
+    if words.shortest == words.longest:
+        return _counted(words.longest, "word")
+    return f"{words.shortest:,} to {_counted(words.longest, 'word')} (median {words.median:,})"
 
 
 def _column(path: str, column: Column, *, with_lengths: bool) -> Iterator[str]:
@@ -69,10 +89,11 @@ def _column(path: str, column: Column, *, with_lengths: bool) -> Iterator[str]:
         unit, shortest, median, most, longest, line = column.lengths
         yield (
             f"  {shortest:,} to {longest:,} {unit}, median {median:,}, 95 % have at most {most:,}; "
-            f"the longest is {path}:{line}"
+            f"the longest is {_place(path, line, column.name)}"
         )
     if column.empty:
-        yield f"  empty: {_counted(column.empty, 'row')} ({_places(path, column.empty_lines, column.empty)})"
+        places = _places(path, column.empty_lines, column.empty, column.name)
+        yield f"  empty: {_counted(column.empty, 'row')} ({places})"
     if column.missing:
         yield f"  missing: {_counted(column.missing, 'row')}"
     if column.counts:
@@ -103,12 +124,18 @@ def _between(report: Report) -> Iterator[str]:
 def _repeated(repeated: Repeated, path: str, other: str) -> str:
     if not repeated.rows:
         return "none"
-    pairs = [f"{path}:{line} = {other}:{earlier}" for line, earlier in repeated.pairs]
+    pairs = [f"{_place(path, line)} = {_place(other, earlier)}" for line, earlier in repeated.pairs]
     return f"{repeated.rows:,} ({100 * repeated.share:.1f} %): {_listed(pairs, repeated.rows)}"
 
 
-def _places(path: str, lines: Sequence[int], number: int) -> str:
-    return _listed([f"{path}:{line}" for line in lines], number)
+def _places(path: str, lines: Sequence[int], number: int, column: str = "") -> str:
+    return _listed([_place(path, line, column) for line in lines], number)
+
+
+def _place(path: str, line: int, column: str = "") -> str:
+    """file:line; of two parallel files that with the column."""
+    files = parallel_files(path)
+    return f"{files[-1 if column == 'target' and len(files) == 2 else 0]}:{line}"
 
 
 def _listed(shown: Iterable[str], number: int) -> str:

@@ -111,7 +111,8 @@ def _by_extension(path: PathLike) -> str:
     shown = f"the ending '.{ending}'" if ending else "a name without an ending"
     raise DataError(
         f"'{path}': the format cannot be told from {shown}. Known: {', '.join(f'.{name}' for name in sorted(known))}, "
-        f"also with .gz or .zst. Otherwise say which it is: data.format = {' | '.join(sorted({*known.values()}))}."
+        f"also with .gz or .zst. Otherwise say which it is: data.format = {' | '.join(sorted({*known.values()}))}. "
+        f'Two parallel files are written as one, as in "train.en,train.de".'
     )
 
 
