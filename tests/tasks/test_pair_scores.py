@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -11,10 +13,13 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import Levenshtein
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from recurra.errors import ConfigError, DataError
-from recurra.metrics import bleu, bootstrap
-from recurra.tasks.pair_scores import counted, differences, grouped, intervals, pair_scores
+from recurra.metrics import bleu, bootstrap, meteor, rouge_l
+from recurra.metrics.cutting import as_13a
+from recurra.tasks.pair_scores import OF_TEXTS, counted, differences, grouped, intervals, pair_scores
 from recurra.tasks.task import Scores
 from tests.metrics.sentences import corpus
 
@@ -67,6 +72,43 @@ def test_the_scores_of_a_corpus_are_those_of_the_libraries() -> None:
     assert values["bleu"] == pytest.approx(BLEU(force=True).corpus_score(answers, [golds]).score, abs=1e-9)
     distance = sum(Levenshtein.distance(gold.split(), answer.split()) for _, gold, answer in rows)
     assert values["symbol_error_rate"] == distance / sum(len(gold.split()) for gold in golds)
+
+
+def test_a_whole_evaluation_holds_every_score_of_texts() -> None:
+    rows = translated(8, 25)
+    values = scored(rows, lowercase=True).values
+    answers, golds = [row[2] for row in rows], [row[1] for row in rows]
+    assert list(values)[:5] == ["bleu", "chrf", "ter", "rouge_l", "meteor"]
+    assert values["chrf"] == pytest.approx(CHRF(lowercase=True).corpus_score(answers, [golds]).score, abs=1e-9)
+    assert values["ter"] == TER().corpus_score(answers, [golds]).score
+    right = [[as_13a(gold.lower())] for gold in golds]
+    written = [as_13a(answer.lower()) for answer in answers]
+    assert (values["rouge_l"], values["meteor"]) == (rouge_l(right, written), meteor(right, written))
+
+
+@pytest.mark.parametrize("first", ["chrf", "ter", "rouge_l", "meteor"])
+def test_a_slow_score_is_found_in_training_where_it_is_the_first(first: str) -> None:
+    rows = translated(9, 10)
+    whole, quick = scored(rows, first=first), scored(rows, first=first, quick=True)
+    assert quick.values[first] == whole.values[first]
+    assert {*OF_TEXTS} & {*quick.values} == {first}
+    assert quick.higher_is_better == (first != "ter")
+
+
+def test_without_sacrebleu_all_but_ter_is_there() -> None:
+    code = (
+        "import sys; sys.modules['sacrebleu'] = sys.modules['rapidfuzz'] = None\n"
+        "from recurra.tasks.pair_scores import pair_scores\n"
+        "def scored(first):\n"
+        "    return pair_scores(['a b'], ['x'], ['a b'], gold_tokens=[['a', 'b']], answer_tokens=[['a', 'b']],\n"
+        "        source_lengths=[1], likelihood=None, first=first, tokenize='13a', lowercase=False)\n"
+        "print(*scored('bleu').values)\n"
+        "scored('ter')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    expected = "bleu chrf rouge_l meteor exact_match word_error_rate symbol_error_rate count"
+    assert done.stdout.strip() == expected
+    assert "ConfigError: ter needs sacrebleu: pip install 'recurra[metrics]'." in done.stderr
 
 
 def test_perplexity_is_that_of_all_rows() -> None:
@@ -197,4 +239,5 @@ def test_the_order_of_rows_does_not_matter() -> None:
     rows = [*translated(7, 30), *((source, gold + " x", answer) for source, gold, answer in translated(7, 30)[:10])]
     shuffled = random.Random(1).sample(rows, len(rows))
     one, other = scored(rows).values, scored(shuffled).values
+    del one["chrf"], other["chrf"]  # of references equally good sacrebleu takes the first, and so do we
     np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recurra.metrics.bleu import bleu, bleu_counts, bleu_of
 from recurra.metrics.bootstrap import bootstrap
+from recurra.metrics.chrf import chrf
 from recurra.metrics.classes import (
     ClassScores,
     Mistake,
@@ -19,9 +20,13 @@ from recurra.metrics.confidence import Bin, calibration, expected_calibration_er
 from recurra.metrics.edits import Edit, edit_counts, edit_distance, edits, symbol_error_rate, word_error_rate
 from recurra.metrics.labels import LabelScores, accuracy, confusion, macro_f1, micro_f1, per_label
 from recurra.metrics.lengths import Bucket, buckets
+from recurra.metrics.meteor import meteor
 from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.resampling import Difference, Drawn, difference, drawn, interval
+from recurra.metrics.rouge import rouge_l, rouge_n
 from recurra.metrics.spans import Scheme, Span, SpanScores, allowed, breaches, scheme_of, span_scores, spans
+from recurra.metrics.stemming import stem
+from recurra.metrics.ter import ter
 
 __all__ = [
     "Bin",
@@ -46,6 +51,7 @@ __all__ = [
     "breaches",
     "buckets",
     "calibration",
+    "chrf",
     "confusion",
     "difference",
     "drawn",
@@ -57,6 +63,7 @@ __all__ = [
     "macro_auc",
     "macro_f1",
     "mae",
+    "meteor",
     "micro_f1",
     "most_confused",
     "multilabel_scores",
@@ -64,10 +71,14 @@ __all__ = [
     "precision_recall_f1",
     "recall_at_false_alarms",
     "rmse",
+    "rouge_l",
+    "rouge_n",
     "scheme_of",
     "sensitivity_specificity",
     "span_scores",
     "spans",
+    "stem",
     "symbol_error_rate",
+    "ter",
     "word_error_rate",
 ]

@@ -11,15 +11,23 @@ from numpy.typing import NDArray
 
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.bleu import bleu_counts, bleu_of
+from recurra.metrics.chrf import chrf
+from recurra.metrics.cutting import cut
 from recurra.metrics.edits import edit_counts, edits, nearest, symbol_error_rate_of
 from recurra.metrics.lengths import buckets
+from recurra.metrics.meteor import meteor
 from recurra.metrics.references import Tokens
 from recurra.metrics.resampling import Difference, Statistic, difference, drawn, interval
+from recurra.metrics.rouge import rouge_l
+from recurra.metrics.ter import has_ter, ter
 from recurra.named import choose
 from recurra.tasks.task import Scores, Table
 
-LOWER_IS_BETTER = ("word_error_rate", "symbol_error_rate", "perplexity", "nll")
-NAMES = ("bleu", "exact_match", *LOWER_IS_BETTER)
+LOWER_IS_BETTER = ("ter", "word_error_rate", "symbol_error_rate", "perplexity", "nll")
+OF_TEXTS = ("chrf", "ter", "rouge_l", "meteor")
+"""Scores that take longer, and are left to the end."""
+
+NAMES = ("bleu", "chrf", "rouge_l", "meteor", "exact_match", *LOWER_IS_BETTER)
 """Scores that training may stop on."""
 
 FREQUENT = 20
@@ -69,10 +77,13 @@ def pair_scores(
 
     An item is right where its text, or its tokens, are those of a reference. With quick, only what training looks at.
     """
+    choose(NAMES, first, "evaluation.first")
     items = grouped(golds, sources, answers, gold_tokens, answer_tokens, source_lengths, likelihood)
     counts = counted(items, tokenize=tokenize, lowercase=lowercase)
-    values = {name: float(score(sums(counts))) for name, score in statistics(counts).items()}
-    choose(NAMES, first, "evaluation.first")
+    of_counts = {name: float(score(sums(counts))) for name, score in statistics(counts).items()}
+    wanted = [name for name in OF_TEXTS if name == first or not (quick or (name == "ter" and not has_ter()))]
+    of_texts = {name: of_text(name, items, tokenize=tokenize, lowercase=lowercase) for name in wanted}
+    values = {"bleu": of_counts["bleu"], **of_texts, **of_counts}
     if first not in values:
         raise ConfigError(f"evaluation.first = '{first}' needs log-probabilities, but these answers come without.")
     values["count"] = float(len(items.sources))
@@ -80,6 +91,18 @@ def pair_scores(
         {} if quick else {"by length": by_length(items, counts), "most frequent edits": frequent_edits(items, counts)}
     )
     return Scores(values, first, tables, higher_is_better=first not in LOWER_IS_BETTER, loss=values.get("nll"))
+
+
+def of_text(name: str, items: Items, *, tokenize: str, lowercase: bool) -> float:
+    """One of the scores that are found from texts; ROUGE and METEOR see BLEU's tokens in small letters."""
+    if name == "chrf":
+        return chrf(items.references, items.answers, lowercase=lowercase)
+    if name == "ter":
+        return ter(items.references, items.answers)
+    into_tokens = cut(tokenize)
+    right = [[into_tokens(text.lower()) for text in texts] for texts in items.references]
+    written = [into_tokens(text.lower()) for text in items.answers]
+    return rouge_l(right, written) if name == "rouge_l" else meteor(right, written)
 
 
 def grouped(
