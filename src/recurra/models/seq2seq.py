@@ -14,7 +14,6 @@ from recurra.config import Seq2SeqModel
 from recurra.data.store import Encoded
 from recurra.decoder import Decoder, Started
 from recurra.encoders.memory import Read, SourceEncoder
-from recurra.outputs.pointer import Pointer
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Padded, pad
 from recurra.wirings import Features, Source, WiringState
@@ -93,7 +92,11 @@ class SequenceToSequence(nn.Module):
         self.decoder = Decoder(settings, self.encoder, target)
         tied = target.weight if settings.tied != "none" else None
         self.output = Softmax(self.decoder.output_size, sizes.target, tied)
-        self.pointer = Pointer(self.decoder.output_size) if settings.copy else None
+        self.pointer = None
+        if settings.copy:
+            from recurra.outputs.pointer import Pointer
+
+            self.pointer = Pointer(self.decoder.output_size)
 
     def read(self, source: Padded) -> Read:
         """What the encoder finds in sources."""

@@ -295,7 +295,7 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         if self.settings.decoding.search == "given":
             assert output.gold is not None, "`predict` has refused a row without a target"
             total, count = output.gold
-            detail = {"target": example.target, "nll": -total / count}
+            detail: dict[str, Any] = {"target": example.target, "nll": -total / count}
             return Prediction(source, f"{total:.4f}\t{count}", total, example.line, detail)
         if example.frames is None and not source.strip():
             return Prediction(source, "", 0.0, example.line, {"tokens": [], "alternatives": []})

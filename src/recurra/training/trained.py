@@ -114,8 +114,8 @@ class Trained:
         return target
 
 
-def load(folder: str | os.PathLike[str], *, device: str = "cpu") -> Trained:
-    """The best model of a run folder.
+def load(folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, device: str = "cpu") -> Trained:
+    """The best model of a run folder; or those of several, which answer as one, given as a list or as "a,b,c".
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -125,8 +125,49 @@ def load(folder: str | os.PathLike[str], *, device: str = "cpu") -> Trained:
     >>> load(folder / "run").predict(["the cat"])[0].output
     'DET NOUN'
     """
-    path = Path(folder)
-    task = load_task(path)
+    paths = folders(folder)
+    task = load_task(paths[0])
+    for other in paths[1:]:
+        check_same(task, paths[0], load_task(other), other)
+    models = [weighted(task if path == paths[0] else load_task(path), path, device) for path in paths]
+    return Trained(task, models[0] if len(models) == 1 else task.together(models), paths[0])
+
+
+def folders(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """The run folders that are meant: one, a list of them, or several with commas between.
+
+    >>> [str(path) for path in folders("runs/a,runs/b")]
+    ['runs/a', 'runs/b']
+    """
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        found = [Path(each) for each in given]
+    elif isinstance(given, str) and "," in given and not Path(given).exists():
+        found = [Path(each.strip()) for each in given.split(",") if each.strip()]
+    else:
+        found = [Path(given)]
+    if not found:
+        raise CheckpointError("there is no run to load: name a folder that `recurra train --out` made.")
+    return found
+
+
+def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any], other_path: Path) -> None:
+    """Refuse to let models answer together that were made for different tasks or read other tokens."""
+    if type(one) is not type(other):
+        raise CheckpointError(
+            f"{path} is a run of {one.name}, {other_path} of {other.name}: they cannot answer as one."
+        )
+    for file in sorted(path.glob("*.json")):
+        if file.name.startswith(("vocabulary", "tokenizer", "texts", "scales")):
+            twin = other_path / file.name
+            if not twin.is_file() or twin.read_bytes() != file.read_bytes():
+                raise CheckpointError(
+                    f"{path} and {other_path} differ in {file.name}, so they do not mean the same by a token: train "
+                    f"them on the same files with the same [data]."
+                )
+
+
+def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
+    """The network of a run with its weights."""
     model = task.build()
     tensors, _ = read_tensors(path / "model.safetensors")
     if any(tensor.is_floating_point() and tensor.element_size() == 8 for tensor in tensors.values()):
@@ -136,7 +177,7 @@ def load(folder: str | os.PathLike[str], *, device: str = "cpu") -> Trained:
         model.to(device)
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"the device '{device}' cannot be used: {str(error).splitlines()[0]}") from error
-    return Trained(task, model, path)
+    return model.eval()
 
 
 def load_task(folder: Path) -> Task[Any, Any, Any]:
