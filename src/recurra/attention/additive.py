@@ -47,13 +47,15 @@ class Additive(Attention):
         nn.init.uniform_(self.v, -(size**-0.5), size**-0.5)
 
     def keys(self, values: Tensor) -> Tensor:
-        return self.from_memory(values)
+        k = self.from_memory(values)
+        return k + k if self.activation == "tanh" else k
 
     def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        q = self.from_query(query)
-        # One query for each source, as in most steps, is added without an axis of its own.
-        both = (q + keys).unsqueeze(1) if q.shape[1] == 1 else q.unsqueeze(2) + keys.unsqueeze(1)  # (B, Q, S, size)
-        return self.phi(both) @ self.v
+        q, k = self.from_query(query).unsqueeze(2), keys.unsqueeze(1)  # their sum is (B, Q, S, size)
+        if self.activation != "tanh":
+            return self.phi(q + k) @ self.v
+        # tanh a = 2 σ(2a) - 1, and on a CPU torch takes six times as long for tanh as for σ.
+        return torch.add(k, q, alpha=2).sigmoid_() @ (self.v + self.v) - self.v.sum()
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, size {len(self.v)}, {self.activation}"

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from recurra.attention.masking import masked_softmax
+from recurra.attention.products import averaged
 from recurra.attention.terms.term import Term
 from recurra.cells.weights import check_size
-from recurra.errors import DataError
+from recurra.errors import ConfigError, DataError
 from recurra.named import built
 
 Past: TypeAlias = tuple[Tensor, ...]
@@ -24,8 +25,8 @@ TermSpec: TypeAlias = str | Mapping[str, object]
 class Memory(NamedTuple):
     """What is looked at: B sources of S places each."""
 
-    keys: Tensor  # (B, S, K): what a query is compared with
-    values: Tensor  # (B, S, D): what is averaged; 0 where the mask is False
+    keys: Tensor  # (B, S, K) or (B, heads, S, K): what a query is compared with
+    values: Tensor  # (B, S, D) or (B, heads, S, D / heads): what is averaged; 0 where the mask is False
     mask: Tensor  # (B, S): False where there is nothing to look at
 
 
@@ -44,12 +45,25 @@ class Attention(nn.Module, ABC):
     """
 
     def __init__(
-        self, query_size: int, memory_size: int, *, values: int | None = None, terms: Sequence[TermSpec] = ()
+        self,
+        query_size: int,
+        memory_size: int,
+        *,
+        values: int | None = None,
+        terms: Sequence[TermSpec] = (),
+        heads: int = 1,
     ) -> None:
         super().__init__()
         self.query_size = check_size(query_size, "query_size")
         self.memory_size = check_size(memory_size, "memory_size")
         self.to_values = None if values is None else nn.Linear(memory_size, check_size(values, "values"), bias=False)
+        self.heads = check_size(heads, "heads")
+        if self.context_size % self.heads:
+            raise ConfigError(
+                f"heads = {heads} take an equal share each of the values' features, but "
+                f"{f'the memory has {memory_size}' if values is None else f'values = {values}'}: set values = "
+                f"{max(1, self.context_size // heads) * heads} or another multiple of {heads}."
+            )
         self.terms = nn.ModuleList(built(Term, spec) for spec in terms)
 
     @property
@@ -59,10 +73,10 @@ class Attention(nn.Module, ABC):
 
     @abstractmethod
     def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        """(B, Q, S), or (B, heads, Q, S): how well each query (B, Q, query_size) fits each key (B, S, K)."""
+        """(B, Q, S), or (B, heads, Q, S): how well each query (B, Q, query_size) fits each of the keys."""
 
     def keys(self, values: Tensor) -> Tensor:
-        """(B, S, K): what a query is compared with, computed once for a memory (B, S, memory_size)."""
+        """(B, S, K), or (B, heads, S, K): what a query is compared with, once for a memory (B, S, memory_size)."""
         return values
 
     def remember(self, values: Tensor, mask: Tensor) -> Memory:
@@ -73,7 +87,13 @@ class Attention(nn.Module, ABC):
                 f"{tuple(values.shape)} and {tuple(mask.shape)}."
             )
         values = values.masked_fill(~mask.unsqueeze(2), 0.0)
-        return Memory(self.keys(values), values if self.to_values is None else self.to_values(values), mask)
+        keys = self.keys(values)
+        values = values if self.to_values is None else self.to_values(values)
+        return Memory(keys, values if self.heads == 1 else self.split(values).contiguous(), mask)
+
+    def split(self, features: Tensor) -> Tensor:
+        """(B, heads, S, F / heads) from (B, S, F): each head has a share of its own."""
+        return features.unflatten(2, (self.heads, -1)).transpose(1, 2)
 
     def start(self, memory: Memory, rows: int | None = None) -> Past:
         """What the terms know before the first of a row's queries."""
@@ -91,7 +111,7 @@ class Attention(nn.Module, ABC):
         for term, known in self._with(past):
             scores = added(scores, term.score(known.view(sources, each, known.shape[1]), memory.mask))
         weights = masked_softmax(scores, over(scores, memory.mask))
-        context = self.average(weights, memory.values).flatten(0, 1)
+        context = self._context(weights, memory.values).flatten(0, 1)
         weights = mean_of_heads(weights).flatten(0, 1)
         return Attended(context, weights, self._moved(past, weights))
 
@@ -104,15 +124,12 @@ class Attention(nn.Module, ABC):
             weights, past = self._weights_by_step(scores, memory.mask, past)
         else:
             weights = masked_softmax(scores, over(scores, memory.mask))
-        return Attended(self.average(weights, memory.values), mean_of_heads(weights), past)
+        return Attended(self._context(weights, memory.values), mean_of_heads(weights), past)
 
-    def average(self, weights: Tensor, values: Tensor) -> Tensor:
-        """(B, Q, D): the values under weights (B, Q, S); each head averages a share of its own of the features."""
-        if weights.dim() == 3:
-            return weights @ values
-        heads = weights.shape[1]
-        shares = values.unflatten(2, (heads, -1)).transpose(1, 2)  # (B, heads, S, D / heads)
-        return (weights @ shares).transpose(1, 2).flatten(2)
+    def _context(self, weights: Tensor, values: Tensor) -> Tensor:
+        """(B, Q, D): the values under their weights; what the heads see lies side by side."""
+        seen = averaged(weights, values)
+        return seen if self.heads == 1 else seen.transpose(1, 2).flatten(2)
 
     def _weights_by_step(self, scores: Tensor, mask: Tensor, past: Past) -> tuple[Tensor, Past]:
         """The weights of scores (B, [heads,] T, S) and the terms of each step."""

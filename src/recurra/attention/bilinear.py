@@ -8,6 +8,7 @@ from typing import final
 from torch import Tensor, nn
 
 from recurra.attention.attention import Attention, TermSpec
+from recurra.attention.products import compared
 
 
 @final
@@ -24,4 +25,4 @@ class Bilinear(Attention):
         return self.project(values)  # W k once for a memory, not at each step
 
     def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        return query @ keys.transpose(1, 2)
+        return compared(query, keys)

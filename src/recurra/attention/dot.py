@@ -8,6 +8,7 @@ from typing import final
 from torch import Tensor
 
 from recurra.attention.attention import Attention, TermSpec
+from recurra.attention.products import compared
 from recurra.errors import ConfigError
 
 
@@ -22,7 +23,7 @@ class Dot(Attention):
         check_equal("dot", query_size, memory_size)
 
     def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        return query @ keys.transpose(1, 2)
+        return compared(query, keys)
 
 
 def check_equal(name: str, query_size: int, memory_size: int) -> None:

@@ -8,8 +8,8 @@ from typing import final
 from torch import Tensor, nn
 
 from recurra.attention.attention import Attention, TermSpec
+from recurra.attention.products import compared
 from recurra.cells.weights import check_size
-from recurra.errors import ConfigError
 
 
 @final
@@ -26,7 +26,7 @@ class ProjectedDot(Attention):
     >>> attention = ProjectedDot(3, 4, size=5, heads=2)
     >>> memory = attention.remember(torch.randn(1, 6, 4), torch.ones(1, 6, dtype=torch.bool))
     >>> memory.keys.shape, attention.step(torch.randn(1, 3), memory).context.shape
-    (torch.Size([1, 6, 10]), torch.Size([1, 4]))
+    (torch.Size([1, 2, 6, 5]), torch.Size([1, 4]))
     """
 
     def __init__(
@@ -39,28 +39,18 @@ class ProjectedDot(Attention):
         values: int | None = None,
         terms: Sequence[TermSpec] = (),
     ) -> None:
-        super().__init__(query_size, memory_size, values=values, terms=terms)
-        self.heads = check_size(heads, "heads")
+        super().__init__(query_size, memory_size, values=values, terms=terms, heads=heads)
         self.size = -(-self.query_size // self.heads) if size is None else check_size(size, "size")
-        if self.context_size % self.heads:
-            whose = f"the memory has {memory_size}" if values is None else f"values = {values}"
-            raise ConfigError(
-                f"attention 'projected_dot' with heads = {heads} gives each head an equal share of the values' "
-                f"features, but {whose}: set values = {max(1, self.context_size // heads) * heads} or another multiple "
-                f"of {heads}."
-            )
         self.from_query = nn.Linear(self.query_size, self.heads * self.size, bias=False)
         self.from_memory = nn.Linear(self.memory_size, self.heads * self.size, bias=False)
 
     def keys(self, values: Tensor) -> Tensor:
-        return self.from_memory(values) * self.size**-0.5  # W k / √d once for a memory, not at each step
+        k = self.from_memory(values) * self.size**-0.5
+        # (U q) · (W k) = q · (Uᵀ W k): with one head a step has no matrix of its own.
+        return k @ self.from_query.weight if self.heads == 1 else self.split(k).contiguous()
 
     def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        q = self.from_query(query)
-        if self.heads == 1:
-            return q @ keys.transpose(1, 2)
-        q, k = (each.unflatten(2, (self.heads, self.size)).transpose(1, 2) for each in (q, keys))
-        return q @ k.transpose(2, 3)  # (B, heads, Q, S)
+        return compared(query if self.heads == 1 else self.split(self.from_query(query)), keys)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, size {self.size}, {self.heads} heads"

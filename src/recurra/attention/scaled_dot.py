@@ -9,6 +9,7 @@ from torch import Tensor
 
 from recurra.attention.attention import Attention, TermSpec
 from recurra.attention.dot import check_equal
+from recurra.attention.products import compared
 
 
 @final
@@ -25,4 +26,4 @@ class ScaledDot(Attention):
         return values * self.memory_size**-0.5  # k / √d once for a memory, not at each step
 
     def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        return query @ keys.transpose(1, 2)
+        return compared(query, keys)
