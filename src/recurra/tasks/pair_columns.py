@@ -84,17 +84,18 @@ def _with_roles(data: Seq2SeqData, first: Mapping[str, Any], place: str) -> Seq2
     source, target, frames, features = data.source.column, data.target.column, data.frames, data.features
     if features is None:
         features = [] if frames else [name for name in columns if name in FEATURES and name not in (source, target)]
-    elif features and frames is not None:
-        raise SettingError(
-            "data.features stand before the tokens of a text, but data.frames are numbers: leave one of them out.",
-            ("data", "features"),
-        )
     if source is None and frames is None:
         source = "source" if "source" in columns else None
         if source is None and "frames" in columns:
             frames = "frames"
         if source is not None and is_series(first[source]):
             source, frames = None, source
+    if data.features and frames is not None:
+        raise SettingError(
+            "data.features stand before the tokens of a text, but the source is a series of numbers: leave one of them "
+            "out.",
+            ("data", "features"),
+        )
     if target is None and "target" in columns:
         target = "target"
     left = [name for name in columns if name not in {source, target, frames, *features}]

@@ -63,7 +63,7 @@ def pair_of(row: Row, file: int, path: str | Path, data: Seq2SeqData, *, asked: 
     frames: NDArray[np.float32] | None = None
     source: tuple[str, ...] = ()
     if data.frames is not None:
-        frames = series(value_in(row, data.frames, place), place, data.frames).astype(np.float32)
+        frames = _frames(value_in(row, data.frames, place), place, data.frames)
     else:
         assert data.source.column is not None, "with_columns() has named the column"
         source = _texts(value_in(row, data.source.column, place), place, data.source.column, data)
@@ -194,6 +194,15 @@ def _texts(value: object, place: str, name: str, data: Seq2SeqData) -> tuple[str
             f'data.frames = "{name}".'
         )
     return (text_of(value, place, name),)
+
+
+def _frames(value: object, place: str, name: str) -> NDArray[np.float32]:
+    found = series(value, place, name)
+    if np.abs(found).max(initial=0.0) > np.finfo(np.float32).max:
+        raise DataError(
+            f"{place}: '{name}' holds a number that is too large to compute with. Give them in other units."
+        )
+    return found.astype(np.float32)
 
 
 def _features(value: object, place: str, name: str) -> tuple[str, ...]:
