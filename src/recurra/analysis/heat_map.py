@@ -12,12 +12,14 @@ import numpy as np
 
 from recurra.analysis.alignment import Alignment, labels
 from recurra.analysis.canvas import POINT, drawn
+from recurra.analysis.page import page, table_in_html
+from recurra.analysis.summary import Table
 from recurra.analysis.visible import columns, without_controls
 from recurra.errors import DataError
 
 # Paper to ink in one hue, so that a picture may be printed without colours; the lighter ink is for a dark screen.
 _STYLE = """
-.alignment{--ink:#222;--paper:#fff;--panel:#f2f4f7;--one:#0072b2;color:var(--ink)}
+.alignment{--ink:#222;--paper:#fff;--panel:#f2f4f7;--one:#0072b2;color:var(--ink);max-width:none}
 @media screen and (prefers-color-scheme:dark){.alignment{--ink:#ddd;--paper:#16181c;--panel:#22252b;--one:#56b4e9}}
 .alignment text{font:13px system-ui,sans-serif;fill:currentColor}
 .alignment .name{font-weight:600}
@@ -30,32 +32,6 @@ _STYLE = """
 paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
 .alignment .panel g:hover text{opacity:1}
 .alignment .panel g:hover rect{stroke:currentColor;stroke-width:1.5}
-"""
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>
-:root{{color-scheme:light dark}}
-body{{margin:1.5rem;font:1rem/1.5 system-ui,sans-serif;color:#222;background:#fff}}
-h1{{margin:0;font-size:1.4rem}}p{{margin:.25rem 0 1rem;opacity:.75}}
-.scroll{{overflow:auto}}summary{{cursor:pointer}}
-table{{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}}
-caption{{text-align:left;font-weight:600}}td,th{{padding:.15rem .6rem;text-align:right}}
-@media screen and (prefers-color-scheme:dark){{body{{color:#ddd;background:#16181c}}}}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p>Rows are what was written, columns what was read; point at a cell to see its weight.</p>
-<div class="scroll">{picture}</div>
-<details><summary>All weights as numbers</summary><div class="scroll">{tables}</div></details>
-</body>
-</html>
 """
 _PANEL, _INK = (0xF2 / 255, 0xF4 / 255, 0xF7 / 255), (0.0, 0x72 / 255, 0xB2 / 255)  # the same for a PNG
 _CELL, _GAP, _LINE, _EDGE = 30.0, 28.0, 26.0, 12.0  # pixels: a cell, between panels, a line of text, around it all
@@ -175,14 +151,21 @@ def as_html(*alignments: Alignment, title: str = "Attention") -> str:
     """
     tables = []
     for pair in alignments:
-        source, target = [[f"<th>{escape(label)}</th>" for label in labels(s)] for s in (pair.source, pair.target)]
         rows = [
-            f"<tr>{token}{''.join(f'<td>{weight:.3f}</td>' for weight in weights)}</tr>"
-            for token, weights in zip(target, pair.shares, strict=True)
+            [label, *(f"{weight:.3f}" for weight in weights)]
+            for label, weights in zip(labels(pair.target), pair.shares, strict=True)
         ]
-        caption = f"<caption>{escape(without_controls(pair.title))}</caption>" if pair.title else ""
-        tables.append(f"<table>{caption}<tr><td></td>{''.join(source)}</tr>\n" + "\n".join(rows) + "</table>")
-    return _PAGE.format(title=escape(without_controls(title)), picture=as_svg(*alignments), tables="\n".join(tables))
+        caption = f"<p>{escape(without_controls(pair.title))}</p>" if pair.title else ""
+        tables.append(caption + table_in_html(Table(["", *labels(pair.source)], rows)))
+    title = without_controls(title)
+    pieces = [
+        f"<h1>{escape(title)}</h1>",
+        '<p class="soft">Rows are what was written, columns what was read; ∎ is the end. Point at a cell to see its '
+        "weight.</p>",
+        f'<figure style="overflow:auto">{as_svg(*alignments)}</figure>',
+        f"<details><summary>All weights as numbers</summary>{''.join(tables)}</details>",
+    ]
+    return page(title, pieces)
 
 
 def as_png(path: str | os.PathLike[str], *alignments: Alignment, width: float = 900, scale: float = 2.0) -> None:
