@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ def chrf(gold: References, predicted: Tokens, *, lowercase: bool = False) -> flo
     >>> chrf([["the cat"]], ["the cart"])
     58.91790473273089
     """
-    return chrf_of(chrf_counts(gold, predicted, lowercase=lowercase).sum(0))
+    return float(chrf_of(chrf_counts(gold, predicted, lowercase=lowercase).sum(0)))
 
 
 def chrf_counts(gold: References, predicted: Tokens, *, lowercase: bool = False) -> NDArray[np.int64]:
@@ -36,25 +35,28 @@ def chrf_counts(gold: References, predicted: Tokens, *, lowercase: bool = False)
     [3, 2, 2, 2, 1, 1]
     """
     check_references(gold, predicted)
-    rows = []
-    for references, answer in zip(gold, predicted, strict=True):
+    counts = np.zeros((len(gold), 3 * ORDER), np.int64)
+    for row, (references, answer) in enumerate(zip(gold, predicted, strict=True)):
         written = _runs(answer.lower() if lowercase else answer)
         rights = [_runs(reference.lower() if lowercase else reference) for reference in references]
-        rows.append(max((_shared(right, written) for right in rights), key=chrf_of))
-    return np.array(rows, np.int64)
+        found = np.array([_shared(right, written) for right in rights])
+        counts[row] = found[0] if len(found) == 1 else found[chrf_of(found).argmax()]
+    return counts
 
 
-def chrf_of(counts: Sequence[int] | NDArray[np.int64]) -> float:
-    """chrF of counts (18,) that were summed over items.
+def chrf_of(counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """chrF of counts (..., 18) that were summed over items: (...).
 
-    >>> chrf_of([3, 2, 2] + [0] * 15)
-    90.9090909090909
+    >>> chrf_of(np.array([3, 2, 2] + [0] * 15)).round(2)
+    np.float64(90.91)
     """
-    orders = [(int(counts[n]), int(counts[n + 1]), int(counts[n + 2])) for n in range(0, 3 * ORDER, 3)]
-    shares = [(both / written, both / right) for written, right, both in orders if written and right]
-    precision = sum(share for share, _ in shares) / max(len(shares), 1)
-    recall = sum(share for _, share in shares) / max(len(shares), 1)
-    return 100 * (1 + BETA**2) * precision * recall / (BETA**2 * precision + recall) if precision else 0.0
+    written, right, both = np.moveaxis(counts.reshape(*counts.shape[:-1], ORDER, 3), -1, 0)
+    seen = (written > 0) & (right > 0)
+    orders = np.maximum(seen.sum(-1), 1)
+    precision = np.where(seen, both / np.maximum(written, 1), 0).sum(-1) / orders
+    recall = np.where(seen, both / np.maximum(right, 1), 0).sum(-1) / orders
+    mean = BETA**2 * precision + recall
+    return 100 * ((1 + BETA**2) * precision * recall / np.where(mean > 0, mean, 1))
 
 
 def _runs(text: str) -> list[Counter[str]]:

@@ -37,7 +37,7 @@ def meteor(gold: Alternatives, predicted: Sequence[Tokens], *, stemmed: bool = T
     >>> round(meteor([[gold]], [["the", "president", "then", "speaks", "to", "the", "audiences"]]), 4)
     0.7934
     """
-    return meteor_of(meteor_counts(gold, predicted, stemmed=stemmed).sum(0))
+    return float(meteor_of(meteor_counts(gold, predicted, stemmed=stemmed).sum(0)))
 
 
 def meteor_counts(gold: Alternatives, predicted: Sequence[Tokens], *, stemmed: bool = True) -> NDArray[np.int64]:
@@ -48,31 +48,27 @@ def meteor_counts(gold: Alternatives, predicted: Sequence[Tokens], *, stemmed: b
     """
     check_references(gold, predicted)
     as_matched = _stem if stemmed else str.lower
-    rows = []
-    for references, answer in zip(gold, predicted, strict=True):
+    counts = np.zeros((len(gold), 4), np.int64)
+    for row, (references, answer) in enumerate(zip(gold, predicted, strict=True)):
         written = [as_matched(token) for token in answer]
-        found = []
-        for reference in references:
-            right = [as_matched(token) for token in reference]
-            matches, chunks = aligned(right, written)
-            found.append((matches, chunks, len(written), len(right)))
         # Of references equally good the shortest counts, in any order.
-        rows.append(max(found, key=lambda counts: (meteor_of(counts), -counts[3], counts)))
-    return np.array(rows, np.int64)
+        shortest = sorted(([as_matched(token) for token in reference] for reference in references), key=len)
+        found = np.array([(*aligned(right, written), len(written), len(right)) for right in shortest])
+        counts[row] = found[0] if len(found) == 1 else found[meteor_of(found).argmax()]
+    return counts
 
 
-def meteor_of(counts: Sequence[int] | NDArray[np.int64]) -> float:
-    """METEOR of counts (4,) that were summed over items.
+def meteor_of(counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """METEOR of counts (..., 4) that were summed over items: (...).
 
-    >>> meteor_of([6, 1, 6, 6]) == 1 - 0.5 / 6**3
-    True
+    >>> meteor_of(np.array([[6, 1, 6, 6], [0, 0, 3, 3]])).round(4).tolist()
+    [0.9977, 0.0]
     """
-    matches, chunks, written, right = (int(count) for count in counts)
-    if not matches:
-        return 0.0
-    precision, recall = matches / written, matches / right
-    mean = 10 * precision * recall / (recall + 9 * precision)
-    return mean * (1 - 0.5 * (chunks / matches) ** 3)
+    matches, chunks, written, right = np.moveaxis(counts, -1, 0)
+    precision, recall = matches / np.maximum(written, 1), matches / np.maximum(right, 1)
+    some = matches > 0
+    mean = 10 * precision * recall / np.where(some, recall + 9 * precision, 1)
+    return np.asarray(mean * (1 - 0.5 * (chunks / np.maximum(matches, 1)) ** 3), np.float64)
 
 
 def aligned(gold: Tokens, predicted: Tokens) -> tuple[int, int]:

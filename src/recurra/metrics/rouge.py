@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recurra.errors import ConfigError
 from recurra.metrics.bleu import runs
 from recurra.metrics.edits import Alternatives
@@ -42,11 +45,22 @@ def rouge_l(gold: Alternatives, predicted: Sequence[Tokens]) -> float:
     >>> rouge_l([[["police", "killed", "the", "gunman"]]], [["police", "kill", "the", "gunman"]])
     0.75
     """
+    return float(rouge_l_each(gold, predicted).mean())
+
+
+def rouge_l_each(gold: Alternatives, predicted: Sequence[Tokens]) -> NDArray[np.float64]:
+    """(N,): ROUGE-L of each item, of which the corpus has the mean.
+
+    >>> rouge_l_each([["ab"], ["cd", "c"]], ["ab", "c"]).tolist()
+    [1.0, 1.0]
+    """
     check_references(gold, predicted)
-    total = 0.0
-    for references, answer in zip(gold, predicted, strict=True):
-        total += max(_f1(common(one, answer), len(one), len(answer)) for one in references)
-    return total / len(gold)
+    return np.array(
+        [
+            max(_f1(common(reference, answer), len(reference), len(answer)) for reference in references)
+            for references, answer in zip(gold, predicted, strict=True)
+        ]
+    )
 
 
 def common(one: Tokens, other: Tokens) -> int:
