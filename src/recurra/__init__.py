@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from recurra.analysis.comparison import compare
     from recurra.cells import Cell
     from recurra.errors import CheckpointError, ConfigError, DataError, EngineError, RecurraError, TrainingError
     from recurra.generation import generate
@@ -36,6 +37,7 @@ _HOMES = {
     "RecurraError": "recurra.errors",
     "Trained": "recurra.training.trained",
     "TrainingError": "recurra.errors",
+    "compare": "recurra.analysis.comparison",
     "detached": "recurra.recurrent",
     "from_torch": "recurra.interchange",
     "generate": "recurra.generation",
@@ -56,6 +58,7 @@ __all__ = [
     "Recurrent",
     "Trained",
     "TrainingError",
+    "compare",
     "detached",
     "from_torch",
     "generate",

@@ -236,6 +236,16 @@ def evaluate(options: argparse.Namespace) -> None:
         print(f"\n--tables shows more: {', '.join(scores.tables)}.")
 
 
+def compare(options: argparse.Namespace) -> None:
+    """Runs side by side on the same data."""
+    from recurra.analysis import comparison, comparison_page
+
+    found = comparison.compare(options.runs, options.data, settings=options.set, device=options.device)
+    if options.out is not None:
+        comparison_page.write(found, Path(options.out))
+    print(json.dumps(found.json(), ensure_ascii=False) if options.json else comparison_page.as_text(found))
+
+
 def predict(options: argparse.Namespace) -> None:
     """One answer a line, in the order of the input."""
     from recurra.data.files import lines
@@ -421,6 +431,14 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("data", metavar="DATA", nargs="+")
     sub.add_argument("--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="score otherwise")
     sub.add_argument("--tables", action="store_true", help="also per tag, per span type, …")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+
+    sub = add(compare, "runs side by side on the same data: scores with intervals, differences, scores by length")
+    sub.add_argument("runs", metavar="RUN", nargs="+")
+    sub.add_argument("data", metavar="DATA")
+    sub.add_argument("--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="score otherwise")
+    sub.add_argument("--out", metavar="FILE", help="write a page (.html), or the scores by length (.svg, .png)")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
