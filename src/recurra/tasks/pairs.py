@@ -200,7 +200,7 @@ def _frames(value: object, place: str, name: str) -> NDArray[np.float32]:
     found = series(value, place, name)
     if np.abs(found).max(initial=0.0) > np.finfo(np.float32).max:
         raise DataError(
-            f"{place}: '{name}' holds a number that is too large to compute with. Give them in other units."
+            f"{place}: '{name}' holds a number that is too large to compute with. Use other units."
         )
     return found.astype(np.float32)
 
