@@ -1,0 +1,120 @@
+"""Pointer: an output that may also copy a token of the source."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.cells.weights import check_size
+from recurra.errors import DataError
+from recurra.heads import UNLABELLED
+from recurra.heads.head import readout
+from recurra.outputs.output import at_least_single
+
+CERTAIN = 1e4
+"""σ of it is 1, and log σ of its negative a number still."""
+
+
+@final
+class Pointer(nn.Module):
+    """A token of the vocabulary, or one of the source at the place where attention looks (See et al. 2017).
+
+        g    = σ(w · h + b)                                    how much the vocabulary counts
+        p(y) = g p_vocabulary(y) + (1 - g) Σ_{j: x_j = y} α_j
+
+    y is one of V tokens of the vocabulary or of X more that it lacks: V + x is the x-th such token of a source. N rows
+    are B sources, or k rows of each, one after the other; `copied` (B, S) says what each place of a source is called
+    in the target, whatever it says on padding, where weights are 0. Where all are 0 there is nothing to copy: g = 1.
+    It is summed in logs.
+
+    >>> pointer = Pointer(3)
+    >>> log_p, weights = torch.randn(1, 4).log_softmax(1), torch.tensor([[0.7, 0.2, 0.1]])
+    >>> copied, h = torch.tensor([[1, 4, 1]]), torch.randn(1, 3)
+    >>> p = pointer.log_probabilities(log_p, weights, h, copied, 1).exp()
+    >>> p.shape, p.sum(1).round(decimals=4).tolist()
+    (torch.Size([1, 5]), [1.0])
+    >>> torch.allclose(pointer.log_likelihood(log_p, weights, h, copied, torch.tensor([1])).exp(), p[:, 1])
+    True
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.gate = readout(check_size(features, "features"), 1)
+
+    def log_probabilities(self, log_p: Tensor, weights: Tensor, features: Tensor, copied: Tensor, extra: int) -> Tensor:
+        """(N, V + X): log p of every token, given that of the vocabulary (N, V), weights (N, S) and features (N, F)."""
+        self._check(log_p, weights, features, copied)
+        size = log_p.shape[1] + extra
+        if copied.device.type == "cpu" and copied.numel() and int(copied.max()) >= size:
+            raise DataError(
+                f"a token to copy has the number {int(copied.max())}, but {log_p.shape[1]} tokens of the vocabulary "
+                f"and {extra} more have the numbers 0 to {size - 1}."
+            )
+        log_g, log_rest = self._gates(features, weights)
+        are_same = copied.unsqueeze(1) == copied.unsqueeze(2)  # (B, S, S)
+        mass = (_by_source(weights, copied) @ are_same.to(weights.dtype)).flatten(0, 1)  # (N, S): of the token at j
+        tokens = _by_row(copied, log_p)
+        is_known = tokens < log_p.shape[1]
+        written = (log_p.gather(1, tokens * is_known) + log_g).masked_fill(~is_known, -torch.inf)
+        both = torch.where(mass > 0, torch.logaddexp(written, log_rest + _safe_log(mass)), written)
+        # One column more than needed takes what a token has at all but the first of its places.
+        is_first = ~are_same.tril(-1).any(2)
+        tokens = _by_row(copied.masked_fill(~is_first, size), log_p)
+        beyond = log_p.new_full((len(log_p), extra + 1), -torch.inf)
+        return torch.cat([log_p + log_g, beyond], dim=1).scatter_(1, tokens, both)[:, :size]
+
+    def log_likelihood(
+        self, log_p: Tensor, weights: Tensor, features: Tensor, copied: Tensor, targets: Tensor
+    ) -> Tensor:
+        """(N,): log p of the targets (N,) alone; 0 for one that is UNLABELLED.
+
+        A token that only the source has, and that attention gives no weight at all, is given the least that a number
+        can hold, so that training goes on.
+        """
+        self._check(log_p, weights, features, copied)
+        if targets.shape != log_p.shape[:1]:
+            raise DataError(f"targets must have the shape ({len(log_p)},), but have {tuple(targets.shape)}.")
+        log_g, log_rest = self._gates(features, weights)
+        is_here = _by_source(targets, copied).unsqueeze(2) == copied.unsqueeze(1)  # (B, k, S)
+        mass = weights.masked_fill(~is_here.flatten(0, 1), 0.0).sum(1, keepdim=True)
+        is_known = ((targets >= 0) & (targets < log_p.shape[1])).unsqueeze(1)
+        written = log_p.gather(1, targets.unsqueeze(1).masked_fill(~is_known, 0))
+        # Not -∞, for which torch's gradient of a sum in logs is NaN.
+        written = (written + log_g).masked_fill(~is_known, torch.finfo(log_p.dtype).min)
+        both = torch.logaddexp(written, log_rest + _safe_log(mass))
+        found = torch.where((mass > 0) | ~is_known, both, written).squeeze(1)
+        return found.masked_fill(targets == UNLABELLED, 0.0)
+
+    def _gates(self, features: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """log g and log (1 - g), (N, 1) each."""
+        score = at_least_single(self.gate(features))
+        score = score.masked_fill((weights == 0).all(1, keepdim=True), CERTAIN)
+        return functional.logsigmoid(score), functional.logsigmoid(-score)
+
+    def _check(self, log_p: Tensor, weights: Tensor, features: Tensor, copied: Tensor) -> None:
+        rows, (sources, places) = len(log_p), copied.shape
+        fits = rows % sources == 0 if sources else rows == 0
+        if not fits or weights.shape != (rows, places) or features.shape != (rows, self.gate.in_features):
+            raise DataError(
+                f"a pointer takes log p (N, V), weights (N, S), features (N, {self.gate.in_features}) and tokens to "
+                f"copy (B, S), N a multiple of B, but got {tuple(log_p.shape)}, {tuple(weights.shape)}, "
+                f"{tuple(features.shape)} and {tuple(copied.shape)}."
+            )
+
+
+def _safe_log(mass: Tensor) -> Tensor:
+    return mass.clamp_min(torch.finfo(mass.dtype).tiny).log()
+
+
+def _by_source(rows: Tensor, copied: Tensor) -> Tensor:
+    """(B, k, ...) from (N, ...)."""
+    return rows.unflatten(0, (len(copied), -1)) if len(copied) else rows.unsqueeze(1)
+
+
+def _by_row(copied: Tensor, rows: Tensor) -> Tensor:
+    """(N, S) from (B, S): each source for each of its rows."""
+    each = len(rows) // len(copied) if len(copied) else 1
+    return copied if each == 1 else copied.repeat_interleave(each, dim=0)
