@@ -341,8 +341,21 @@ def config(options: argparse.Namespace) -> None:
 def score(options: argparse.Namespace) -> None:
     """Metrics without a model."""
     from recurra.analysis.scoring import score_files
+    from recurra.analysis.text_scoring import holds_pairs, score_texts
+    from recurra.named import choose
 
-    found = score_files(options.gold, options.predicted, column=options.column)
+    gold, predicted, column = options.gold, options.predicted, options.column
+    if options.task is not None:
+        choose(("tagging", "classification", "seq2seq"), options.task, "--task")
+    if options.task == "seq2seq" or (options.task is None and column is None and holds_pairs(gold)):
+        tokenize = options.tokenize or "13a"
+        found = score_texts(gold, predicted, column=column, tokenize=tokenize, lowercase=options.lowercase)
+        if "ter" not in found:
+            print("ter is left out: it needs pip install 'recurra[metrics]'.", file=sys.stderr)
+    elif options.tokenize or options.lowercase:
+        raise ConfigError("--tokenize and --lowercase are for texts: add --task seq2seq.")
+    else:
+        found = score_files(gold, predicted, column=column)
     if options.json:
         print(json.dumps(found))
         return
@@ -484,7 +497,10 @@ def parser() -> argparse.ArgumentParser:
     sub = add(score, "metrics of predictions, without a model")
     sub.add_argument("gold", metavar="GOLD")
     sub.add_argument("predicted", metavar="PREDICTED")
-    sub.add_argument("--column", help="which column of both files (upos or tags)")
+    sub.add_argument("--column", help="which column of both files (upos or tags); of texts, which one of GOLD (target)")
+    sub.add_argument("--task", help="seq2seq: the answers are texts (known by itself where GOLD has source and target)")
+    sub.add_argument("--tokenize", metavar="NAME", help="how BLEU cuts texts: 13a, none, char, intl, … (13a)")
+    sub.add_argument("--lowercase", action="store_true", help="BLEU and chrF do not see capitals")
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
     sub = add(cells, "the catalogue of cells with their equations; or one of them in full")
