@@ -76,8 +76,12 @@ class Training:
 class Text:
     """How a text becomes tokens."""
 
-    column: str | None = setting(None, "column with the text; none: `text`, or the only one")
-    tokens: Part = setting("words", "characters, words, symbols or subwords, or a table with options")
+    column: str | None = setting(
+        None, "column with the text; none: `text` (of pairs `source` and `target`), or the only one left"
+    )
+    tokens: Part = setting(
+        "words", "characters, words, symbols or subwords, or a table with options; auto, for pairs: what suits them"
+    )
     lowercase: bool = setting(False, "read capitals as small letters")
     min_count: int = setting(1, "a token seen less often in training is unknown")
     max_size: int | None = setting(None, "so many tokens are known, the most frequent ones")

@@ -18,7 +18,12 @@ CONTEXTS_WITH_A_CHOICE = ("outside", "between")
 
 @dataclass(frozen=True)
 class Seq2SeqData(Data):
-    """Where the pairs come from: tables, or two parallel files as in "train.en,train.de"."""
+    """Where the pairs come from: tables, or two parallel files as in "train.en,train.de".
+
+    A table without names has a source, a target and perhaps features, in this order. tokens = "auto" looks at the first
+    pairs: single words are cut into characters, pronunciations (K AE T) into symbols, and all else into subwords, or
+    into words where there are fewer than 5,000 pairs.
+    """
 
     source: Text = dataclasses.field(default_factory=lambda: Text(tokens="auto"), metadata={"about": "what is read"})
     target: Text = dataclasses.field(default_factory=lambda: Text(tokens="auto"), metadata={"about": "what is written"})

@@ -48,8 +48,8 @@ def test_parallel_files_are_described_with_places_in_each_of_them(tmp_path: Path
     for line in (
         "  pairs of source and target: 0 to 2 words (median 2) and 1 to 12 words (median 2)",
         f"    several targets: 1 source has 2 different ones, such as at {en}:6",
-        "  odd: source: the source is empty, which training refuses: remove such rows, or set data.empty = \"keep\", 1 row "
-        f"({en}:3)",
+        "  odd: source: the source is empty, which training refuses: remove such rows, or set data.empty = \"keep\", "
+        f"1 row ({en}:3)",
         f"  odd: target: the target is the source itself, 1 row ({de}:4)",
         f"  odd: target: the target is more than 9 times longer than the source, 1 row ({de}:7)",
         f"  repeated rows: 1 (14.3 %): {en}:5 = {en}:1",
