@@ -904,6 +904,56 @@ def tagger() -> str:
     return svg(picture)
 
 
+def attention() -> str:
+    picture = Picture(
+        "Attention",
+        "A query is compared with the key of each place of the memory; a softmax over the real places makes weights of "
+        "the scores; the context is the sum of the values, each times its weight.",
+        900,
+        640,
+    )
+    columns = (250, 450, 650)
+    softmax = picture.pill(450, 290, "softmax over the real places", width=520)
+    scores, latest = [], None
+    for number, x in enumerate(columns, 1):
+        place = f"h_{number}"
+        key = picture.box(x, 506, f"k_{number} = W {place}", colour=ORANGE, width=126, height=40)
+        picture.label(x, 618, place, anchor="middle", size=19, colour=STATE["x"])
+        picture.wire(Point(x, 596), key.bottom(), colour=STATE["x"], width=3)
+        score = picture.box(x, 386, f"score(q_t, k_{number})", colour=ORANGE, width=150, height=40)
+        picture.wire(key.top(34), score.bottom(34), colour=STATE["x"], width=3)
+        picture.wire(score.top(), softmax.bottom(x - softmax.x))
+        picture.label(x + 8, 328, f"e_{{t{number}}}")
+        scores.append(score)
+        value = picture.box(x, 104, f"v_{number} = W' {place}", colour=ORANGE, width=126, height=40)
+        picture.label(x, 26, place, anchor="middle", size=19, colour=STATE["x"])
+        picture.wire(Point(x, 34), value.top(), colour=STATE["x"], width=3)
+        times = picture.circle(x, 206, "⊙")
+        picture.wire(softmax.top(x - softmax.x), times.bottom())
+        picture.label(x + 8, 252, f"α_{{t{number}}}")
+        picture.wire(value.bottom(), times.top(), colour=STATE["x"], width=3)
+        if latest is None:
+            latest = times
+            continue
+        plus = picture.circle(x + 60, times.y, "+")
+        picture.wire(times.right(), plus.left(), colour=STATE["c"], width=3)
+        turn = latest.right().x + 22
+        picture.wire(
+            latest.right(), Point(turn, times.y), Point(turn, 158), Point(plus.x, 158), plus.top(),
+            colour=STATE["c"], width=3,
+        )  # fmt: skip
+        latest = plus
+    assert latest is not None
+    picture.leave("c", latest.right())
+    start = Point(picture.frame.left().x - 26, 440)
+    picture.label(start.x - 7, start.y + 6, "q_t", anchor="end", size=19, colour=STATE["s"])
+    *others, last = scores
+    picture.wire(start, Point(last.x - 34, start.y), last.bottom(-34), colour=STATE["s"], width=3)
+    for score in others:
+        picture.wire(Point(score.x - 34, start.y), score.bottom(-34), colour=STATE["s"], width=3)
+    return svg(picture)
+
+
 PICTURES: tuple[Callable[[], str], ...] = (
     elman,
     orthogonal_elman,
@@ -921,9 +971,10 @@ PICTURES: tuple[Callable[[], str], ...] = (
     recurrent_dropout,
     weight_drop,
     tagger,
+    attention,
 )
 
-MODELS = (tagger,)
+MODELS = (tagger, attention)
 
 
 def main() -> int:
