@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from recurra.analysis.comparison import Comparison, compare
 from recurra.analysis.comparison_page import as_text, write
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError
+from recurra.runs import begin, setup
 from recurra.tasks.counted import is_higher_better
 from recurra.tasks.task import Scores
 from recurra.training.evaluation import outputs_to_score
+from recurra.training.progress import Silent
 from recurra.training.trained import Trained
 from tests.tasks.test_counted import CASES, SMALL, jsonl
 
@@ -26,9 +29,6 @@ FEW = ("training.steps=2", "training.threads=1", "training.device=cpu", "trainin
 
 
 def trained(folder: Path, case: str, run: str, *overrides: str) -> Path:
-    from recurra.runs import begin, setup
-    from recurra.training.progress import Silent
-
     task, data, options = CASES[case]
     given = {"train": data(folder, is_test=False)}
     begin(setup(task, given=given, overrides=[*SMALL, *FEW, *options, *overrides]), folder / run, Silent())
@@ -82,6 +82,53 @@ def test_intervals_and_differences_are_those_of_scoring_the_same_samples_again(r
         share = (better + (apart == 0) / 2).mean()
         value = whole[0][name] - whole[1][name]
         assert pair.scores[name] == pytest.approx((value, *np.quantile(apart, [0.025, 0.975]), share), abs=1e-9)
+
+
+PAIRS = (
+    "model.embedding=4",
+    "training.steps=4",
+    "training.learning_rate=0.05",
+    "decoding.max_length=8",
+    "decoding.width=2",
+)
+
+
+def pairs(path: Path, seed: int) -> str:
+    """Words and their letters in turn, each source once."""
+    draw = random.Random(seed)
+    sources = {"".join(draw.choices("abc", k=draw.randint(1, 6))) for _ in range(40)}
+    path.write_text("".join(f"{source}\t{' '.join(reversed(source.upper()))}\n" for source in sorted(sources)))
+    return str(path)
+
+
+def test_sequences_are_compared_too_and_a_source_drawn_twice_counts_twice(tmp_path: Path) -> None:
+    train, file = pairs(tmp_path / "train.tsv", 1), pairs(tmp_path / "test.tsv", 2)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for seed, folder in enumerate(folders):
+        options = [*SMALL, *FEW, *PAIRS, f"training.seed={seed}"]
+        begin(setup("seq2seq", given={"train": train}, overrides=options), folder, Silent())
+    found = compare(folders, file, resamples=25)
+    assert found.task == "seq2seq"
+    chance = np.random.default_rng(0)
+    by_hand: dict[str, list[list[float]]] = {}
+    models = [recurra.load(folder) for folder in folders]
+    examples = list(models[0].task.read([file]))
+    answers = [outputs_to_score(model.task, model.model, [model.task.encode(e) for e in examples]) for model in models]
+    for _ in range(25):
+        sample = chance.integers(len(examples), size=len(examples))
+        # With another source each, what was drawn twice is two items.
+        asked = [examples[n]._replace(source=(f"{examples[n].source[0]}{place}",)) for place, n in enumerate(sample)]
+        for number, model in enumerate(models):
+            for name, value in model.task.score(asked, [answers[number][n] for n in sample]).values.items():
+                by_hand.setdefault(name, [[], []])[number].append(value)
+    [pair] = found.apart
+    assert {"bleu", "word_error_rate", "symbol_error_rate", "perplexity"} <= {*pair.scores}
+    for name, difference in pair.scores.items():
+        one, two = map(np.array, by_hand[name])
+        assert found.runs[0].intervals[name] == pytest.approx(np.quantile(one, [0.025, 0.975]), abs=1e-9)
+        assert difference[1:3] == pytest.approx(np.quantile(one - two, [0.025, 0.975]), abs=1e-9)
+    assert found.by_length is not None
+    assert found.by_length.score == "word_error_rate"
 
 
 def test_scores_by_length_are_those_of_the_items_of_a_length(runs: Path) -> None:

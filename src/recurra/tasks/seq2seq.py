@@ -18,8 +18,9 @@ from recurra.errors import ConfigError, DataError
 from recurra.forcing import Forcing
 from recurra.named import did_you_mean
 from recurra.settings import name_of
+from recurra.tasks.counted import Counted
 from recurra.tasks.pair_columns import place_of
-from recurra.tasks.pair_scores import pair_scores
+from recurra.tasks.pair_scores import pair_counts, pair_scores
 from recurra.tasks.pair_texts import PairTexts
 from recurra.tasks.pairs import Pair, asked, pairs, with_columns
 from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
@@ -318,25 +319,30 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
 
     def score(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Scores:
+        return pair_scores(**self._compared(examples, outputs), first=self.first, quick=self.quick)
+
+    def counted(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Counted:
+        return pair_counts(**self._compared(examples, outputs))
+
+    def _compared(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> dict[str, Any]:
+        """What scores compare, and how."""
         if self.settings.decoding.search == "given":
             raise ConfigError("decoding.search = 'given' writes nothing that could be scored: choose a search.")
         best = [self._spelled(example, output.answers[0]) for example, output in zip(examples, outputs, strict=True)]
         golds = [example.target or "" for example in examples]
         evaluation, target = self.settings.evaluation, self.texts.target
         likelihood = [output.gold for output in outputs if output.gold is not None]
-        return pair_scores(
-            golds,
-            [self._key(example) for example in examples],
-            [answer.text for answer in best],
-            gold_tokens=[target.split(gold) for gold in golds],
-            answer_tokens=[answer.tokens for answer in best],
-            source_lengths=[self._source_length(example) for example in examples],
-            likelihood=likelihood if len(likelihood) == len(outputs) else None,
-            first=self.first,
-            tokenize=evaluation.bleu_tokenize,
-            lowercase=evaluation.lowercase,
-            quick=self.quick,
-        )
+        return {
+            "golds": golds,
+            "sources": [self._key(example) for example in examples],
+            "answers": [answer.text for answer in best],
+            "gold_tokens": [target.split(gold) for gold in golds],
+            "answer_tokens": [answer.tokens for answer in best],
+            "source_lengths": [self._source_length(example) for example in examples],
+            "likelihood": likelihood if len(likelihood) == len(outputs) else None,
+            "tokenize": evaluation.bleu_tokenize,
+            "lowercase": evaluation.lowercase,
+        }
 
     def _key(self, example: Pair) -> str:
         """What makes two sources the same."""
