@@ -13,6 +13,7 @@ from recurra.search.front import candidates, continued, front_of, kept_of
 from recurra.search.rules import NONE, Law, Rules
 from recurra.search.score import check_penalties, uncovered
 from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, check_count, lengths_of, no_token, selected
+from recurra.search.tree import Recorder, Tree
 
 
 def beam(
@@ -30,6 +31,7 @@ def beam(
     watch: Watch[Moving] | None = None,
     coverage_penalty: float = 0.0,
     places: Tensor | None = None,
+    record: list[Tree] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `best` hypotheses for each of `tokens` (B,), best first; fewer where there are fewer.
 
@@ -46,7 +48,7 @@ def beam(
     best with none of them, with one, with two, … before the second best of each (after Post and Vilar 2018).
 
     The step is first called with a row per sentence, then with the same number of rows for each sentence, at most
-    `width`, those of a sentence one after the other.
+    `width`, those of a sentence one after the other. A list given as `record` gets the tree of each sentence.
 
     >>> def step(tokens, moving, fixed):            # 1 is likelier, but after 0 the end, 2, is almost sure
     ...     p = torch.tensor([[0.05, 0.05, 0.9], [0.3, 0.3, 0.4], [0.4, 0.6, 0.0]])
@@ -62,6 +64,7 @@ def beam(
     lengths = lengths_of(length, len(tokens))
     law, answers = Law(rules, lengths, ends), Answers(lengths, ends, best, length_penalty)
     front, levels, covered = front_of(len(lengths)), list[Level](), None
+    recorder = None if record is None else Recorder(len(lengths), width, length_penalty)
     with torch.no_grad():
         while len(front.sentences):
             log_p, moving = step(tokens, moving, fixed)
@@ -79,6 +82,8 @@ def beam(
             kept = kept_of(front, found, width, law)
             levels.append(Level(front.places[kept.rows].ravel(), kept.tokens.ravel(), kept.rows.ravel(), watched))
             is_live, goes_on = answers.add(front.sentences, kept, len(levels), found.lacks)
+            if recorder is not None:
+                recorder.add(front, found, kept, is_live)
             for sentence in front.sentences[~goes_on]:
                 if not answers.of[sentence]:
                     raise no_token() if law.is_empty else law.dead_end(sentence, len(levels) - 1)
@@ -90,5 +95,7 @@ def beam(
                 moving, covered = selected((moving, covered), torch.from_numpy(rows).to(tokens.device))
             if not goes_on.all():
                 fixed, places = selected((fixed, places), torch.from_numpy(np.nonzero(goes_on)[0]).to(tokens.device))
+    if record is not None and recorder is not None:
+        record += recorder.trees(answers.of)
     levels = [level._replace(watched=None if level.watched is None else level.watched.cpu()) for level in levels]
     return [[rebuilt(answer, levels) for answer in of] for of in answers.of]

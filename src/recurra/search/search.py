@@ -76,12 +76,16 @@ def followed(
         with torch.no_grad():  # not around the yield: between two tokens the caller is on its own
             log_p, moving = step(tokens, moving, fixed)
             if law is not None:
-                law.check_vocabulary(log_p.shape[1])
+                if written == 0:
+                    law.check_vocabulary(log_p.shape[1])
                 log_p = law.allowed(log_p, past, np.array(rows, np.int64))
             tokens = choose(log_p, rows)
-            gained: list[float] = log_p.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
+            values = log_p.gather(1, tokens.unsqueeze(1)).squeeze(1)
+            values = values if values.dtype == torch.float64 else values.float()
             watched = None if watch is None else watch(moving)
-        numbers: list[int] = tokens.tolist()
+            # Both at once, since a device is waited for each time; ids are below 2^24, which float32 holds exactly.
+            gained, ids = torch.stack([values, tokens.to(values.dtype)]).tolist()
+        numbers = [int(token) for token in ids]
         if not all(map(math.isfinite, gained)):
             raise (
                 no_token()
@@ -113,7 +117,7 @@ def collected(
     gained: list[list[float]] = [[] for _ in range(rows)]
     watched: list[list[Tensor]] = [[] for _ in range(rows)]
     ended = [False] * rows
-    for chosen in steps:
+    for chosen in list(steps):  # all of them first: what was watched is fetched when no step waits for it
         views = [None] * len(chosen.rows) if chosen.watched is None else chosen.watched.cpu().unbind()
         for row, token, log_p, is_over, view in zip(*chosen[:4], views, strict=True):
             tokens[row].append(token)
