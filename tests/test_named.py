@@ -10,6 +10,7 @@ import torch
 from recurra import Cell, ConfigError, Recurrent
 from recurra.cells import build
 from recurra.named import catalogue, find
+from recurra.tasks.task import Task
 
 
 def test_the_file_name_is_the_config_name() -> None:
@@ -27,6 +28,10 @@ def test_the_file_name_is_the_config_name() -> None:
         "slstm",
     ]
     assert all(build(name, 2, 4).name == name for name in catalogue(Cell))
+
+
+def test_a_file_whose_class_is_of_another_kind_is_not_listed() -> None:
+    assert "pair_texts" not in catalogue(Task)  # its class is PairTexts, which is no task
 
 
 def test_a_misspelt_cell_is_refused_with_the_right_name() -> None:

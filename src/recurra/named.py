@@ -43,7 +43,7 @@ def choose(options: Iterable[str], value: object, what: str) -> str:
 
 
 def catalogue(kind: type) -> list[str]:
-    """The names of all variants of a kind: the files beside the one that defines it.
+    """The names of all variants of a kind: the files beside the one that defines it, whose class is of that kind.
 
     >>> from recurra.cells import Cell
     >>> catalogue(Cell)[:3]
@@ -54,7 +54,10 @@ def catalogue(kind: type) -> list[str]:
     return sorted(
         module.name
         for module in modules
-        if module.name != base and not module.ispkg and _class_of(f"{home}.{module.name}") is not None
+        if module.name != base
+        and not module.ispkg
+        and isinstance(found := _class_of(f"{home}.{module.name}"), type)
+        and issubclass(found, kind)
     )
 
 
