@@ -351,7 +351,8 @@ def score(options: argparse.Namespace) -> None:
         tokenize = options.tokenize or "13a"
         found = score_texts(gold, predicted, column=column, tokenize=tokenize, lowercase=options.lowercase)
         if "ter" not in found:
-            print("ter is left out: it needs pip install 'recurra[metrics]'.", file=sys.stderr)
+            why = "it needs pip install 'recurra[metrics]', and texts of 200 words at most"
+            print(f"ter is left out: {why}.", file=sys.stderr)
     elif options.tokenize or options.lowercase:
         raise ConfigError("--tokenize and --lowercase are for texts: add --task seq2seq.")
     else:

@@ -184,3 +184,11 @@ def test_the_command_scores_tags_as_before_and_refuses_what_it_does_not_know(
     assert "--task = 'seqseq' is not known. Did you mean 'seq2seq'?" in capsys.readouterr().err
     assert main(["score", gold, gold, "--lowercase"]) == 2
     assert "--tokenize and --lowercase are for texts: add --task seq2seq." in capsys.readouterr().err
+
+
+def test_the_command_says_why_ter_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = str(written(tmp_path / "gold.txt", ["a " * 300]))
+    assert main(["score", gold, gold, "--task", "seq2seq", "--json"]) == 0
+    seen = capsys.readouterr()
+    assert "ter" not in json.loads(seen.out)
+    assert "ter is left out: it needs pip install 'recurra[metrics]', and texts of 200 words at most." in seen.err

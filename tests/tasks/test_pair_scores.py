@@ -113,6 +113,21 @@ def test_without_sacrebleu_all_but_ter_is_there() -> None:
     assert "ConfigError: ter needs sacrebleu: pip install 'recurra[metrics]'." in done.stderr
 
 
+def test_a_text_that_ter_would_take_minutes_for_leaves_it_out() -> None:
+    values = scored([("a", "k a t", "k a t"), ("b", "x " * 201, "y z")]).values
+    assert "ter" not in values
+    assert {"bleu", "chrf", "rouge_l", "meteor"} <= {*values}
+
+
+def test_a_line_of_thousands_of_words_takes_seconds_at_most() -> None:
+    chance = random.Random(1)
+    text = [f"w{int(chance.paretovariate(0.7)) % 5000}" for _ in range(4000)]
+    start = time.perf_counter()
+    values = scored([("a", " ".join(text), " ".join(text[1500:] + text[:1000]))]).values
+    assert time.perf_counter() - start < 15
+    assert values["bleu"] > 50
+
+
 def test_perplexity_is_that_of_all_rows() -> None:
     likelihood = [(-1.0, 4), (-2.0, 4), (-5.0, 4), (-8.0, 3)]
     scores = scored(ROWS, likelihood=likelihood, first="perplexity")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,11 @@ from recurra.metrics.edits import Alternatives
 from recurra.metrics.references import Tokens, check_references
 from recurra.metrics.stemming import stem
 
-KEPT = 100
+KEPT = 30
 """So many ways to align the words up to here are kept, those of fewest chunks."""
 
 WORK = 200_000
-"""Long texts with many equal words keep fewer, so that an item takes no more steps than about this."""
+"""So many steps are taken for an item at most: of long texts with many equal words fewer ways are kept."""
 
 BROKEN = -2
 """In place of the last matched position: no word can follow on."""
@@ -72,32 +73,63 @@ def meteor_of(counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.flo
 
 
 def aligned(gold: Tokens, predicted: Tokens) -> tuple[int, int]:
-    """The most matches of equal words, and the fewest chunks that they make.
+    """The most matches of equal words, and the fewest chunks that they make, as far as a beam finds them.
+
+    Short texts are aligned exactly; where many words stand in many places, a way with fewer chunks may be missed.
 
     >>> aligned("the cat sat on the mat".split(), "on the mat sat the cat".split())
     (6, 3)
     """
-    places: dict[str, list[int]] = {}
+    places: dict[str, int] = {}  # of each word, a bit for each place
     for place, word in enumerate(gold):
-        places.setdefault(word, []).append(place)
+        places[word] = places.get(word, 0) | 1 << place
     written = Counter(predicted)
-    needed = {word: min(len(spots), written[word]) for word, spots in places.items()}
-    masks = {word: sum(1 << spot for spot in spots) for word, spots in places.items()}
-    kept = max(1, min(KEPT, WORK // max(1, sum(len(places.get(word, ())) for word in predicted))))
+    needed = {word: min(spots.bit_count(), written[word]) for word, spots in places.items()}
+    kept, near = _widths([places[word].bit_count() for word in predicted if word in places])
     # From the reference's words that are taken, and the last of them, to the fewest chunks so far.
     ways: dict[tuple[int, int], int] = {(0, BROKEN): 0}
-    for word in predicted:
+    for word, following in zip_longest(predicted, predicted[1:]):
         written[word] -= 1
+        spots = places.get(word, 0)
         after: dict[tuple[int, int], int] = {}
         for (taken, last), chunks in ways.items():
-            steps = [(taken | 1 << spot, spot) for spot in places.get(word, ()) if not taken >> spot & 1]
-            if (taken & masks.get(word, 0)).bit_count() + written[word] >= needed.get(word, 0):
+            steps = [(taken | 1 << spot, spot) for spot in _free(spots & ~taken, last + 1, near)]
+            if (taken & spots).bit_count() + written[word] >= needed.get(word, 0):
                 steps.append((taken, BROKEN))  # enough of this word come later
             for way in steps:
                 cost = chunks + (way[1] not in (BROKEN, last + 1))
                 after[way] = min(cost, after.get(way, cost))
-        ways = dict(sorted(after.items(), key=lambda entry: entry[1])[:kept])
+        ways = after if len(after) <= kept else _best(after, kept, places.get(following or "", 0))
     return sum(needed.values()), min(ways.values())
+
+
+def _widths(choices: Sequence[int]) -> tuple[int, int]:
+    """How many ways are kept, and how many places of a word are looked at in each."""
+    kept = max(1, min(KEPT, WORK // max(1, sum(choices))))
+    return kept, max(1, WORK // (kept * max(1, len(choices))))
+
+
+def _free(spots: int, follows: int, near: int) -> Iterator[int]:
+    """The first places among the spots, and the one that follows on, if it is among them."""
+    if follows >= 0 and spots >> follows & 1:
+        yield follows
+    for _ in range(near):
+        if not spots:
+            return
+        lowest = spots & -spots
+        yield lowest.bit_length() - 1
+        spots ^= lowest
+
+
+def _best(ways: dict[tuple[int, int], int], kept: int, following: int) -> dict[tuple[int, int], int]:
+    """The ways of fewest chunks, one more counted where the next word, whose places are given, cannot follow on."""
+
+    def chunks(entry: tuple[tuple[int, int], int]) -> int:
+        (taken, last), cost = entry
+        follows_on = last != BROKEN and (following & ~taken) >> (last + 1) & 1
+        return cost + bool(following and not follows_on)
+
+    return dict(sorted(ways.items(), key=chunks)[:kept])
 
 
 @lru_cache(maxsize=2**16)

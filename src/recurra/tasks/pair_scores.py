@@ -19,7 +19,7 @@ from recurra.metrics.meteor import meteor_counts, meteor_of
 from recurra.metrics.references import Tokens
 from recurra.metrics.resampling import Numbers
 from recurra.metrics.rouge import rouge_l_each
-from recurra.metrics.ter import has_ter, ter
+from recurra.metrics.ter import ter, ter_is_within_reach
 from recurra.named import choose
 from recurra.tasks.counted import Counted, Sums, counted, is_higher_better, ratio
 from recurra.tasks.task import Scores, Table
@@ -80,7 +80,7 @@ def pair_scores(
     slower = [name for name in SLOWER if name == first or not quick]
     counts = counted_of(items, changes, slower, tokenize=tokenize, lowercase=lowercase)
     found = {name: counts.value(name) for name in counts.statistics}
-    if first == "ter" or (not quick and has_ter()):
+    if first == "ter" or (not quick and ter_is_within_reach(items.references, items.answers)):
         found["ter"] = ter(items.references, items.answers)
     if first not in found:
         raise ConfigError(f"evaluation.first = '{first}' needs log-probabilities, but these answers come without.")
