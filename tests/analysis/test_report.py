@@ -158,9 +158,9 @@ def test_test_scores_stand_beside_the_validation_scores(tmp_path: Path) -> None:
     assert cells[cells.index("score") :][:3] == ["score", "valid", "test"]
     assert cells[cells.index("accuracy") :][:3] == ["accuracy", "0.9432", "0.9000"]
     assert cells[cells.index("bleu") :][:3] == ["bleu", "–", "31.42"]
-    assert cells[cells.index("test") :][:4] == ["test", "data/a.conllu,data/b.conllu", "–", "–"]
+    assert cells[cells.index("test") :][:4] == ["test", "data/a.conllu, data/b.conllu", "–", "–"]
     card = write_card(run).read_text("utf-8")
-    assert "measured on a.conllu,b.conllu;" in card
+    assert "measured on a.conllu, b.conllu;" in card
     assert "flatter" not in card
 
 
@@ -270,6 +270,15 @@ def test_the_card_of_a_language_model_shows_how_to_generate(tmp_path: Path) -> N
     assert "| part | file | tokens |" in text  # how many pieces a text was read in is nobody's business
 
 
+def test_parallel_files_are_named_together_and_several_files_apart(tmp_path: Path) -> None:
+    for number, (paths, names) in enumerate(
+        [(["x/a.en,x/a.de"], "a.en,a.de"), (["x/a.tsv", "x/b.tsv"], "a.tsv b.tsv")]
+    ):
+        data = {"test": {"path": paths, "rows": 3, "tokens": 9}}
+        folder = make_run(tmp_path / f"run{number}", SUMMARY | {"task": "seq2seq", "data": data})
+        assert f"recurra evaluate run{number} {names}\n" in write_card(folder).read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("task", "data", "file", "words"),
     [
@@ -285,6 +294,8 @@ def test_the_card_of_a_language_model_shows_how_to_generate(tmp_path: Path) -> N
         ("forecasting", 'frames = "x"', "a.npz", ["predicts the next frames", "same units", "# lists of steps"]),
         ("tagging", 'frames = "x"', "a.jsonl", ["gives each step of a series its tag", "predict run input.jsonl"]),
         ("language_model", "independent = true", "a.txt", ["| part | file | lines | tokens |"]),
+        ("seq2seq", "joint = true", "a.en,a.de", ["turns one sequence into another", "| pairs | tokens |"]),
+        ("seq2seq", 'frames = "x"', "a.jsonl", ["writes a text for a series", "| pairs | steps |", "# lists of steps"]),
     ],
 )
 def test_a_card_speaks_of_what_its_task_reads(

@@ -46,11 +46,11 @@ def purpose(run: Run) -> Purpose:
     if task == "forecasting":
         what = "frames of a sequence" if is_series else "steps of a series"
         return Purpose(f"predicts the next {what}", **series, asked=f"input.{kind}")
-    others = {
-        "vec2seq": "writes a sequence that a vector describes",
-        "seq2seq": "turns one sequence into another",
-    }
-    return Purpose(others.get(str(task), ""))
+    if task == "seq2seq" and is_series:
+        return Purpose("writes a text for a series", **{**series, "rows": "pairs"}, asked=f"input.{kind}")
+    if task == "seq2seq":
+        return Purpose("turns one sequence into another", rows="pairs")
+    return Purpose("writes a sequence that a vector describes" if task == "vec2seq" else "")
 
 
 def data_table(run: Run, *, whole_path: bool) -> Table:
@@ -65,7 +65,7 @@ def commands(run: Run, files: Mapping[object, object]) -> Sequence[str]:
     """How the model is used in a terminal; `files` are the data's by part."""
     place, words = shlex.quote(run.folder.resolve().name), purpose(run)
     scored = next((str(files[part]) for part in ("test", "valid") if files.get(part)), "data")
-    names = " ".join(map(shlex.quote, scored.split(","))) if re.fullmatch(r"[\w.,+ -]+", scored) else "data"
+    names = " ".join(map(shlex.quote, scored.split(", "))) if re.fullmatch(r"[\w.,+ -]+", scored) else "data"
     is_writer = run.summary.get("task") in ("language_model", "vec2seq")
     return [
         *([f"recurra generate {place} --length 200"] if is_writer else []),

@@ -76,11 +76,11 @@ class Run(NamedTuple):
         if "path" in (test := within(self.summary, "test")):
             parts.setdefault("test", test)
         for part, found in parts.items():
-            path = found.get("path") or ""
-            path = ",".join(map(str, path)) if isinstance(path, list) else str(path)
-            if not whole_path:
-                path = ",".join(Path(one).name for one in path.split(","))  # parallel files are named together
-            rows.append([part, path, found.get("rows"), found.get("tokens")])
+            given = found.get("path") or ""
+            paths = [str(path) for path in (given if isinstance(given, list) else [given])]
+            if not whole_path:  # parallel files are named together: a.en,a.de
+                paths = [",".join(Path(one).name for one in path.split(",")) for path in paths]
+            rows.append([part, ", ".join(paths), found.get("rows"), found.get("tokens")])
         return Table(["part", "file", "rows", "tokens"], rows)
 
     def tables(self) -> dict[str, Table]:
