@@ -129,6 +129,8 @@ def test_sequences_are_compared_too_and_a_source_drawn_twice_counts_twice(tmp_pa
         assert difference[1:3] == pytest.approx(np.quantile(one - two, [0.025, 0.975]), abs=1e-9)
     assert found.by_length is not None
     assert found.by_length.score == "word_error_rate"
+    both = compare([",".join(map(str, folders)), folders[0]], file, resamples=2)
+    assert [run.name for run in both.runs] == ["one,two", "one"]
 
 
 def test_scores_by_length_are_those_of_the_items_of_a_length(runs: Path) -> None:

@@ -129,7 +129,8 @@ def compare(
                 f"runs of one task are compared, but {first.folder} is a run of {first.task.name} and {other.folder} "
                 f"one of {other.task.name}."
             )
-    names = _names([str(model.folder) for model in models])
+    folders = [str(run.folder) if isinstance(run, Trained) else str(run) for run in runs]
+    names = _names(folders)
     judged, counts = zip(*(_judged(model.with_settings(settings), files) for model in models), strict=True)
     shared = set.intersection(*({*scores.values} - {"count"} for scores in judged))
     if not shared:
@@ -150,8 +151,8 @@ def compare(
         data=", ".join(map(str, files)),
         items=len(known[0].items) if is_same else None,
         runs=[
-            Judged(name, str(model.folder), model.task.described(), scores, _intervals(drawn_again))
-            for name, model, scores, drawn_again in zip(names, models, judged, samples, strict=True)
+            Judged(name, folder, model.task.described(), scores, _intervals(drawn_again))
+            for name, folder, model, scores, drawn_again in zip(names, folders, models, judged, samples, strict=True)
         ],
         apart=[pair for pair in apart if pair.scores],
         by_length=_by_length(judged[0].first, names, known) if is_same else None,
@@ -170,10 +171,10 @@ def _judged(model: Trained, files: Sequence[Path]) -> tuple[Scores, Counted | No
 def _names(folders: Sequence[str]) -> list[str]:
     """The last part of each path; the whole where that is not enough; a number where one is there twice.
 
-    >>> _names(["runs/a", "runs/b"]), _names(["old/a", "new/a"]), _names(["a", "a"])
-    (['a', 'b'], ['old/a', 'new/a'], ['a', 'a (2)'])
+    >>> _names(["runs/a", "runs/b,runs/c"]), _names(["old/a", "new/a"]), _names(["a", "a"])
+    (['a', 'b,c'], ['old/a', 'new/a'], ['a', 'a (2)'])
     """
-    last = [Path(folder).resolve().name for folder in folders]
+    last = [",".join(Path(one).resolve().name for one in folder.split(",")) for folder in folders]
     found = last if len({*last}) == len({*folders}) else list(folders)
     seen: Counter[str] = Counter()
     for number, name in enumerate(found):
