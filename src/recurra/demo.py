@@ -1,42 +1,225 @@
-"""The tour: three cells learn the adding problem before your eyes."""
+"""The tour: two models learn to pronounce English words before your eyes, one with attention and one without."""
 
 from __future__ import annotations
 
-from recurra.analysis.problems import Adding, Progress, learn
+import gzip
+import importlib.util
+import itertools
+import math
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-BLOCKS = "▁▂▃▄▅▆▇█"
+from recurra.analysis.alignment import Alignment, as_text
+from recurra.analysis.lengths import ByLength
+from recurra.analysis.visible import columns
+from recurra.errors import CheckpointError
+from recurra.tasks.task import Prediction, Table
+from recurra.training.progress import progress
+
+WORDS = Path(__file__).parent / "demo_data"
+"""A sample of the CMU Pronouncing Dictionary."""
+
+SETTINGS = {
+    "data.source.tokens": "characters",
+    "data.target.tokens": "symbols",
+    "model.embedding": 64,
+    "model.hidden": 128,
+    "model.dropout": 0.2,
+    "training.steps": 2000,
+    "training.minutes": 1.5,
+    "training.batch_size": 64,
+    "training.learning_rate": 6e-3,
+    "training.validate": 500,
+}
+"""Measured on two cores: 50 seconds for each of the models."""
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "attention": {"model.attention": "bilinear"},
+    "no-attention": {"model.attention": "none", "model.conditioning": ["every"]},
+}
+
+LOOKED_AT = ("pamphlet", "lightning", "shampoo")
+"""Words of the test data whose attention is shown."""
+
+AMBIGUOUS = "neither"
+"""A word of the test data that the dictionary pronounces in two ways."""
 
 
-def tour(*, steps: int = 60, seconds: float = 25.0, goal: float = 0.01) -> None:
-    """Train Elman, GRU and LSTM on the adding problem for a few seconds each and print their learning curves."""
-    problem = Adding(steps)
+def tour(*, out: str | os.PathLike[str] | None = None, settings: Mapping[str, Any] | None = None) -> None:
+    """Train both models in a new folder, runs/demo-1 or the next, and print and draw what they learned."""
+    folder = Path(out) if out is not None else free_folder()
+    words = unpacked(folder)
     print(
-        f"The adding problem: {steps} numbers go by, two of them are marked; at the end, tell the sum of the two.\n"
-        f"Always answering 1 has a mean squared error of {problem.without_memory:.4f}; a memory does better.\n"
-        f"Each cell learns for up to {seconds:.0f} seconds, or until its error is below {goal}.\n"
+        f"How is a word said that you have only read? {len(words['train']):,} words of the CMU Pronouncing Dictionary\n"
+        f"teach it, letters to sounds. One network reads the letters, forwards and backwards; another writes the\n"
+        f"sounds, one after the other. Two such models learn from the same words, about 50 seconds each.\n"
     )
-    for cell in ("elman", "gru", "lstm"):
-        curve: list[Progress] = []
-        for progress in learn(problem, cell, hidden=64, learning_rate=3e-3, look_every=50):
-            curve.append(progress)
-            if progress.loss < goal or progress.seconds > seconds:
-                break
-        print(f"  {cell:6} {drawn([p.loss for p in curve], problem.without_memory)}", end="")
-        print(f"  error {curve[-1].loss:.4f} after {curve[-1].updates} updates, {curve[-1].seconds:.0f} s", flush=True)
-    print(
-        "\nElman's gradient fades over the steps; gates keep it alive.\n"
-        "Next: `recurra check FILE` says which models a file can train, and how; `recurra cells` shows all\n"
-        "cells with their equations, `recurra cells gru` one of them;\n"
-        "`recurra bench` times them on this machine; docs/ explains each with a picture."
-    )
+    trained = {}
+    for name, said in (
+        ("attention", "With attention: before each sound, the writer looks at the letters again, where it needs to."),
+        ("no-attention", "Without: the same, but the writer is told of the whole word once, in a single vector."),
+    ):
+        print(said, flush=True)
+        trained[name] = learned(folder, name, {**SETTINGS, **MODELS[name], **(settings or {})})
+        print()
+    tell_scores(folder, len(words["test"]))
+    answers = trained["attention"].predict(LOOKED_AT, detail=True)
+    tell_attention(folder, answers, words["test"])
+    [several] = trained["attention"].with_settings(["decoding.best=4"]).predict([AMBIGUOUS], detail=True)
+    tell_best(several, words["test"])
+    tell_what_is_next(folder)
 
 
-def drawn(losses: list[float], top: float, width: int = 40) -> str:
-    """A learning curve as a row of blocks, full height at `top` and above.
+def free_folder() -> Path:
+    """A folder for the runs that is not there yet."""
+    return next(path for n in itertools.count(1) if not (path := Path("runs") / f"demo-{n}").exists())
 
-    >>> drawn([0.2, 0.1, 0.0], top=0.2, width=3)
-    '█▄▁'
+
+def unpacked(folder: Path) -> dict[str, dict[str, list[str]]]:
+    """The words of each part with their pronunciations; written as train.tsv, valid.tsv and test.tsv into a folder."""
+    parts: dict[str, dict[str, list[str]]] = {}
+    for part in ("train", "valid", "test"):
+        text = gzip.decompress((WORDS / f"{part}.tsv.gz").read_bytes())
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{part}.tsv").write_bytes(text)
+        except OSError as error:
+            raise CheckpointError(f"the demo cannot write to {folder}: {error.strerror}.") from error
+        parts[part] = {}
+        for line in text.decode().splitlines():
+            word, _, sounds = line.partition("\t")
+            parts[part].setdefault(word, []).append(sounds)
+    return parts
+
+
+def learned(folder: Path, name: str, settings: Mapping[str, Any]) -> Any:
+    """A model that was trained with these settings, in a folder of that name."""
+    from recurra.runs import train
+
+    files = {part: str(folder / f"{part}.tsv") for part in ("train", "valid", "test")}
+    return train("seq2seq", **files, out=folder / name, settings=settings, progress=progress(sys.stderr))
+
+
+def tell_scores(folder: Path, count: int) -> None:
+    """How many words of the test data each model says right: all of them, and by length."""
+    from recurra.runs import summary_of
+
+    summaries = {name: summary_of(folder / name) for name in MODELS}
+    tables = {name: Table(**summary["tables"]["test: by length"]) for name, summary in summaries.items()}
+    by = ByLength.of(tables, "exact_match")
+    whole = {name: summary["test"]["scores"]["exact_match"] for name, summary in summaries.items()}
+    print(f"Of {count:,} words that neither model has seen, so many are said as the dictionary says them:\n")
+    print(f"  {'letters':8} {'words':>5}   {'with attention':21} without attention")
+    rows = list(zip(by.buckets, by.items, *by.runs.values(), strict=True))
+    for bucket, items, with_it, without in [*rows, ("all", count, *whole.values())]:
+        print(f"  {bucket:8} {items:5,}   {bar(with_it)}   {bar(without)}")
+    sizes = " and ".join(f"{summary['parameters']:,}" for summary in summaries.values())
+    print(f"\nThe models have {sizes} weights. The longer a word, the less of it fits into one vector.")
+    print(f"As a picture: {drawn_by_length(folder, by)}\n")
+
+
+def bar(share: float, width: int = 12) -> str:
+    """A share as a bar and a percentage.
+
+    >>> bar(0.5, width=4)
+    '██░░  50 %'
     """
-    places = [round(place * (len(losses) - 1) / max(1, width - 1)) for place in range(width)]
-    heights = [min(1.0, losses[place] / top) for place in places]
-    return "".join(BLOCKS[min(7, int(height * 7.999))] for height in heights)
+    full = round(share * width)
+    return f"{'█' * full}{'░' * (width - full)} {share:4.0%}".replace("%", " %")
+
+
+def tell_attention(folder: Path, answers: Sequence[Prediction], known: Mapping[str, Sequence[str]]) -> None:
+    """The attention of a few answers, side by side, and as a picture."""
+    print("Where the model looked: a row for each sound it wrote, a column for each letter it read.\n")
+    alignments = []
+    for answer in answers:
+        right = "as in the dictionary" if answer.output in known[answer.input] else f"not {known[answer.input][0]}"
+        detail = answer.detail
+        title = f"{answer.input} → {answer.output} ({right})"
+        alignments.append(Alignment(detail["source_tokens"], detail["tokens"], detail["alignment"], title))
+    untitled = [Alignment(each.source, each.target, each.weights) for each in alignments]
+    print(beside([as_text(each) for each in untitled]))
+    print("\n" + "\n".join(f"  {each.title}" for each in alignments))
+    print(f"\nAs a picture: {drawn_attention(folder, alignments)}\n")
+
+
+def beside(blocks: Sequence[str], gap: int = 4) -> str:
+    """Blocks of lines next to each other.
+
+    >>> print(beside(["a\\nbc", "d"], gap=1))
+    a  d
+    bc
+    """
+    lines = [block.split("\n") for block in blocks]
+    widths = [max(map(columns, block)) + gap for block in lines]
+    rows = itertools.zip_longest(*lines, fillvalue="")
+    return "\n".join(
+        "".join(x + " " * (w - columns(x)) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def tell_best(answer: Prediction, known: Mapping[str, Sequence[str]]) -> None:
+    """Several answers for one word, with their probabilities."""
+    print(f"A beam of five finds several answers at once, here the best for “{answer.input}”:\n")
+    first = {"output": answer.output, "log_probability": answer.detail["log_probability"]}
+    for each in [first, *answer.detail["alternatives"]]:
+        note = "  in the dictionary" if each["output"] in known[answer.input] else ""
+        print(f"  {math.exp(each['log_probability']):6.1%}  {each['output']}{note}".replace("%", " %"))
+    print()
+
+
+def drawn_attention(folder: Path, alignments: Sequence[Alignment]) -> Path:
+    """A picture of attention: a PNG where matplotlib is there, otherwise an SVG."""
+    from recurra.analysis.heat_map import as_png, as_svg
+
+    if importlib.util.find_spec("matplotlib") is None:
+        return written(folder / "attention.svg", as_svg(*alignments))
+    as_png(folder / "attention.png", *alignments)
+    return folder / "attention.png"
+
+
+def drawn_by_length(folder: Path, by: ByLength) -> Path:
+    """A picture of the scores by length, in the same way."""
+    from recurra.analysis.lengths import as_png, as_svg
+
+    if importlib.util.find_spec("matplotlib") is None:
+        return written(folder / "by_length.svg", as_svg(by))
+    as_png(folder / "by_length.png", by)
+    return folder / "by_length.png"
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def tell_what_is_next(folder: Path) -> None:
+    """Commands that go on from here."""
+    this, with_it, without = command(), folder / "attention", folder / "no-attention"
+    steps = [
+        ("say any word: type some, one a line, and Ctrl-D", f"predict {with_it}"),
+        ("all scores of a model", f"evaluate {with_it} {folder / 'test.tsv'}"),
+        ("both models side by side, with confidence intervals", f"compare {with_it} {without} {folder / 'test.tsv'}"),
+        ("pairs of your own, one a line, with a tab between", "train seq2seq --train YOURS.tsv --valid OTHERS.tsv"),
+        ("what a file can teach a model, and how", "check YOURS.tsv"),
+    ]
+    print("What to type next:\n")
+    for what, arguments in steps:
+        print(f"  # {what}\n  {this} {arguments}")
+    print(f"\nEach model has a report of how it learned: {with_it / 'report.html'}")
+
+
+def command() -> str:
+    """What the user types to run this program."""
+    called = Path(sys.argv[0])
+    if called.name != "recurra":
+        return "python -m recurra"
+    known = shutil.which("recurra")
+    if known is not None and Path(known).resolve() == called.resolve():
+        return "recurra"
+    return shlex.quote(os.path.relpath(called))

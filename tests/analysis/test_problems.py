@@ -10,7 +10,6 @@ import torch
 from torch import Generator
 
 from recurra.analysis.problems import Adding, CopyMemory, learn
-from recurra.demo import drawn, tour
 
 
 def test_always_answering_one_costs_a_sixth() -> None:
@@ -44,15 +43,3 @@ def test_an_lstm_learns_to_add_over_a_short_stretch() -> None:
     looks = learn(Adding(8), "lstm", hidden=24, learning_rate=1e-2, look_every=50)
     best = min(progress.loss for progress in itertools.islice(looks, 13))
     assert best < 0.02
-
-
-def test_the_tour_prints_a_curve_for_each_of_three_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    tour(steps=4, seconds=0.1)
-    lines = [line for line in capsys.readouterr().out.splitlines() if "error" in line and "updates" in line]
-    assert [line.split()[0] for line in lines] == ["elman", "gru", "lstm"]
-    assert all(len(line.split()[1]) == 40 for line in lines)
-
-
-def test_a_curve_falls_where_the_loss_falls() -> None:
-    assert drawn([3.0, 1.0, 0.5, 0.0], top=1.0, width=4) == "██▄▁"
-    assert drawn([0.5], top=1.0, width=3) == "▄▄▄"
