@@ -260,6 +260,7 @@ def _by_length(wanted: str, names: Sequence[str], counts: Sequence[Counted]) -> 
         [len(part.items) for part in parts],
         {name: [each.value(score, part.items) for part in parts] for name, each in zip(names, counts, strict=True)},
         score=score,
+        axis="length",
     )
 
 

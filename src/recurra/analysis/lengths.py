@@ -46,6 +46,7 @@ class ByLength:
     items: Sequence[int]
     runs: Mapping[str, Sequence[float]]
     score: str = "score"
+    axis: str = "source length"
 
     def __post_init__(self) -> None:
         if not self.buckets or not self.runs:
@@ -151,7 +152,7 @@ def _laid_out(by: ByLength, width: int, height: int) -> _Plot:
             _Words(middle, foot - size - 4, f"{items:,}", "middle"),
             _Words(middle, foot + 15, without_controls(label), "middle"),
         ]
-    words += [_Words(width - _RIGHT, height - 6, "source length", "end"), _Words(_LEFT - 8, foot, "items", "end")]
+    words += [_Words(width - _RIGHT, height - 6, by.axis, "end"), _Words(_LEFT - 8, foot, "items", "end")]
     runs = [
         _Run(
             name,
@@ -172,7 +173,7 @@ def as_svg(by: ByLength, *, width: int = 720, height: int = 360) -> str:
     """
     plot = _laid_out(by, width, height)
     height = plot.height
-    label = quoteattr(without_controls(f"{by.score} by source length: {', '.join(by.runs)}"))
+    label = quoteattr(without_controls(f"{by.score} by {by.axis}: {', '.join(by.runs)}"))
     dark = "".join(f".lengths .r{n}{{stroke:{colour}}}" for n, colour in enumerate(_DARK))
     light = "".join(f".lengths .r{n}{{stroke:{colour}}}" for n, colour in enumerate(_LIGHT))
     parts = [
