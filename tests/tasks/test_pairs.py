@@ -160,6 +160,16 @@ def test_an_empty_side_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
         ("a.tsv", "a\tb\nc\td\te\n", [], "a.tsv:2: found 3 columns, but columns (source, target) names 2."),
         ("a.tsv", "only\n", [], "a.tsv:1: found one column, but a pair has two, a source and a target, or three"),
         ("a.tsv", "a\tb\tc\td\n", [], "a.tsv:1: found 4 columns, but a pair has two"),
+        ("a.tsv", "Word\tPhones\na\tb\n", [], "a.tsv:1: 'Word' and 'Phones' look like a header. If they are, set "
+         'data.format = {name = "tsv", header = true}; if not, data.columns = ["source", "target"].'),
+        ("a.csv", "lemma,form,msd\na,b,c\n", [], 'if not, data.columns = ["source", "target", "features"].'),
+        ("a.csv", "a,b\n\n\nc,d\n", [], "a.csv:2: this line is blank, and more lines follow."),
+        ("a.csv", "a,b\nc,\n", [], "a.csv:2: the target is empty."),
+        ("a.csv", "a,b\nc\n", [], "a.csv:2: found one column, but columns (source, target) names 2."),
+        ("a.csv", "a,b,c,d\n", [], "a.csv:1: found 4 columns, but a pair has two"),
+        ("a.csv", "", [], "a.csv' is empty: there is no row in it."),
+        ("a.csv", "a,b\n", ["data.source.column=word"], "a.csv:1: there is no column 'word'."),
+        ("a.csv", "a;b\nc;d;e\n", [], "a.csv:2: found 3 columns"),
         ("a.tsv", "a\tb\n\nc\td\n", [], "a.tsv:2: this line is blank, and more lines follow."),
         ("a.tsv", "source\ttext\tid\na\tb\tc\n", [], "a.tsv:2: sequence to sequence reads a column 'source' and "),
         ("a.tsv", "a\tb\n", ["data.target.column=form"], "a.tsv:1: there is no column 'form'."),
@@ -264,6 +274,34 @@ def test_what_is_malformed_in_parallel_files_is_said_with_its_place(
 def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, overrides: list[str], message: str) -> None:
     with pytest.raises(RecurraError, match=re.escape(message)):
         found(tmp_path / "a.tsv", "a\tb\tc\n", *overrides)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("{0}/a.en,{0}/b.de", "there is no file '{0}/b.de'. Did you mean"),
+        ("{0}/a.en,{0}", "'{0}' is a folder; name a file in it."),
+        ("{0}/a.en,", "does not name parallel files"),
+        ("{0}/a.en,{0}/a.de,{0}/a.de", "names 3 files, but there are 2 columns"),
+        ("{0}/a.en,{0}/half.gz", "half.gz: the gzip stream ends too early"),
+        ("{0}/a.en", 'Two parallel files are written as one, as in "train.en,train.de".'),
+    ],
+)
+def test_paths_that_name_no_pair_of_files_are_refused(tmp_path: Path, path: str, message: str) -> None:
+    parallel(tmp_path, "a\n", "b\n")
+    (tmp_path / "half.gz").write_bytes(gzip.compress(b"a line\n" * 100)[:-12])
+    path = path.format(tmp_path)
+    with pytest.raises(DataError, match=re.escape(message.format(tmp_path))):
+        list(pairs([path], with_columns(data_of(path))))
+
+
+def test_a_parquet_file_is_pairs(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"source": ["a b", "c"], "target": ["d", "e"]}), tmp_path / "a.parquet")
+    data = with_columns(data_of(tmp_path / "a.parquet"))
+    found_pairs = [(pair.source, pair.target) for pair in pairs(data.files("train"), data)]
+    assert found_pairs == [(("a b",), "d"), (("c",), "e")]
+    assert [pair.source for pair in asks(data, tmp_path / "a.parquet")] == [("a b",), ("c",)]
 
 
 def test_features_do_not_stand_before_frames(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,13 @@ BY_WIDTH = {2: ["source", "target"], 3: ["source", "target", "features"]}
 
 FEATURES = ("features", "language")
 """Columns of these names stand before the source unless data.features says otherwise."""
+
+HEADER_WORDS = frozenset(
+    {"source", "src", "input", "text", "word", "lemma", "grapheme", "graphemes", "question", "english", "en"}
+    | {"target", "tgt", "output", "form", "inflected", "phoneme", "phonemes", "phones", "pronunciation", "translation"}
+    | {"answer", "features", "tags", "msd", "language", "german", "de", "french", "fr"}
+)
+"""A first line of these alone is a header that nobody has named."""
 
 
 def with_roles(data: Seq2SeqData) -> Seq2SeqData:
@@ -73,6 +81,13 @@ def _by_width(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Ro
         raise DataError(
             f"{place_of(path, first.line)}: found {many}, but a pair has two, a source and a target, or three with "
             f'features. Name them: data.columns = ["source", "target"]; "_" leaves one out.'
+        )
+    cells = [str(cell).strip() for cell in first.values.values()]
+    if {cell.lower() for cell in cells} <= HEADER_WORDS:
+        name = reader(path, data.format).extensions[0]
+        raise DataError(
+            f"{place_of(path, first.line)}: {' and '.join(map(repr, cells))} look like a header. If they are, set "
+            f'data.format = {{name = "{name}", header = true}}; if not, data.columns = {json.dumps(BY_WIDTH[count])}.'
         )
     data = dataclasses.replace(data, columns=BY_WIDTH[count])
     return data, next(pair_rows(path, data))
