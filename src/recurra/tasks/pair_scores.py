@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,20 @@ FREQUENT = 20
 
 NOTHING = "(nothing)"
 """In place of a symbol that is not there."""
+
+
+class PairAnswers(TypedDict):
+    """What scores are made of, row by row."""
+
+    golds: Sequence[str]
+    sources: Sequence[str]
+    answers: Sequence[str]
+    gold_tokens: Sequence[Tokens]
+    answer_tokens: Sequence[Tokens]
+    source_lengths: Sequence[int]
+    likelihood: Sequence[tuple[float, int]] | None
+    tokenize: str
+    lowercase: bool
 
 
 class Items(NamedTuple):

@@ -20,7 +20,7 @@ from recurra.named import did_you_mean
 from recurra.settings import name_of
 from recurra.tasks.counted import Counted
 from recurra.tasks.pair_columns import place_of
-from recurra.tasks.pair_scores import pair_counts, pair_scores
+from recurra.tasks.pair_scores import PairAnswers, pair_counts, pair_scores
 from recurra.tasks.pair_texts import PairTexts
 from recurra.tasks.pairs import Pair, asked, pairs, with_columns
 from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
@@ -191,6 +191,11 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         )
         return SequenceToSequence(self.settings.model, sizes)
 
+    def for_prediction(self, model: Any) -> Any:
+        from recurra.packing import packed
+
+        return packed(model, *(f"{member}{part}" for member in _members(model) for part in ("decoder", "output")))
+
     def together(self, models: Sequence[Any]) -> Any:
         from recurra.models.searching import Ensemble
 
@@ -319,15 +324,15 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
 
     def score(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Scores:
-        return pair_scores(**self._compared(examples, outputs), first=self.first, quick=self.quick)
-
-    def counted(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Counted:
-        return pair_counts(**self._compared(examples, outputs))
-
-    def _compared(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> dict[str, Any]:
-        """What scores compare, and how."""
         if self.settings.decoding.search == "given":
             raise ConfigError("decoding.search = 'given' writes nothing that could be scored: choose a search.")
+        return pair_scores(**self._scored(examples, outputs), first=self.first, quick=self.quick)
+
+    def counted(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Counted:
+        return pair_counts(**self._scored(examples, outputs))
+
+    def _scored(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> PairAnswers:
+        """What scores are made of."""
         best = [self._spelled(example, output.answers[0]) for example, output in zip(examples, outputs, strict=True)]
         golds = [example.target or "" for example in examples]
         evaluation, target = self.settings.evaluation, self.texts.target
@@ -378,3 +383,8 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         attention = name_of(model.attention)
         looks = "no attention" if attention == "none" else f"{attention} attention {model.context}"
         return f"{read} by {encoder}, {looks}, {decoder} to {side(texts.target)}"
+
+
+def _members(model: Any) -> list[str]:
+    """What the names of the modules of each network begin with."""
+    return [f"members.{number}." for number in range(len(model.members))] if hasattr(model, "members") else [""]

@@ -203,6 +203,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """
         return None
 
+    def for_prediction(self, model: nn.Module) -> nn.Module:
+        """The model as it answers fastest, sharing its weights. (torch)"""
+        return model
+
     def together(self, models: Sequence[nn.Module]) -> nn.Module:
         """Several models of this task that answer as one. (torch)"""
         raise ConfigError(f"models for {self.name} cannot answer together: give one run.")

@@ -39,6 +39,7 @@ class Trained:
         self.task = task
         self.model = model.eval()
         self.folder = folder
+        self._quick = task.for_prediction(self.model)
 
     def __repr__(self) -> str:
         return f"<Trained {self.task.name} in {self.folder}: {self.task.described()}>"
@@ -70,7 +71,7 @@ class Trained:
     def answers(self, examples: Sequence[Any], *, detail: bool = False, batch_tokens: int = TOKENS) -> list[Prediction]:
         """Predictions for examples that are read already."""
         rows = [self.task.encode(example) for example in examples]
-        outputs = outputs_of(self.task, self.model, rows, tokens=batch_tokens, detail=detail)
+        outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
         return [self.task.answer(example, output) for example, output in zip(examples, outputs, strict=True)]
 
     def evaluate(self, files: str | Path | Sequence[str | Path]) -> Scores:
@@ -78,7 +79,7 @@ class Trained:
         began = time.monotonic()
         files = [files] if isinstance(files, str | Path) else files
         examples = list(self.task.read(files))
-        outputs = outputs_to_score(self.task, self.model, [self.task.encode(example) for example in examples])
+        outputs = outputs_to_score(self.task, self._quick, [self.task.encode(example) for example in examples])
         scores = self.task.score(examples, outputs)
         return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
 
