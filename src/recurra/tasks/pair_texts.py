@@ -81,7 +81,9 @@ class PairTexts:
                 assert pair.frames is not None
                 scale.add(pair.frames, place_of(files[pair.file], pair.line))
             return cls(None, _learned("target", data.target, files, (), lambda: _targets(data)), scale.finished())
-        features = Counter(name for pair in pairs(files, data) for name in pair.features)
+        features = (
+            Counter(name for pair in pairs(files, data) for name in pair.features) if data.features else Counter()
+        )
         marked = tuple(feature_token(name) for name in sorted(features, key=lambda name: (-features[name], name)))
         if data.joint:
             both = _learned(
