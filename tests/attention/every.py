@@ -44,6 +44,13 @@ WITH_TERMS: list[Spec] = [
 EVERY = PLAIN + WITH_TERMS
 
 
+def title(spec: Spec) -> str:
+    """additive size=3 + monotonic"""
+    terms = [term if isinstance(term, str) else term["name"] for term in spec.get("terms", ())]
+    options = [f"{key}={value}" for key, value in spec.items() if key not in ("name", "terms")]
+    return " + ".join([" ".join([spec["name"], *options]), *terms])
+
+
 def drawn(spec: Spec) -> Attention:
     """In float64, with weights as large as those of a trained one."""
     query_size = 4 if spec["name"] in ("dot", "scaled_dot") else 5

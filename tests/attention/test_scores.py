@@ -11,7 +11,7 @@ from recurra.attention.terms.term import Term
 from recurra.errors import ConfigError
 from recurra.named import built, catalogue
 from tests.attention import equations
-from tests.attention.every import EVERY, Spec, drawn
+from tests.attention.every import EVERY, Spec, drawn, title
 
 
 def test_every_score_and_every_term_has_its_equation() -> None:
@@ -19,7 +19,7 @@ def test_every_score_and_every_term_has_its_equation() -> None:
     assert catalogue(Term) == sorted(equations.TERMS)
 
 
-@pytest.mark.parametrize("spec", EVERY, ids=str)
+@pytest.mark.parametrize("spec", EVERY, ids=title)
 def test_weights_and_contexts_are_those_of_the_equations(spec: Spec) -> None:
     torch.manual_seed(1)
     attention = drawn(spec)
