@@ -18,6 +18,7 @@ from recurra.heads import UNLABELLED
 from recurra.pointer import Pointer
 
 V, F = 5, 3
+SOME = settings().max_examples // 4
 
 
 class Case(NamedTuple):
@@ -69,7 +70,7 @@ cases = st.builds(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=SOME)
 @given(cases)
 def test_the_distribution_is_the_mixture_and_sums_to_one(case: Case) -> None:
     found = case.pointer.log_probabilities(*case[1:]).exp().detach().numpy()
@@ -77,7 +78,7 @@ def test_the_distribution_is_the_mixture_and_sums_to_one(case: Case) -> None:
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=SOME)
 @given(cases)
 def test_the_likelihood_of_targets_is_what_the_distribution_says_of_them(case: Case) -> None:
     log_p = case.pointer.log_probabilities(*case[1:])

@@ -21,6 +21,8 @@ from recurra.padding import Padded
 from recurra.training.checkpoint import put_weights, read_tensors, write_tensors
 from tests.attention.every import EVERY, PLAIN, WITH_TERMS, Spec, asked, drawn, remembered, title
 
+SOME = settings().max_examples // 3  # each with one of many attentions
+
 every = pytest.mark.parametrize("spec", EVERY, ids=title)
 lengths_of_rows = st.lists(st.integers(0, 6), min_size=1, max_size=4)
 
@@ -49,7 +51,7 @@ def test_every_file_is_tested_alone_and_with_every_term() -> None:
     assert tried == {(name, term) for name in catalogue(Attention) for term in catalogue(Term)}
 
 
-@settings(max_examples=80)
+@settings(max_examples=SOME)
 @given(spec=st.sampled_from(EVERY), lengths=lengths_of_rows, more=st.integers(0, 2), seed=st.integers(0, 99))
 def test_weights_sum_to_one_and_are_exactly_zero_on_padding(
     spec: Spec, lengths: list[int], more: int, seed: int
@@ -65,7 +67,7 @@ def test_weights_sum_to_one_and_are_exactly_zero_on_padding(
         same(seen.weights[row].sum(-1), torch.full((3,), float(length > 0), dtype=torch.float64))
 
 
-@settings(max_examples=80)
+@settings(max_examples=SOME)
 @given(spec=st.sampled_from(EVERY), lengths=lengths_of_rows, more=st.integers(1, 3), seed=st.integers(0, 99))
 def test_a_row_alone_gives_the_same_as_among_others_with_padding(
     spec: Spec, lengths: list[int], more: int, seed: int
@@ -86,7 +88,7 @@ def test_a_row_alone_gives_the_same_as_among_others_with_padding(
         same(seen.weights[row, :, : len(each)], expected.weights[0])
 
 
-@settings(max_examples=60)
+@settings(max_examples=SOME)
 @given(spec=st.sampled_from(PLAIN), order=st.permutations(range(5)), seed=st.integers(0, 99))
 def test_places_in_another_order_have_the_same_weights_in_that_order(spec: Spec, order: list[int], seed: int) -> None:
     torch.manual_seed(seed)
@@ -163,7 +165,7 @@ def test_a_past_goes_on_where_it_was_left(spec: Spec) -> None:
     same(rest.past, whole.past)
 
 
-@settings(max_examples=50)
+@settings(max_examples=SOME)
 @given(spec=st.sampled_from(EVERY), lengths=lengths_of_rows, k=st.integers(1, 4), seed=st.integers(0, 99))
 def test_several_rows_of_a_source_at_once_are_each_alone(spec: Spec, lengths: list[int], k: int, seed: int) -> None:
     torch.manual_seed(seed)
