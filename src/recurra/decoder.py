@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
 from torch import Tensor, nn
@@ -89,9 +89,10 @@ class Decoder(nn.Module):
             _, state = self.wiring.step(self.first(read.summary), state, source)
         return Started(state, source)
 
-    def step(self, tokens: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
+    def step(self, tokens: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         """Features (N, F) after one more token (N,) of each row."""
-        return self.wiring.step(self._with_summary(self._dropped(self.embedding(tokens)), source), state, source)
+        x = self._with_summary(self._dropped(self.embedding(tokens)), source)
+        return self.wiring.step(x, state, source, fixed)
 
     def forward(self, inputs: Padded, started: Started) -> Features:
         """Features (B, T, F) after each of the tokens (B, T) that are read."""
@@ -101,9 +102,10 @@ class Decoder(nn.Module):
     def led(self, first: Tensor, steps: int, started: Started, choose: Next) -> Features:
         """Features (B, T, F) where each next token is chosen on the way: scheduled sampling, free running."""
         state, source = started
+        fixed = self.wiring.fixed(len(first), state.cells[0][0])  # masks that last a sequence are drawn once
         tokens, features, weights = first, [], []
         for number in range(steps):
-            h, state = self.step(tokens, state, source)
+            h, state = self.step(tokens, state, source, fixed)
             features.append(h)
             weights.append(state.weights)
             if number + 1 < steps:

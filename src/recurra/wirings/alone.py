@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 from torch import Tensor
 
 from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
+from recurra.recurrent import Fixed
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
 
 
@@ -31,8 +32,11 @@ class Alone(Wiring):
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
         return WiringState(cells, (), None, None)
 
-    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
-        s, states = self.cells.step(x, only(state.cells))
+    def fixed(self, rows: int, like: Tensor) -> Fixed:
+        return self.cells.fixed(rows, like)
+
+    def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
+        s, states = self.cells.step(x, only(state.cells), fixed=fixed)
         return self.readout(source, s), state._replace(cells=layers_of(states))
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -10,8 +10,20 @@ from torch import Tensor
 from recurra.cells import AnyCell, AnyState
 from recurra.errors import ConfigError
 from recurra.padding import Padded
+from recurra.recurrent import Fixed
 from recurra.wirings.querying import before, memory_of
-from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
+from recurra.wirings.wiring import (
+    Dropout,
+    Features,
+    Readout,
+    Shape,
+    Source,
+    Wiring,
+    WiringState,
+    cells_of,
+    layers_of,
+    only,
+)
 
 
 @final
@@ -32,6 +44,7 @@ class Between(Wiring):
         self.first = self.stack(shape.input_size, (first,))
         self.attention = self.attention_from(first)
         self.above = self.stack(first + self.attention.context_size, tuple(others))
+        self.dropout = Dropout(shape)
         self.readout = Readout(shape, self.above.output_size, self.attention.context_size)
         self.looks_back = shape.query == "previous"
 
@@ -42,11 +55,16 @@ class Between(Wiring):
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
         return WiringState(cells, self.attention.start(memory_of(source)), None, None)
 
-    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
-        below, lower = self.first.step(x, only(state.cells[:1]))
+    def fixed(self, rows: int, like: Tensor) -> tuple[Fixed, Fixed]:
+        return self.first.fixed(rows, like), self.above.fixed(rows, like)
+
+    def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
+        lower_fixed, upper_fixed = self.fixed(len(x), x) if fixed is None else fixed
+        below, lower = self.first.step(x, only(state.cells[:1]), fixed=lower_fixed)
         query = state.cells[0][0] if self.looks_back else below
         seen = self.attention.step(query, memory_of(source), state.past)
-        s, upper = self.above.step(torch.cat([below, seen.context], dim=-1), only(state.cells[1:]))
+        read = torch.cat([self.dropout(below), seen.context], dim=-1)
+        s, upper = self.above.step(read, only(state.cells[1:]), fixed=upper_fixed)
         h = self.readout(source, s, seen.context)
         return h, WiringState((*layers_of(lower), *layers_of(upper)), seen.past, None, seen.weights)
 
@@ -54,5 +72,6 @@ class Between(Wiring):
         below, _ = self.first(x, only(state.cells[:1]))
         queries = before(state.cells[0][0], below.values) if self.looks_back else below.values
         seen = self.attention(queries, memory_of(source), state.past)
-        s, _ = self.above(Padded(torch.cat([below.values, seen.context], dim=-1), x.lengths), only(state.cells[1:]))
+        read = torch.cat([self.dropout(below.values), seen.context], dim=-1)
+        s, _ = self.above(Padded(read, x.lengths), only(state.cells[1:]))
         return Features(self.readout(source, s.values, seen.context), seen.weights)

@@ -34,7 +34,7 @@ class Conditional(AttendingFirst):
     def layers(self) -> list[AnyCell]:
         return [*cells_of(self.first), *([] if self.above is None else cells_of(self.above))]
 
-    def fixed(self, rows: int, like: Tensor) -> Any:
+    def fixed_of_first(self, rows: int, like: Tensor) -> Any:
         return self.first.fixed(rows, like), self.second.fixed(rows, like)
 
     def attend(self, x: Tensor, state: AnyState, past: Past, source: Source, fixed: Any) -> tuple[AnyState, Attended]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -39,21 +39,21 @@ class Feeding(Wiring):
             cells, self.attention.start(memory_of(source)), h.new_zeros(len(h), self.shape.features), None
         )
 
-    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
-        return self._fed(x, state, source, self.cells.fixed(len(x), x))
+    def fixed(self, rows: int, like: Tensor) -> Fixed:
+        return self.cells.fixed(rows, like)
 
-    def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
-        fixed = self.cells.fixed(len(x.lengths), x.values)
-        features, weights = [], []
-        for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
-            h, state = self._fed(x_t, state, source, fixed)
-            features.append(h)
-            weights.append(state.weights)
-        return Features(torch.stack(features, dim=1), torch.stack(weights, dim=1))  # type: ignore[arg-type]
-
-    def _fed(self, x: Tensor, state: WiringState, source: Source, fixed: Fixed) -> tuple[Tensor, WiringState]:
+    def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         assert state.fed is not None, "`start` gives zeros"
         s, states = self.cells.step(torch.cat([x, state.fed], dim=-1), only(state.cells), fixed=fixed)
         seen = self.attention.step(s, memory_of(source), state.past)
         h = self.readout(source, s, seen.context)
         return h, WiringState(layers_of(states), seen.past, h, seen.weights)
+
+    def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        fixed = self.fixed(len(x.lengths), x.values)
+        features, weights = [], []
+        for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
+            h, state = self.step(x_t, state, source, fixed)
+            features.append(h)
+            weights.append(state.weights)
+        return Features(torch.stack(features, dim=1), torch.stack(weights, dim=1))  # type: ignore[arg-type]

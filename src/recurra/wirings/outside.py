@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 from torch import Tensor
 
 from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
+from recurra.recurrent import Fixed
 from recurra.wirings.querying import before, memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
 
@@ -33,14 +34,19 @@ class Outside(Wiring):
         return cells_of(self.cells)
 
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
-        return WiringState(cells, self.attention.start(memory_of(source)), None, None)
+        looking = cells[-1][0] if self.looks_back else None
+        return WiringState(cells, self.attention.start(memory_of(source)), looking, None)
 
-    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
-        s, states = self.cells.step(x, only(state.cells))
-        query = state.cells[-1][0] if self.looks_back else s
+    def fixed(self, rows: int, like: Tensor) -> Fixed:
+        return self.cells.fixed(rows, like)
+
+    def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
+        s, states = self.cells.step(x, only(state.cells), fixed=fixed)
+        # Not the state of the last cell: with a way past it, what comes out is more than that.
+        query = s if state.fed is None else state.fed
         seen = self.attention.step(query, memory_of(source), state.past)
         h = self.readout(source, s, seen.context)
-        return h, WiringState(layers_of(states), seen.past, None, seen.weights)
+        return h, WiringState(layers_of(states), seen.past, s if self.looks_back else None, seen.weights)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         s, _ = self.cells(x, only(state.cells))

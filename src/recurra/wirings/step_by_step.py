@@ -11,9 +11,9 @@ from torch import Tensor
 from recurra.attention import Attended, Attention, Past
 from recurra.cells import AnyState
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.recurrent import Fixed, Recurrent
 from recurra.wirings.querying import memory_of
-from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
+from recurra.wirings.wiring import Dropout, Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
 
 
 class AttendingFirst(Wiring):
@@ -26,10 +26,11 @@ class AttendingFirst(Wiring):
         first, *others = shape.widths
         self.attention = self.attention_from(first)
         self.above = self.stack(first, tuple(others)) if others else None
+        self.dropout = Dropout(shape)
         self.readout = Readout(shape, shape.widths[-1], self.attention.context_size)
 
     @abstractmethod
-    def fixed(self, rows: int, like: Tensor) -> Any:
+    def fixed_of_first(self, rows: int, like: Tensor) -> Any:
         """What the first layer keeps over a sequence."""
 
     @abstractmethod
@@ -39,18 +40,23 @@ class AttendingFirst(Wiring):
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
         return WiringState(cells, self.attention.start(memory_of(source)), None, None)
 
-    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
-        first, seen = self.attend(x, state.cells[0], state.past, source, self.fixed(len(x), x))
+    def fixed(self, rows: int, like: Tensor) -> tuple[Any, Fixed | None]:
+        above = None if self.above is None else self.above.fixed(rows, like)
+        return self.fixed_of_first(rows, like), above
+
+    def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
+        of_first, of_others = self.fixed(len(x), x) if fixed is None else fixed
+        first, seen = self.attend(x, state.cells[0], state.past, source, of_first)
         s, others = first[0], state.cells[1:]
         if self.above is not None:
-            s, upper = self.above.step(s, only(others))
+            s, upper = self.above.step(self.dropout(s), only(others), fixed=of_others)
             others = layers_of(upper)
         h = self.readout(source, s, seen.context)
         return h, WiringState((first, *others), seen.past, None, seen.weights)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         first, past = state.cells[0], state.past
-        fixed = self.fixed(len(x.lengths), x.values)
+        fixed = self.fixed_of_first(len(x.lengths), x.values)
         outputs, contexts, weights = [], [], []
         for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
             first, seen = self.attend(x_t, first, past, source, fixed)
@@ -60,7 +66,7 @@ class AttendingFirst(Wiring):
             weights.append(seen.weights)
         s, context = torch.stack(outputs, dim=1), torch.stack(contexts, dim=1)
         if self.above is not None:
-            s = self.above(Padded(s, x.lengths), only(state.cells[1:]))[0].values
+            s = self.above(Padded(self.dropout(s), x.lengths), only(state.cells[1:]))[0].values
         return Features(self.readout(source, s, context), torch.stack(weights, dim=1))
 
 

@@ -46,7 +46,7 @@ class WiringState(NamedTuple):
 
     cells: tuple[AnyState, ...]  # of each layer
     past: Past  # of the attention's terms
-    fed: Tensor | None  # (N, F): the features of the last step, where the next one reads them
+    fed: Tensor | None  # (N, ·): what the next step takes of the last one besides, to read it or to look from it
     weights: Tensor | None  # (N, S): where the last step has looked
 
 
@@ -78,8 +78,12 @@ class Wiring(nn.Module, ABC):
         """The state before the first step."""
 
     @abstractmethod
-    def step(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, WiringState]:
-        """(N, input_size) to features (N, F), one step of each row."""
+    def fixed(self, rows: int, like: Tensor) -> Any:
+        """What the cells keep over a sequence of so many rows: recurrent weights and masks, drawn at each call."""
+
+    @abstractmethod
+    def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
+        """(N, input_size) to features (N, F), one step of each row; the same `fixed` for all steps of a sequence."""
 
     @abstractmethod
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
@@ -109,13 +113,26 @@ class Wiring(nn.Module, ABC):
         return f"{self.shape.input_size} to {self.shape.features}"
 
 
+class Dropout(nn.Module):
+    """In training, some numbers of (N, n) or (B, T, n) become 0; where locked, the same at all steps of a row."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.rate, self.locked = shape.dropout, shape.locked
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.locked and x.dim() == 3:
+            return x * functional.dropout(torch.ones_like(x[:, :1]), self.rate, self.training)
+        return functional.dropout(x, self.rate, self.training)
+
+
 class Readout(nn.Module):
     """h̃ = tanh(W [parts]), with dropout: what the output sees of a step (Luong et al. 2015)."""
 
     def __init__(self, shape: Shape, *sizes: int) -> None:
         super().__init__()
         self.mix = nn.Linear(sum(sizes) + shape.summary_size, shape.features)
-        self.dropout, self.locked = shape.dropout, shape.locked
+        self.dropout = Dropout(shape)
         self.summarises = shape.summary_size > 0
 
     def forward(self, source: Source, *parts: Tensor) -> Tensor:
@@ -123,12 +140,8 @@ class Readout(nn.Module):
         if self.summarises:
             assert source.summary is not None, "the decoder was made with a summary"
             parts = (*parts, rows_like(source.summary, parts[0]))
-        h = self.mix(torch.cat(parts, dim=-1)).tanh()
-        if not self.training or not self.dropout:
-            return h
-        if self.locked and h.dim() == 3:
-            return h * functional.dropout(torch.ones_like(h[:, :1]), self.dropout)
-        return functional.dropout(h, self.dropout)
+        h: Tensor = self.dropout(self.mix(torch.cat(parts, dim=-1)).tanh())
+        return h
 
 
 def rows_like(vectors: Tensor, like: Tensor) -> Tensor:

@@ -1,0 +1,115 @@
+"""What the docstrings of wirings/ say, in numpy, one row and one step at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.attention import Attention
+from recurra.wirings import Wiring
+from tests.attention import equations as scores
+from tests.cells import equations as cells
+
+Array = NDArray[np.float64]
+Values = dict[str, Array]
+
+
+def weights_of(wiring: Wiring) -> Values:
+    return {name: value.detach().numpy() for name, value in wiring.state_dict().items()}
+
+
+def below(weights: Values, prefix: str) -> Values:
+    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+
+
+class Look:
+    """An attention that looks at one source, query after query."""
+
+    def __init__(self, spec: dict[str, Any], attention: Attention, places: Array) -> None:
+        w = scores.weights_of(attention)
+        options = {key: spec[key] for key in ("activation", "heads") if key in spec}
+        self.score, self.terms, self.places = (
+            scores.SCORES[spec["name"]](w, **options),
+            scores.terms_of(spec, w),
+            places,
+        )
+        self.seen = places @ w["to_values.weight"].T if "to_values.weight" in w else places
+
+    def __call__(self, query: Array) -> tuple[Array, Array]:
+        e = np.array([self.score(query, k) for k in self.places]).T + sum(t.terms(len(self.places)) for t in self.terms)
+        alpha = np.exp(e) / np.exp(e).sum(1, keepdims=True)  # (heads, S)
+        shares = np.split(self.seen, len(alpha), axis=1)
+        mean = alpha.mean(0)
+        for term in self.terms:
+            term.look(mean)
+        return np.concatenate([a @ share for a, share in zip(alpha, shares, strict=True)]), mean
+
+
+class Stack:
+    """Layers of cells that read one row."""
+
+    def __init__(self, cell: str, weights: Values, states: list[Values]) -> None:
+        self.cell, self.weights, self.states = getattr(cells, cell), weights, states
+
+    def __call__(self, x: Array) -> Array:
+        for number, state in enumerate(self.states):
+            own = below(self.weights, f"cells.{number}.0.")
+            found = self.cell(own, {}, x, state, lambda a: a, lambda a: a)
+            self.states[number] = {name: found[name] for name in state}
+            x = found["h"]
+        return x
+
+
+def written(
+    name: str,
+    query: str | None,
+    cell: str,
+    spec: dict[str, Any],
+    wiring: Wiring,
+    xs: Array,
+    starts: list[Values],
+    places: Array,
+    summary: Array,
+) -> tuple[Array, Array]:
+    """Features (T, F) and weights (T, S) of one row, whose source has the places (S, D)."""
+    w = weights_of(wiring)
+    if name == "alone":
+        cells_ = Stack(cell, below(w, "cells."), starts)
+        return np.stack([features(w, cells_(x), summary) for x in xs]), np.zeros(0)
+    look = Look(spec, wiring.attention, places)  # type: ignore[arg-type]  # a Module
+    fed, found = np.zeros(len(w["readout.mix.bias"])), []
+    if name in ("outside", "feeding"):
+        all_layers = Stack(cell, below(w, "cells."), starts)
+    else:
+        first = Stack(cell, below(w, "first."), starts[:1])
+        above = Stack(cell, below(w, "above."), starts[1:])
+    for x in xs:
+        if name == "outside":
+            before = all_layers.states[-1]["h"]
+            s = all_layers(x)
+            context, alpha = look(before if query == "previous" else s)
+        elif name == "feeding":
+            s = all_layers(np.concatenate([x, fed]))
+            context, alpha = look(s)
+        elif name == "between":
+            before = first.states[0]["h"]
+            lower = first(x)
+            context, alpha = look(before if query == "previous" else lower)
+            s = above(np.concatenate([lower, context]))
+        elif name == "inside":
+            context, alpha = look(first.states[0]["h"])
+            s = above(first(np.concatenate([x, context])))
+        else:
+            assert name == "conditional"
+            context, alpha = look(first(x))
+            second = Stack(cell, below(w, "second."), first.states)  # goes on from where the first one is
+            s = above(second(context))
+        fed = features(w, s, context, summary)
+        found.append((fed, alpha))
+    return np.stack([each[0] for each in found]), np.stack([each[1] for each in found])
+
+
+def features(w: Values, *parts: Array) -> Array:
+    return np.asarray(np.tanh(w["readout.mix.weight"] @ np.concatenate(parts) + w["readout.mix.bias"]))
