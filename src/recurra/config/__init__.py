@@ -27,15 +27,13 @@ from recurra.config.language_model import (
     LanguageModelSettings,
 )
 from recurra.config.seq2seq import (
-    DecoderModel,
-    EncoderModel,
     Seq2SeqData,
     Seq2SeqDecoding,
     Seq2SeqEvaluation,
-    Seq2SeqModel,
     Seq2SeqSettings,
     Seq2SeqTraining,
 )
+from recurra.config.seq2seq_model import DecoderModel, EncoderModel, Seq2SeqModel
 from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
 
 __all__ = [

@@ -90,18 +90,19 @@ class Text:
         at_least(1, "data.text", self, "min_count", "max_size")
 
 
-def check_layers(hidden: int | list[int], layers: int | None) -> None:
+def check_layers(hidden: int | list[int], layers: int | None, where: str = "model") -> None:
     """Refuse a stack without layers, layers without width, or two numbers of layers."""
     widths = hidden if isinstance(hidden, list) else [hidden]
     if not widths or min(widths) < 1:
         raise SettingError(
-            f"model.hidden must be at least 1, for one layer or each of several, but is {hidden}.", ("model", "hidden")
+            f"{where}.hidden must be at least 1, for one layer or each of several, but is {hidden}.",
+            (*where.split("."), "hidden"),
         )
     if isinstance(hidden, list) and layers not in (None, len(widths)):
         raise SettingError(
-            f"model.hidden = {hidden} gives {len(widths)} layers, but model.layers is {layers}. "
-            f"Leave model.layers out.",
-            ("model", "layers"),
+            f"{where}.hidden = {hidden} gives {len(widths)} layers, but {where}.layers is {layers}. "
+            f"Leave {where}.layers out.",
+            (*where.split("."), "layers"),
         )
 
 

@@ -6,14 +6,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
+from recurra.config.common import Data, Text, Training, one_batch_size
+from recurra.config.seq2seq_model import Seq2SeqModel
 from recurra.forcing import Forcing
-from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
+from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 BATCH_TOKENS = 2000
-
-CONTEXTS_WITH_A_CHOICE = ("outside", "between")
-"""Where attention may look from the state before or after a step."""
 
 
 @dataclass(frozen=True)
@@ -48,151 +46,6 @@ class Seq2SeqData(Data):
                 "data.joint = true makes one vocabulary for both sides, but data.frames are numbers: leave it out.",
                 ("data", "joint"),
             )
-
-
-@dataclass(frozen=True)
-class EncoderModel:
-    """What reads the source."""
-
-    kind: Literal["rnn", "cnn", "bag"] = setting(
-        "rnn", "a recurrent network, convolutions, or each token by itself, without order"
-    )
-    cell: Part | None = setting(None, "none: model.cell")
-    hidden: int | list[int] | None = setting(
-        None, "size of each direction; or one per layer; none: so that the memory is as wide as model.hidden"
-    )
-    layers: int | None = setting(None, "none: model.layers")
-    width: int = setting(3, "steps that a convolution sees")
-
-    def __post_init__(self) -> None:
-        at_least(1, "model.encoder", self, "layers", "width")
-        if self.hidden is not None:
-            check_layers(self.hidden, self.layers)
-
-
-@dataclass(frozen=True)
-class DecoderModel:
-    """What writes the target."""
-
-    cell: Part | None = setting(None, "none: model.cell")
-    hidden: int | list[int] | None = setting(None, "size of a layer; or one per layer; none: model.hidden")
-    layers: int | None = setting(None, "none: model.layers, but two where the context is between layers")
-
-    def __post_init__(self) -> None:
-        at_least(1, "model.decoder", self, "layers")
-        if self.hidden is not None:
-            check_layers(self.hidden, self.layers)
-
-
-@dataclass(frozen=True)
-class Seq2SeqModel:
-    """The network."""
-
-    embedding: int = setting(128, "size of a token's vector, on both sides")
-    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
-    hidden: int = setting(256, "size of the decoder and of the memory; each direction of the encoder has half of it")
-    layers: int = setting(1, "layers of the encoder and of the decoder")
-    bidirectional: bool = setting(True, "the source is read both ways")
-    merge: str = setting("concat", "how two directions become one")
-    skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
-    encoder: EncoderModel = section(EncoderModel, "what reads the source, where it differs")
-    decoder: DecoderModel = section(DecoderModel, "what writes the target, where it differs")
-    attention: Part = setting(
-        "bilinear", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
-    )
-    context: Literal["outside", "between", "inside", "feeding", "conditional"] = setting(
-        "outside", "where attention meets the decoder; the last three train step by step"
-    )
-    query: Literal["previous", "current"] | None = setting(
-        None, "attention looks from the state before or after a step; none: what the context asks for"
-    )
-    start: Literal["last", "mean", "max", "zeros"] = setting(
-        "last", "what of the encoder's states the decoder starts from"
-    )
-    bridge: Literal["auto", "identity", "map"] = setting(
-        "auto", "how they become its states: as they are, or by a learned map; auto: as they are where sizes agree"
-    )
-    conditioning: list[str] = setting(
-        [], "where a summary of the source enters besides: first, every (inputs), output; none of them by default"
-    )
-    summary: Part = setting("last", "that summary: last, last_cell, ends, mean, max or attention")
-    copy: bool = setting(False, "the output may also point at a token of the source and write that")
-    tied: Literal["none", "output", "all"] = setting(
-        "none", "output: its weights are the target's embedding; all: the source's embedding too, with data.joint"
-    )
-    dropout: float = setting(0.25, "of the memory, between layers and before the output")
-    embedding_dropout: float | None = setting(None, "of token vectors; none: as dropout")
-    locked: bool = setting(False, "one mask for a whole row")
-    token_dropout: float = setting(0.0, "share of the tokens, on both sides, that are read as the unknown one")
-    label_smoothing: float = setting(0.1, "share of the probability that is spread over all tokens, in training")
-    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
-
-    def __post_init__(self) -> None:
-        at_least(1, "model", self, "embedding", "hidden", "layers")
-        rates("model", self, "dropout", "token_dropout", "label_smoothing")
-        if self.embedding_dropout is not None:
-            rates("model", self, "embedding_dropout")
-        if not {*self.conditioning} <= {"first", "every", "output"}:
-            raise SettingError(
-                f'model.conditioning must name first, every and output, as in ["every", "output"], but is '
-                f"{self.conditioning}.",
-                ("model", "conditioning"),
-            )
-        attends = name_of(self.attention) != "none"
-        if not attends and self.context != "outside":
-            raise SettingError(
-                f"model.context = '{self.context}' says where attention meets the decoder, but model.attention is "
-                f"none: leave one of them out.",
-                ("model", "context"),
-            )
-        if not attends and self.copy:
-            raise SettingError("model.copy = true points by attention, but model.attention is none.", ("model", "copy"))
-        if self.query is not None and (not attends or self.context not in CONTEXTS_WITH_A_CHOICE):
-            why = "there is no attention" if not attends else f"context = '{self.context}' has its own query"
-            raise SettingError(f"model.query = '{self.query}' has no effect: {why}. Leave it out.", ("model", "query"))
-        if self.context == "between" and self.decoder_widths == self.decoder_widths[:1]:
-            raise SettingError(
-                "model.context = 'between' puts attention between two decoder layers, but there is one: set "
-                "model.decoder.layers = 2.",
-                ("model", "decoder", "layers"),
-            )
-        if self.encoder.kind != "rnn" and self.start == "last":
-            raise SettingError(
-                f"model.encoder.kind = '{self.encoder.kind}' has no last state to start the decoder from: set "
-                f"model.start = 'mean', 'max' or 'zeros'.",
-                ("model", "start"),
-            )
-
-        if self.encoder.kind != "rnn" and self.conditioning and name_of(self.summary) in ("last", "last_cell", "ends"):
-            raise SettingError(
-                f"model.summary = '{name_of(self.summary)}' is a state of a recurrent encoder, but "
-                f"model.encoder.kind = '{self.encoder.kind}': set model.summary = 'mean', 'max' or 'attention'.",
-                ("model", "summary"),
-            )
-        if self.locked and self.context == "feeding":
-            raise SettingError(
-                "model.locked = true has one mask for a whole row, but context = 'feeding' trains step by step: leave "
-                "one of them out.",
-                ("model", "locked"),
-            )
-
-    @property
-    def decoder_widths(self) -> tuple[int, ...]:
-        """The size of each layer of the decoder."""
-        own = self.decoder
-        if isinstance(own.hidden, list):
-            return tuple(own.hidden)
-        layers = own.layers or (max(2, self.layers) if self.context == "between" else self.layers)
-        return (own.hidden or self.hidden,) * layers
-
-    @property
-    def encoder_widths(self) -> tuple[int, ...]:
-        """The size of each layer of the encoder, in each direction."""
-        own = self.encoder
-        if isinstance(own.hidden, list):
-            return tuple(own.hidden)
-        two = self.bidirectional and self.merge == "concat" and own.kind == "rnn"
-        return (own.hidden or max(1, self.hidden // 2 if two else self.hidden),) * (own.layers or self.layers)
 
 
 @dataclass(frozen=True)
@@ -264,6 +117,12 @@ class Seq2SeqDecoding:
                 f"decoding.min_length = {self.min_length} is above decoding.max_length = {self.max_length}.",
                 ("decoding", "min_length"),
             )
+        if self.search == "greedy" and self.best > 1:
+            raise SettingError(
+                f"decoding.best = {self.best} answers, but decoding.search = 'greedy' finds one: use 'beam' or "
+                f"'sampling'.",
+                ("decoding", "best"),
+            )
         if self.search == "beam" and self.best > self.width:
             raise SettingError(
                 f"decoding.best = {self.best} answers need a beam at least so wide, but decoding.width = {self.width}.",
@@ -296,6 +155,18 @@ class Seq2SeqSettings:
                 "model.tied = 'all' makes one matrix of both embeddings, which needs one vocabulary: set "
                 "data.joint = true, or model.tied = 'output'.",
                 ("model", "tied"),
+            )
+        forcing = Forcing.of(self.training.forcing)
+        if self.model.locked and self.model.dropout and (forcing.shape != "constant" or forcing.k < 1):
+            raise SettingError(
+                "model.locked = true has one mask for a whole row, but training.forcing below 1 trains step by step: "
+                "leave one of them out.",
+                ("training", "forcing"),
+            )
+        if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
+            raise SettingError(
+                "decoding.coverage_penalty counts where attention looks, but model.attention is none: leave it out.",
+                ("decoding", "coverage_penalty"),
             )
         if self.data.frames is not None and self.model.copy:
             raise SettingError(
