@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from recurra.cells import AnyCell, AnyState
 from recurra.cells.cell import fields
-from recurra.encoders.memory import Read
+from recurra.encoders.memory import Read, carried
 from recurra.errors import ConfigError
 from recurra.recurrent import Recurrent
 
@@ -22,7 +22,8 @@ class Bridge(nn.Module):
         identity   s_0 of layer l = the encoder's state of layer l, both directions side by side
         map        h_0 = tanh(W_h e_h + b_h),  c_0 = W_c e_c + b_c     for each layer, e of the layer below or beside it
 
-    Where the encoder has no c the decoder's comes from h. What else a cell keeps begins as it always does.
+    Where the encoder has no c the decoder's comes from h. What else a cell keeps begins as it always does; so does a
+    c that means nothing without it, that of an sLSTM.
     """
 
     def __init__(
@@ -44,12 +45,11 @@ class Bridge(nn.Module):
             for number, cell in enumerate(decoder):
                 below = ends[min(number, len(ends) - 1)]
                 start = cell.start(0, torch.zeros(()))
-                carried = [name for name in fields(start) if name in ("h", "c")]
                 self.maps.append(
                     nn.ModuleDict(
                         {
                             name: nn.Linear(below.get(name, below["h"]), getattr(start, name).shape[1])
-                            for name in carried
+                            for name in carried(cell)
                         }
                     )
                 )

@@ -8,14 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.cells.cell import AnyState, fields
+from recurra.cells.cell import AnyCell, fields
 from recurra.config import Seq2SeqModel
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent, States
-
-CARRIED = ("h", "c")
-"""States that one network may take over from another; what else a cell keeps is a scale of its own."""
 
 
 class Read(NamedTuple):
@@ -77,8 +74,8 @@ class SourceEncoder(nn.Module):
             return ()
         if self.recurrent is None:
             return ({"h": self.output_size},)
-        start = self.recurrent.start(0)
-        return tuple({name: value.shape[1] for name, value in ends_of(layer).items()} for layer in start)
+        ends = self._ends(self.recurrent, self.recurrent.start(0))
+        return tuple({name: value.shape[1] for name, value in layer.items()} for layer in ends)
 
     def forward(self, x: Padded) -> Read:
         """(B, S, I) to a memory (B, S, output_size) and what stands beside it."""
@@ -94,7 +91,8 @@ class SourceEncoder(nn.Module):
                 else y.new_zeros(len(y), layer.out_channels, 0)
             )
             read = read.relu() if self.kind == "cnn" else read.tanh()
-            y = Padded((read + y if read.shape == y.shape else read).transpose(1, 2), x.lengths).zeroed().values
+            read = read + y if self.kind == "cnn" and read.shape == y.shape else read
+            y = Padded(read.transpose(1, 2), x.lengths).zeroed().values
             y = y.transpose(1, 2)
         memory = Padded(y.transpose(1, 2), x.lengths)
         ends = () if self.start == "zeros" else ({"h": pooled(memory, self.start)},)
@@ -104,14 +102,22 @@ class SourceEncoder(nn.Module):
         if self.start in ("mean", "max"):
             memory, every = recurrent(x, every=True)
             ends = tuple(
-                {name: pooled(Padded(value, x.lengths), self.start) for name, value in ends_of(layer).items()}
-                for layer in every
+                {name: pooled(Padded(value, x.lengths), self.start) for name, value in layer.items()}
+                for layer in self._ends(recurrent, every)
             )
-            last = recurrent(x)[1] if self.summary is not None else None
+            starts = recurrent.start(len(x.lengths), x.values)
+            last = None if self.summary is None else last_of(every, starts, x.lengths)
             return self._found(memory, ends, last)._replace(states=None)
         memory, states = recurrent(x)
-        ends = () if self.start == "zeros" else tuple(map(ends_of, states))
+        ends = () if self.start == "zeros" else self._ends(recurrent, states)
         return self._found(memory, ends, states)
+
+    def _ends(self, recurrent: Recurrent, states: States) -> tuple[dict[str, Tensor], ...]:
+        """Of each layer, what may be carried over, its directions side by side."""
+        return tuple(
+            {name: torch.cat([getattr(state, name) for state in layer], dim=-1) for name in carried(cells[0])}  # type: ignore[index]  # a ModuleList
+            for layer, cells in zip(states, recurrent.cells, strict=True)
+        )
 
     def _found(self, memory: Padded, ends: tuple[dict[str, Tensor], ...], states: States | None) -> Read:
         whole = None if self.summary is None else self.summary(memory, () if states is None else states).vector
@@ -122,10 +128,35 @@ class SourceEncoder(nn.Module):
         return Read(memory, ends, None if self.start == "zeros" else states, whole)
 
 
-def ends_of(directions: tuple[AnyState, ...]) -> dict[str, Tensor]:
-    """h and c of a layer, those of its directions side by side."""
-    names = [name for name in fields(directions[0]) if name in CARRIED]
-    return {name: torch.cat([getattr(state, name) for state in directions], dim=-1) for name in names}
+def carried(cell: AnyCell) -> list[str]:
+    """The states that a cell may hand to another, or take over: h, and c where it is not kept in units of its own.
+
+    >>> from recurra.cells import LSTM, SLSTM
+    >>> carried(LSTM(2, 3)), carried(SLSTM(2, 3))
+    (['h', 'c'], ['h'])
+    """
+    names = fields(cell.State)
+    return [name for name in ("h", "c") if name in names and (cell.blendable is None or name in cell.blendable)]
+
+
+def last_of(every: States, starts: States, lengths: Tensor) -> States:
+    """The states after all steps, out of those after each, fields (B, T, n), and those before the first, (B, n)."""
+    rows = torch.arange(len(lengths))
+
+    def last(steps: Tensor, start: Tensor, backward: bool) -> Tensor:
+        if steps.shape[1] == 0:
+            return start
+        at = torch.zeros_like(lengths) if backward else (lengths - 1).clamp_min(0)
+        is_empty = (lengths == 0).unsqueeze(1).to(steps.device)
+        return torch.where(is_empty, start, steps[rows.to(steps.device), at.to(steps.device)])
+
+    return tuple(
+        tuple(
+            type(state)(*(last(steps, start, number == 1) for steps, start in zip(state, before, strict=True)))
+            for number, (state, before) in enumerate(zip(layer, layer_starts, strict=True))
+        )
+        for layer, layer_starts in zip(every, starts, strict=True)
+    )
 
 
 def pooled(values: Padded, how: Literal["mean", "max"] | str) -> Tensor:
