@@ -77,12 +77,13 @@ def searched(
 ) -> list[list[Hypothesis]]:
     """Hypotheses for each source, best first; with watch, and attention, where each token looked."""
     tokens, moving, fixed = model.start(batch)
+    shortest = max(1, decoding.min_length, len(words.prefix) + len(words.forced))  # room for all that must be there
     lengths = [
-        max(1, min(decoding.max_length, int(decoding.max_ratio * length) + 10)) + 1  # and the end
+        max(shortest, min(decoding.max_length, int(decoding.max_ratio * length) + 10)) + 1  # and the end
         for length in batch.source.lengths.tolist()
     ]
     rules = Rules(
-        min_length=min(decoding.min_length, min(lengths, default=1) - 1),
+        min_length=decoding.min_length,
         banned=(*words.never, *words.banned),
         forced=words.forced,
         prefix=words.prefix,
@@ -90,14 +91,17 @@ def searched(
     )
     step = partial(model.step, extra=batch.extra)
     seen = model.weights if watch or decoding.coverage_penalty else None
-    every: dict[str, Any] = {"length": lengths, "ends": [words.end], "rules": rules, "watch": seen}
-    best: dict[str, Any] = {"best": decoding.best, "length_penalty": decoding.length_penalty}
+    every: dict[str, Any] = {
+        "length": lengths,
+        "ends": [words.end],
+        "rules": rules,
+        "length_penalty": decoding.length_penalty,
+        "watch": seen,
+        "coverage_penalty": decoding.coverage_penalty,
+        "places": batch.source.mask if decoding.coverage_penalty else None,
+    }
     if decoding.search == "beam":
-        places = batch.source.mask if decoding.coverage_penalty else None
-        penalty = decoding.coverage_penalty
-        return beam(
-            step, tokens, moving, fixed, width=decoding.width, coverage_penalty=penalty, places=places, **best, **every
-        )
+        return beam(step, tokens, moving, fixed, width=decoding.width, best=decoding.best, **every)
     if decoding.search == "greedy":
         return [[each] for each in greedy(step, tokens, moving, fixed, **every)]
     if decoding.search == "sampling":
@@ -106,7 +110,7 @@ def searched(
             sample(step, tokens, moving, fixed, keep=keep, seed=decoding.seed + number, **every)
             for number in range(decoding.best)
         ]
-        return [list(row) for row in zip(*drawn, strict=True)]
+        return [sorted(row, key=lambda each: -each.score) for row in zip(*drawn, strict=True)]
     if decoding.search == "exhaustive":
-        return exhaustive(step, tokens, moving, fixed, **best, **every)
+        return exhaustive(step, tokens, moving, fixed, best=decoding.best, **every)
     raise ConfigError(f"decoding.search = '{decoding.search}' is no search.")

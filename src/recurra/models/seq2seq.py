@@ -16,6 +16,7 @@ from recurra.decoder import Decoder, Started
 from recurra.encoders.memory import Read, SourceEncoder
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Padded, pad
+from recurra.pointer import Pointer
 from recurra.wirings import Features, Source, WiringState
 
 
@@ -94,8 +95,6 @@ class SequenceToSequence(nn.Module):
         self.output = Softmax(self.decoder.output_size, sizes.target, tied)
         self.pointer = None
         if settings.copy:
-            from recurra.outputs.pointer import Pointer
-
             self.pointer = Pointer(self.decoder.output_size)
 
     def read(self, source: Padded) -> Read:
