@@ -47,7 +47,7 @@ def _few_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_word_is_in_two_parts_and_there_are_as_many_as_is_said() -> None:
     train, valid, test = words("train"), words("valid"), words("test")
-    assert (len(train), len(valid), len(test)) == (10_411, 484, 1_073)
+    assert (len(train), len(valid), len(test)) == (15_577, 496, 1_092)
     assert not train & valid
     assert not train & test
     assert not valid & test
@@ -56,7 +56,7 @@ def test_no_word_is_in_two_parts_and_there_are_as_many_as_is_said() -> None:
 def test_words_are_letters_and_a_tab_and_sounds_that_training_knows() -> None:
     for part in ("train", "valid", "test"):
         found = lines(part)
-        assert all(re.fullmatch(r"[a-z]{4,12}\t[A-Z]{1,2}( [A-Z]{1,2})+", line) for line in found)
+        assert all(re.fullmatch(r"[a-z]{4,14}\t[A-Z]{1,2}( [A-Z]{1,2})+", line) for line in found)
         assert len(found) == len({*found})
     known = {sound for line in lines("train") for sound in line.partition("\t")[2].split()}
     assert len(known) == 39

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import importlib.util
 import itertools
@@ -35,6 +36,7 @@ SETTINGS = {
     "training.batch_size": 64,
     "training.learning_rate": 6e-3,
     "training.validate": 500,
+    "evaluation.first": "exact_match",
 }
 """Measured on two cores: 50 seconds for each of the models."""
 
@@ -43,10 +45,15 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "no-attention": {"model.attention": "none", "model.conditioning": ["every"]},
 }
 
+TITLES = ("with attention", "without attention")
+
 LOOKED_AT = ("pamphlet", "lightning", "shampoo")
 """Words of the test data whose attention is shown."""
 
-AMBIGUOUS = "neither"
+WIDTH = 1200
+"""Pixels, at most, of their picture."""
+
+AMBIGUOUS = "whisky"
 """A word of the test data that the dictionary pronounces in two ways."""
 
 
@@ -112,9 +119,12 @@ def tell_scores(folder: Path, count: int) -> None:
     summaries = {name: summary_of(folder / name) for name in MODELS}
     tables = {name: Table(**summary["tables"]["test: by length"]) for name, summary in summaries.items()}
     by = ByLength.of(tables, "exact_match")
+    by = dataclasses.replace(
+        by, runs=dict(zip(TITLES, by.runs.values(), strict=True)), score="share of words said right"
+    )
     whole = {name: summary["test"]["scores"]["exact_match"] for name, summary in summaries.items()}
     print(f"Of {count:,} words that neither model has seen, so many are said as the dictionary says them:\n")
-    print(f"  {'letters':8} {'words':>5}   {'with attention':21} without attention")
+    print(f"  {'letters':8} {'words':>5}   {TITLES[0]:21} {TITLES[1]}")
     rows = list(zip(by.buckets, by.items, *by.runs.values(), strict=True))
     for bucket, items, with_it, without in [*rows, ("all", count, *whole.values())]:
         print(f"  {bucket:8} {items:5,}   {bar(with_it)}   {bar(without)}")
@@ -138,13 +148,12 @@ def tell_attention(folder: Path, answers: Sequence[Prediction], known: Mapping[s
     print("Where the model looked: a row for each sound it wrote, a column for each letter it read.\n")
     alignments = []
     for answer in answers:
-        right = "as in the dictionary" if answer.output in known[answer.input] else f"not {known[answer.input][0]}"
-        detail = answer.detail
-        title = f"{answer.input} → {answer.output} ({right})"
+        detail, title = answer.detail, f"{answer.input} → {answer.output}"
         alignments.append(Alignment(detail["source_tokens"], detail["tokens"], detail["alignment"], title))
-    untitled = [Alignment(each.source, each.target, each.weights) for each in alignments]
-    print(beside([as_text(each) for each in untitled]))
-    print("\n" + "\n".join(f"  {each.title}" for each in alignments))
+    print(beside([as_text(dataclasses.replace(each, title="")) for each in alignments]) + "\n")
+    for each, answer in zip(alignments, answers, strict=True):
+        right = known[answer.input]
+        print(f"  {each.title}, {'as in the dictionary' if answer.output in right else f'but it is {right[0]}'}")
     print(f"\nAs a picture: {drawn_attention(folder, alignments)}\n")
 
 
@@ -178,8 +187,8 @@ def drawn_attention(folder: Path, alignments: Sequence[Alignment]) -> Path:
     from recurra.analysis.heat_map import as_png, as_svg
 
     if importlib.util.find_spec("matplotlib") is None:
-        return written(folder / "attention.svg", as_svg(*alignments))
-    as_png(folder / "attention.png", *alignments)
+        return written(folder / "attention.svg", as_svg(*alignments, width=WIDTH))
+    as_png(folder / "attention.png", *alignments, width=WIDTH)
     return folder / "attention.png"
 
 
