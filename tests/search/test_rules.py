@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,8 +18,9 @@ from torch import Tensor
 from recurra import ConfigError
 from recurra.search.beam import beam
 from recurra.search.exhaustive import exhaustive
+from recurra.search.front import Candidates, Front, met_by
 from recurra.search.greedy import greedy
-from recurra.search.rules import Rules
+from recurra.search.rules import Law, Rules
 from recurra.search.sampling import Filter, sample
 from recurra.search.search import Hypothesis, Step
 from tests.search.tiny import Source, State, Tiny, begun, tiny
@@ -112,6 +114,20 @@ def test_a_beam_finds_a_good_place_for_forced_tokens() -> None:
     [late] = greedy(reluctant, torch.tensor([0]), (), (), **options)
     assert late.tokens == [0] * 28 + [5] + [late.tokens[-1]]
     assert found.log_probability > late.log_probability
+
+
+def test_hypotheses_with_a_forced_token_are_not_crowded_out_by_likelier_ones_without() -> None:
+    """7 and 8 are equally improbable everywhere: the best place is at once, before anything else costs more."""
+    options: dict[str, Any] = {"length": 30, "ends": [9], "rules": Rules(forced=[7, 8])}
+    [[found]] = beam(reluctant, torch.tensor([0]), (), (), width=6, **options)
+    assert sorted(found.tokens) == [7, 8, 9]
+
+
+def test_a_forced_token_counts_once_and_an_end_as_one_more() -> None:
+    law = Law(Rules(forced=[2, 4]), [9], ends=[5])
+    front = Front(np.array([0]), np.zeros((1, 2)), np.array([0, 1]), np.array([[2, 0], [1, 1]]))
+    found = Candidates(np.zeros((2, 3)), np.array([[2, 4, 0], [2, 4, 5]]), np.zeros((2, 0)))
+    assert met_by(front, found, law).tolist() == [[1, 2, 1], [1, 1, 1]]
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 8])

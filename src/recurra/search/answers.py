@@ -77,7 +77,7 @@ class Answers:
     def _take(self, sentence: int, new: list[Answer]) -> None:
         # The sort is stable: of equals, the one that was reached first.
         self.of[sentence] = sorted(self.of[sentence] + new, key=lambda each: (not each.ended, -each.score))[: self.best]
-        if len(self.of[sentence]) == self.best and self.of[sentence][-1].ended:
+        if len(self.of[sentence]) == self.best:
             self._to_beat[sentence] = self.of[sentence][-1].score
 
 

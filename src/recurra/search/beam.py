@@ -45,7 +45,8 @@ def beam(
     is over at its length, or when no hypothesis can still become one of the `best` that have ended: log P only falls
     and its divisor only grows, so that log P / ((5 + length) / 6)^α is the most that one can reach. One that was cut
     off at the length comes after all that ended, however good it is. Where tokens are forced, each step keeps the
-    best with none of them, with one, with two, … before the second best of each (after Post and Vilar 2018).
+    best with none of them, with one, with two, …, with all and an end, before the second best of each (after Post and
+    Vilar 2018).
 
     The step is first called with a row per sentence, then with the same number of rows for each sentence, at most
     `width`, those of a sentence one after the other. A list given as `record` gets the tree of each sentence.

@@ -105,17 +105,18 @@ def kept_of(front: Front, found: Candidates, width: int, law: Law) -> Kept:
 
 
 def met_by(front: Front, found: Candidates, law: Law) -> Ids:
-    """(N, m): how many of the forced tokens each candidate has, its own among them."""
+    """(N, m): how many of the forced tokens each candidate has, its own among them; an end counts as one more."""
     met = law.met(front.past)
     is_new = ((found.tokens[:, :, None] == law.forced) & ~met[:, None]).any(2)
-    counts: Ids = met.sum(1)[:, None] + is_new
+    counts: Ids = met.sum(1)[:, None] + is_new + np.isin(found.tokens, law.ends)
     return counts
 
 
 def spread(order: Ids, sums: Numbers, met: Ids, width: int) -> Ids:
     """`width` of each row of `order`: first the best with each number of forced tokens, then the second best, ….
 
-    So that hypotheses which have said more of them, and are less probable for it, are not crowded out.
+    So that hypotheses which have said more of them, and are less probable for it, are not crowded out, nor those
+    that could end.
 
     >>> sums, met = np.array([[-1.0, -2.0, -3.0, -4.0, -5.0]]), np.array([[0, 0, 0, 1, 2]])
     >>> spread(np.array([[0, 1, 2, 3, 4]]), sums, met, 4).tolist()

@@ -56,7 +56,7 @@ class Law:
         self.lengths = np.array(lengths, np.int64)
         self.prefixes = prefixes(rules.prefix, len(lengths))
         self.longest_prefix = max(map(len, self.prefixes), default=0)
-        self.is_empty = rules == NONE or not (
+        self.is_empty = not (
             self.min_length or self.banned or len(self.forced) or self.longest_prefix or self.no_repeat
         )
         self._check_forced()
