@@ -41,8 +41,8 @@ class AttendingFirst(Wiring):
         return WiringState(cells, self.attention.start(memory_of(source)), None, None)
 
     def fixed(self, rows: int, like: Tensor) -> tuple[Any, Fixed | None]:
-        above = None if self.above is None else self.above.fixed(rows, like)
-        return self.fixed_of_first(rows, like), above
+        first = self.fixed_of_first(rows, like)
+        return first, None if self.above is None else self.above.fixed(rows, like)
 
     def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         of_first, of_others = self.fixed(len(x), x) if fixed is None else fixed
