@@ -27,6 +27,7 @@ _STYLE = """
 .alignment text[class^=of-t]{text-anchor:end}
 .alignment text.slanted[class]{text-anchor:start}
 .alignment .back{fill:var(--panel)}
+.alignment path{stroke:var(--paper);stroke-width:2}
 .alignment .panel g rect{fill:var(--one)}
 .alignment .panel g text{font-size:11px;opacity:0;pointer-events:none;text-anchor:middle;
 paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
@@ -123,10 +124,11 @@ def _drawn(panel: _Panel) -> Iterable[str]:
     shares = panel.alignment.shares
     source, target = [list(map(escape, labels(s))) for s in (panel.alignment.source, panel.alignment.target)]
     yield '<g class="panel">'
-    yield (
-        f'<rect class="back" x="{panel.x - 2:.1f}" y="{panel.y - 2:.1f}" rx="4" '
-        f'width="{len(source) * _CELL + 4:g}" height="{len(target) * _CELL + 4:g}"/>'
-    )
+    across, down = len(source) * _CELL, len(target) * _CELL
+    yield f'<rect class="back" x="{panel.x:.1f}" y="{panel.y:.1f}" rx="3" width="{across:g}" height="{down:g}"/>'
+    lines = [f"M{panel.x + n * _CELL:.1f} {panel.y:.1f}v{down:g}" for n in range(1, len(source))]
+    lines += [f"M{panel.x:.1f} {panel.y + n * _CELL:.1f}h{across:g}" for n in range(1, len(target))]
+    yield f'<path d="{"".join(lines)}"/>'
     for text, x, y, key, slanted in panel.labels:
         place = f'x="{x:.1f}" y="{y:.1f}"' if not slanted else f'transform="translate({x:.1f} {y:.1f}) rotate(-45)"'
         look = key if key == "name" else f"of-{key}{' slanted' * slanted}"
