@@ -58,6 +58,8 @@ def test_too_many_sequences_are_refused() -> None:
     message = "20 tokens make more than 2,000,000 sequences of up to 200, too many to try all of them: take a shorter"
     with pytest.raises(ConfigError, match=re.escape(message)):
         exhaustive(model.step, torch.tensor([0]), moving, fixed, length=200, ends=[3])
+    with pytest.raises(ConfigError, match="20 tokens make more than 2,000,000 sequences of up to 5, too many to try"):
+        exhaustive(model.step, torch.tensor([0]), moving, fixed, length=5, ends=[])
     few = Rules(banned=[*range(4, 20)])
     assert exhaustive(model.step, torch.tensor([0]), moving, fixed, length=5, ends=[3], rules=few)[0]
 

@@ -23,7 +23,7 @@ from recurra.search.greedy import greedy
 from recurra.search.rules import Law, Rules
 from recurra.search.sampling import Filter, sample
 from recurra.search.search import Hypothesis, Step
-from tests.search.tiny import Source, State, Tiny, begun, tiny
+from tests.search.tiny import Source, State, Tiny, begun, row, tiny, walked, watch
 
 END, V = 3, 4
 
@@ -232,7 +232,7 @@ def test_rules_that_cannot_be_are_refused_by_every_search(rules: Rules, message:
         beam(model.step, torch.tensor([0]), moving, fixed, width=2, **options)
 
 
-def test_greedy_and_sampling_leave_each_row_its_own_length_and_give_what_they_saw() -> None:
+def test_every_row_has_its_own_length() -> None:
     model, (moving, fixed) = tiny(2, V), begun(2, 3)
     seen: list[int] = []
 
@@ -246,3 +246,16 @@ def test_greedy_and_sampling_leave_each_row_its_own_length_and_give_what_they_sa
     assert [each.score for each in found] == pytest.approx(
         [each.log_probability / ((5 + length) / 6) for each, length in zip(found, [1, 3, 2], strict=True)]
     )
+
+
+def test_what_is_drawn_comes_with_its_score_and_what_was_watched() -> None:
+    model, (moving, fixed) = tiny(2, V), begun(2, 3)
+    drawn = sample(
+        model.step, torch.tensor([0, 1, 2]), moving, fixed, length=6, ends=[END], length_penalty=0.5, watch=watch,
+        coverage_penalty=0.3, places=fixed.places,
+    )  # fmt: skip
+    for at, found in enumerate(drawn):
+        log_p, weights = walked(model, at, *row(moving, fixed, at), found.tokens)
+        torch.testing.assert_close(found.watched, weights)
+        coverage = float(weights.sum(0)[fixed.places[at]].clamp(1e-10, 1).log().sum())
+        assert found.score == pytest.approx(log_p / ((5 + len(found.tokens)) / 6) ** 0.5 + 0.3 * coverage, abs=1e-10)

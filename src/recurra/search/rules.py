@@ -84,7 +84,7 @@ class Law:
                 lacking, ends = np.nonzero(count)[0], np.array(self.ends, np.int64)
                 out[pair(np.repeat(lacking, len(ends)), np.tile(ends, len(lacking)), out)] = -torch.inf
             room = self.lengths[sentences] - written - bool(self.ends)
-            rows, which = np.nonzero(missing & ((count > 0) & (room <= count))[:, None])
+            rows, which = np.nonzero(missing & (room <= count)[:, None])
             only(out, out, rows, self.forced[which])
         if written < self.longest_prefix:
             begun = [(row, self.prefixes[of]) for row, of in enumerate(sentences) if written < len(self.prefixes[of])]
