@@ -1,0 +1,72 @@
+"""Small networks from sequences to sequences, drawn at random, and pairs for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from recurra.config import Seq2SeqModel
+from recurra.models.seq2seq import PairBatch, SequenceToSequence, Sizes
+from recurra.padding import pad
+from recurra.settings import settings_from
+
+UNKNOWN, START, END = 0, 1, 2
+SIZES = Sizes(source=7, target=6, frames=None, unknown=UNKNOWN, start=START)
+CONTEXTS: list[dict[str, Any]] = [
+    {"attention": "none"},
+    {"attention": "none", "conditioning": ["first", "every", "output"], "start": "zeros"},
+    {"context": "outside"},
+    {"context": "outside", "query": "previous", "cell": "gru", "conditioning": ["first"], "layers": 2},
+    {"context": "outside", "attention": {"name": "additive", "terms": ["monotonic"]}, "start": "mean"},
+    {"context": "between", "conditioning": ["every"], "summary": "mean"},
+    {"context": "inside", "cell": "gru", "attention": "additive"},
+    {"context": "conditional", "cell": "gru", "attention": {"name": "dot", "terms": ["coverage"]}, "layers": 2},
+    {"context": "feeding", "attention": {"name": "projected_dot", "heads": 2}, "conditioning": ["output"]},
+    {"context": "outside", "tied": "output", "decoder": {"hidden": 3}},
+]
+"""Every wiring, start, summary and attention at least once."""
+
+
+def network(sizes: Sizes = SIZES, seed: int = 0, **options: Any) -> SequenceToSequence:
+    """In float64, with weights as large as those of a trained one."""
+    usual = {"embedding": 4, "hidden": 4, "dropout": 0.0, "label_smoothing": 0.0, "engine": "loop"}
+    torch.manual_seed(seed)
+    model = SequenceToSequence(settings_from(Seq2SeqModel, {**usual, **options}), sizes).double()
+    for name, parameter in model.named_parameters():
+        if "strength" not in name and "pace" not in name:
+            nn.init.normal_(parameter, std=0.8)
+    return model.eval()
+
+
+def batch(sources: list[list[int]], targets: list[list[int]] | None = None) -> PairBatch:
+    target = None if targets is None else pad([torch.tensor(each, dtype=torch.long) for each in targets])
+    return PairBatch(pad([torch.tensor(each, dtype=torch.long) for each in sources]), target, None)
+
+
+PAIRS = batch([[3, 4, 5, 6], [6, 3], [5]], [[3, 4, END], [5, 3, 3, 4, END], [END]])
+
+
+def row_of(pairs: PairBatch, row: int) -> PairBatch:
+    """One pair alone, without padding."""
+    length, target = int(pairs.source.lengths[row]), pairs.target
+    told = None if target is None else [target.values[row, : int(target.lengths[row])].tolist()]
+    alone = batch([pairs.source.values[row, :length].tolist()], told)
+    copied = None if pairs.copied is None else pairs.copied[row : row + 1, :length]
+    return alone._replace(copied=copied, extra=pairs.extra)
+
+
+def stepped(model: SequenceToSequence, pairs: PairBatch) -> list[Tensor]:
+    """log p (T, V) at every place of each target, one row and one token after the other."""
+    assert pairs.target is not None
+    found = []
+    for row, length in enumerate(pairs.target.lengths.tolist()):
+        tokens, state, fixed = model.start(row_of(pairs, row))
+        each = []
+        for token in pairs.target.values[row, :length]:
+            log_p, state = model.step(tokens, state, fixed, extra=pairs.extra)
+            each.append(log_p[0])
+            tokens = token.unsqueeze(0)
+        found.append(torch.stack(each))
+    return found
