@@ -251,14 +251,17 @@ def predict(options: argparse.Namespace) -> None:
     from recurra.data.files import lines
     from recurra.training.trained import load
 
+    if options.best is not None and not options.json:
+        raise ConfigError(f"--best {options.best} lists other answers beside the best, which --json shows: add --json.")
     model = load(options.run, device=options.device).with_settings(options.set)
+    model = model.searching(search=options.search, width=options.width, best=options.best)
     file = None if options.file in (None, "-") else options.file
     text = (line for _, line in lines(file)) if file is not None else (line.rstrip("\r\n") for line in sys.stdin)
     is_talk = file is None and sys.stdin.isatty()
     for answer in model.predict_file(file, text, detail=options.json, at_once=is_talk):
         if options.json:
             whole = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6), **answer.detail}
-            print(json.dumps({**whole, "line": answer.line}, ensure_ascii=False), flush=is_talk)
+            print(json.dumps({**whole, "line": answer.line}, ensure_ascii=False, default=listed), flush=is_talk)
         else:
             print(answer.output, flush=is_talk)
 
@@ -392,6 +395,11 @@ def plain(value: object) -> object:
     return None if value is ... else str(value)
 
 
+def listed(array: Any) -> object:
+    """An array as lists, to six places."""
+    return array.round(6).tolist()
+
+
 def indented(text: str, width: int) -> str:
     return "\n".join(" " * width + line if line else "" for line in text.splitlines())
 
@@ -422,7 +430,8 @@ def parser() -> argparse.ArgumentParser:
 
     sub = add(train, "train a model: from a task's name and files, or from a config file; or go on with a run")
     sub.add_argument(
-        "what", help="tagging, classification, language_model, forecasting; or config.toml; or, with --resume, a run"
+        "what",
+        help="tagging, classification, language_model, forecasting, seq2seq; or config.toml; or, with --resume, a run",
     )
     for name, about in (("train", "learn from"), ("valid", "decide when to stop"), ("test", "score once at the end")):
         sub.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
@@ -459,6 +468,9 @@ def parser() -> argparse.ArgumentParser:
     sub = add(predict, "one prediction per input line, in order")
     sub.add_argument("run", metavar="RUN")
     sub.add_argument("file", metavar="FILE", nargs="?", help="lines of text, or a format of training data; - for stdin")
+    sub.add_argument("--search", metavar="NAME", help="beam, greedy, sampling, … (as the run's decoding says)")
+    sub.add_argument("--width", type=int, metavar="N", help="hypotheses that a beam keeps")
+    sub.add_argument("--best", type=int, metavar="N", help="so many answers for each line, listed by --json")
     sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and probabilities")
@@ -492,7 +504,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
     sub = add(config, "all settings of a task with their defaults, explained")
-    sub.add_argument("task", help="tagging, classification, language_model, forecasting; or a config file")
+    sub.add_argument("task", help="tagging, classification, language_model, forecasting, seq2seq; or a config file")
     sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
 
     sub = add(score, "metrics of predictions, without a model")

@@ -272,7 +272,8 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
             found: list[list[Hypothesis]] = [[] for _ in golds]
             if not given:
                 attends = name_of(self.settings.model.attention) != "none"
-                found = searched(model, batch, self.settings.decoding, self.words, watch=detail and attends)
+                watch = attends and (detail or batch.target is None)  # what is asked, and not scored, is shown
+                found = searched(model, batch, self.settings.decoding, self.words, watch=watch)
         lengths = batch.source.lengths.tolist()
         return [
             Written(tuple(self._answer(each, length) for each in row), gold)
@@ -303,7 +304,7 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
             total, count = output.gold
             detail: dict[str, Any] = {"target": example.target, "nll": -total / count}
             return Prediction(source, f"{total:.4f}\t{count}", total, example.line, detail)
-        if example.frames is None and not source.strip():
+        if self.settings.data.empty == "refuse" and is_empty(example):  # training has seen no such thing
             return Prediction(source, "", 0.0, example.line, {"tokens": [], "alternatives": []})
         best, *others = [self._spelled(example, each) for each in output.answers]
         detail = best.to_json()
@@ -311,7 +312,7 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         if best.weights is not None:
             if self.texts.source is not None:
                 detail["source_tokens"] = self.texts.source_tokens(example)
-            detail["alignment"] = [[round(float(weight), 6) for weight in row] for row in best.weights]
+            detail["alignment"] = best.weights
         detail["alternatives"] = [other.to_json() for other in others]
         return Prediction(source, best.text, best.score, example.line, detail)
 
@@ -383,6 +384,13 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         attention = name_of(model.attention)
         looks = "no attention" if attention == "none" else f"{attention} attention {model.context}"
         return f"{read} by {encoder}, {looks}, {decoder} to {side(texts.target)}"
+
+
+def is_empty(example: Pair) -> bool:
+    """Whether there is nothing to read."""
+    return not (
+        example.features or "".join(example.source).strip() or (example.frames is not None and len(example.frames))
+    )
 
 
 def _members(model: Any) -> list[str]:

@@ -35,26 +35,39 @@ class Trained:
     (['the', 'cat'], ['DET', 'NOUN'])
     """
 
-    def __init__(self, task: Task[Any, Any, Any], model: nn.Module, folder: Path) -> None:
+    def __init__(
+        self, task: Task[Any, Any, Any], model: nn.Module, folder: Path, *, quick: nn.Module | None = None
+    ) -> None:
         self.task = task
         self.model = model.eval()
         self.folder = folder
-        self._quick = task.for_prediction(self.model)
+        self._quick = task.for_prediction(self.model) if quick is None else quick
 
     def __repr__(self) -> str:
         return f"<Trained {self.task.name} in {self.folder}: {self.task.described()}>"
 
     def predict(
-        self, inputs: Sequence[str | Sequence[str]], *, detail: bool = False, batch_tokens: int = TOKENS
+        self,
+        inputs: Sequence[str | Sequence[str]],
+        *,
+        detail: bool = False,
+        batch_tokens: int = TOKENS,
+        search: str | None = None,
+        width: int | None = None,
+        best: int | None = None,
     ) -> list[Prediction]:
-        """An answer for each input, in order: a line of blank-separated words, or a list of them."""
+        """An answer for each input, in order: a line of blank-separated words, or a list of them.
+
+        Where answers are searched for, search, width and best are those of [decoding], for this once.
+        """
         if isinstance(inputs, str):
             raise DataError("predict takes a list of inputs: predict([text]).")
         for text in inputs:
             if not isinstance(text, str | list | tuple):
                 raise DataError(f"an input is a text or a list, but found {text!r:.60}.")
-        examples = list(self.task.questions(None, inputs))
-        return self.answers(examples, detail=detail, batch_tokens=batch_tokens)
+        asked = self.searching(search=search, width=width, best=best)
+        examples = list(asked.task.questions(None, inputs))
+        return asked.answers(examples, detail=detail, batch_tokens=batch_tokens)
 
     def predict_file(
         self, file: str | Path | None, lines: Iterable[str], *, detail: bool = False, at_once: bool = False
@@ -97,7 +110,26 @@ class Trained:
             return self
         settings = self.task.settings
         changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
-        return Trained(type(self.task).load(changed, self.folder), self.model, self.folder)
+        return Trained(type(self.task).load(changed, self.folder), self.model, self.folder, quick=self._quick)
+
+    def searching(self, *, search: str | None = None, width: int | None = None, best: int | None = None) -> Trained:
+        """The same model, with these of [decoding] where they are given."""
+        given = {"search": search, "width": width, "best": best}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        decoding = getattr(self.task.settings, "decoding", None)
+        for name in wanted:
+            if not hasattr(decoding, name):
+                raise ConfigError(
+                    f"{name} is for answers that are searched for, but {self.task.name} searches for none: leave it "
+                    f"out."
+                )
+        found = self.with_settings([f"decoding.{name}={value}" for name, value in wanted.items()])
+        if width is not None and found.task.settings.decoding.search != "beam":
+            raise ConfigError(
+                f"width = {width} is how many hypotheses a beam keeps, but the search is "
+                f"'{found.task.settings.decoding.search}': set search = 'beam', or leave width out."
+            )
+        return found
 
     def save(self, folder: str | Path) -> Path:
         """Copy all that prediction needs to another folder."""
