@@ -155,6 +155,16 @@ def test_a_network_that_copies_learns(forced: Forced, r_drop: float) -> None:
         assert parameter.grad.abs().sum() > 0, name
 
 
+def test_a_word_that_cannot_be_copied_costs_much_but_breaks_nothing() -> None:
+    model = network(copy=True, label_smoothing=0.1).train()
+    elsewhere = COPYING._replace(target=batch([[]] * 3, [[8, END], [8, END], [END]]).target)
+    assert model.token_log_likelihoods(elsewhere)[0] == -torch.inf
+    loss = model.loss(elsewhere)
+    loss.backward()
+    assert 90 < float(loss.detach()) < 200
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
 # Losses
 
 

@@ -56,6 +56,9 @@ class Fixed(NamedTuple):
 
 ALWAYS = Forced()
 
+LEAST = -100.0
+"""log p, in a loss, of a word that could only be copied and that attention gives no weight at all."""
+
 
 @final
 class SequenceToSequence(nn.Module):
@@ -117,7 +120,7 @@ class SequenceToSequence(nn.Module):
         batch = doubled(batch) if twice else batch
         log_p, y = self._log_p(batch, forced if self.training else ALWAYS)
         chosen = log_p.gather(1, y.unsqueeze(1))
-        total = -chosen.sum()
+        total = -chosen.masked_fill(chosen == -torch.inf, LEAST).sum()
         if self.training and self.smoothing:
             of_all = log_p[:, : self.sizes.target]  # not of words that are only in some source
             total = (1 - self.smoothing) * total - self.smoothing / self.sizes.target * of_all.sum()
