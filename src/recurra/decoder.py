@@ -43,6 +43,7 @@ class Decoder(nn.Module):
         own = settings.decoder
         size = settings.embedding
         self.embedding = embedding
+        self.scale = size**0.5 if settings.tied != "none" else 1.0  # what is also the output's matrix is small
         self.conditioning = tuple(settings.conditioning)
         summary = encoder.summary_size
         attends = name_of(settings.attention) != "none"
@@ -91,12 +92,12 @@ class Decoder(nn.Module):
 
     def step(self, tokens: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         """Features (N, F) after one more token (N,) of each row."""
-        x = self._with_summary(self._dropped(self.embedding(tokens)), source)
+        x = self._with_summary(self._dropped(self.scale * self.embedding(tokens)), source)
         return self.wiring.step(x, state, source, fixed)
 
     def forward(self, inputs: Padded, started: Started) -> Features:
         """Features (B, T, F) after each of the tokens (B, T) that are read."""
-        x = self._with_summary(self._dropped(self.embedding(inputs.values)), started.source)
+        x = self._with_summary(self._dropped(self.scale * self.embedding(inputs.values)), started.source)
         return self.wiring(Padded(x, inputs.lengths), *started)
 
     def led(self, first: Tensor, steps: int, started: Started, choose: Next) -> Features:

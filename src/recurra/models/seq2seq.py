@@ -81,8 +81,9 @@ class SequenceToSequence(nn.Module):
         self.locked = settings.locked
         size = settings.embedding
         target = nn.Embedding(sizes.target, size)
-        # An output's matrix begins small; vectors that only are read begin larger.
+        # An output's matrix begins small, what is read begins larger: where they are one, it is read times √E.
         nn.init.normal_(target.weight, std=size**-0.5 if settings.tied != "none" else 1.0)
+        self.scale = size**0.5 if settings.tied == "all" else 1.0
         self.embedding: nn.Embedding | None = None
         self.from_frames: nn.Linear | None = None
         if sizes.source is None:
@@ -103,7 +104,7 @@ class SequenceToSequence(nn.Module):
     def read(self, source: Padded) -> Read:
         """What the encoder finds in sources."""
         if self.embedding is not None:
-            x = self.embedding(self._some_unknown(source.values))
+            x = self.scale * self.embedding(self._some_unknown(source.values))
         else:
             assert self.from_frames is not None, "a source is tokens or frames"
             x = self.from_frames(source.zeroed().values)
