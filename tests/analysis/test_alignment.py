@@ -22,6 +22,7 @@ from recurra.analysis.canvas import drawn
 from recurra.analysis.heat_map import as_html, as_png, as_svg
 from recurra.analysis.visible import columns, shown
 from recurra.errors import ConfigError, DataError
+from recurra.tasks.task import Prediction
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOUSE = Alignment(
@@ -32,6 +33,17 @@ ODD = ["日本", "مرحبا", "नमस्ते", "<b>&'\"", "$x_1$", "a b", 
 
 def even(rows: int, across: int) -> NDArray[np.float64]:
     return np.full((rows, across), 1 / across)
+
+
+def test_an_answer_has_its_alignment_if_the_model_looked() -> None:
+    answer = Prediction("ab", "x", -0.1, 1, {"tokens": ["x"], "alignment": [[0.3, 0.5, 0.2], [0.0, 0.0, 1.0]]})
+    frames = Alignment.of(answer, "a title")
+    assert (frames.source, frames.target, frames.title) == (("1", "2", "3"), ("x", "</s>"), "a title")
+    assert frames.shares.tolist() == answer.detail["alignment"]
+    letters = Alignment.of(answer._replace(detail={**answer.detail, "source_tokens": ["a", "b", "</s>"]}))
+    assert letters.source == ("a", "b", "</s>")
+    with pytest.raises(DataError, match=r"does not say where the model looked: ask for predict\(\.\.\., detail=True\)"):
+        Alignment.of(answer._replace(detail={"tokens": ["x"]}))
 
 
 def test_letters_stand_over_their_columns() -> None:

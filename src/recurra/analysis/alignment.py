@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recurra.analysis.visible import columns, shown, without_controls
 from recurra.errors import DataError
+from recurra.tasks.task import Prediction
 from recurra.text.vocabulary import END
 
 SHADES = " ░▒▓█"
@@ -50,6 +51,23 @@ class Alignment:
         object.__setattr__(self, "source", (*self.source, END)[:columns])
         object.__setattr__(self, "target", (*self.target, END)[:rows])
         object.__setattr__(self, "weights", weights)
+
+    @classmethod
+    def of(cls, answer: Prediction, title: str = "") -> Alignment:
+        """That of an answer of sequence to sequence, with the tokens that were read; frames are numbered from 1.
+
+        >>> detail = {"source_tokens": ["t", "ea"], "tokens": ["T"], "alignment": [[0.9, 0.1], [0.2, 0.8]]}
+        >>> Alignment.of(Prediction("tea", "T", -0.1, 1, detail)).target
+        ('T', '</s>')
+        """
+        weights = answer.alignment
+        if weights is None:
+            raise DataError(
+                "the answer does not say where the model looked: ask for predict(..., detail=True), of a model with "
+                "attention."
+            )
+        numbers = [str(number) for number in range(1, weights.shape[1] + 1)]
+        return cls(answer.detail.get("source_tokens", numbers), answer.detail["tokens"], weights, title)
 
     @property
     def shares(self) -> NDArray[np.float64]:
