@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from recurra.config import Data, TaggingData, TaggingSettings, Training
+from recurra.config import Data, Seq2SeqModel, Seq2SeqSettings, TaggingData, TaggingSettings, Training
 from recurra.errors import ConfigError
 from recurra.settings import settings_from
 
 
-def refusal_of(table: dict[str, Any]) -> str:
+def refusal_of(table: dict[str, Any], settings: type = TaggingSettings) -> str:
     with pytest.raises(ConfigError) as refusal:
-        settings_from(TaggingSettings, table)
+        settings_from(settings, table)
     return str(refusal.value)
 
 
@@ -101,3 +101,146 @@ def test_one_file_or_several_are_a_list() -> None:
     data = Data(train="a.tsv", valid=["b.tsv", "c.tsv"])
     assert [data.files(which) for which in ("train", "valid", "test")] == [["a.tsv"], ["b.tsv", "c.tsv"], []]
     assert TaggingData().files("train") == []
+
+
+# Sequence to sequence
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"embedding": 0}, "model.embedding must be at least 1, but is 0."),
+        ({"hidden": 0}, "model.hidden must be at least 1, but is 0."),
+        ({"layers": 0}, "model.layers must be at least 1, but is 0."),
+        ({"dropout": 1.0}, "model.dropout must be at least 0 and below 1, but is 1.0."),
+        ({"embedding_dropout": -0.1}, "model.embedding_dropout must be at least 0 and below 1, but is -0.1."),
+        ({"token_dropout": math.nan}, "model.token_dropout must be at least 0 and below 1, but is nan."),
+        ({"label_smoothing": 1.0}, "model.label_smoothing must be at least 0 and below 1, but is 1.0."),
+        ({"encoder": {"layers": 0}}, "model.encoder.layers must be at least 1, but is 0."),
+        ({"encoder": {"width": 0}}, "model.encoder.width must be at least 1, but is 0."),
+        ({"encoder": {"hidden": [3, 0]}}, "model.encoder.hidden must be at least 1, for one layer or each of several"),
+        ({"encoder": {"hidden": [3], "layers": 2}}, "model.encoder.hidden = [3] gives 1 layers, but model.encoder.lay"),
+        ({"decoder": {"layers": 0}}, "model.decoder.layers must be at least 1, but is 0."),
+        ({"decoder": {"hidden": 0}}, "model.decoder.hidden must be at least 1, for one layer or each of several, but"),
+        ({"decoder": {"hidden": [3, 4], "layers": 3}}, "model.decoder.hidden = [3, 4] gives 2 layers, but model.decod"),
+        ({"conditioning": ["always"]}, 'model.conditioning must name first, every and output, as in ["every", "outp'),
+        (
+            {"attention": "none", "context": "inside"},
+            "model.context = 'inside' says where attention meets the decoder,",
+        ),
+        ({"attention": "none", "copy": True}, "model.copy = true points by attention, but model.attention is none."),
+        ({"attention": "none", "query": "current"}, "model.query = 'current' has no effect: there is no attention. Le"),
+        (
+            {"context": "feeding", "query": "previous"},
+            "no effect: context = 'feeding' has its own query. Leave it out.",
+        ),
+        ({"context": "between", "decoder": {"layers": 1}}, "model.context = 'between' puts attention between two dec"),
+        ({"context": "between", "decoder": {"hidden": [5]}}, "but there is one: set model.decoder.layers = 2."),
+        (
+            {"encoder": {"kind": "cnn"}},
+            "model.encoder.kind = 'cnn' has no last state to start the decoder from: set mo",
+        ),
+        (
+            {"encoder": {"kind": "bag"}, "start": "mean", "conditioning": ["first"]},
+            "model.summary = 'last' is a state of a recurrent encoder, but model.encoder.kind = 'bag': set model.sum",
+        ),
+        ({"start": "zeros", "bridge": "map"}, "model.bridge = 'map' has no effect: with model.start = 'zeros' nothing"),
+        ({"locked": True, "context": "feeding"}, "model.locked = true has one mask for a whole row, but model.context"),
+        (
+            {"locked": True, "conditioning": ["first"]},
+            "but model.conditioning = ['first', …] trains step by step: leav",
+        ),
+        (
+            {"skip": "residual", "context": "inside", "layers": 2},
+            "model.skip = 'residual' leads past the decoder's second layer, but model.context = 'inside' runs its fir",
+        ),
+    ],
+)
+def test_a_network_of_pairs_that_cannot_be_built_is_refused(model: dict[str, Any], message: str) -> None:
+    assert message in refusal_of({"model": model}, Seq2SeqSettings)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"task": "seq2sec"}, "task = 'seq2sec', but these are the settings of seq2seq."),
+        ({"data": {"max_length": 0}}, "data.max_length must be at least 1, but is 0."),
+        ({"data": {"frames": "x", "source": {"column": "y"}}}, "data.source.column and data.frames exclude each other"),
+        (
+            {"data": {"frames": "x", "joint": True}},
+            "data.joint = true makes one vocabulary for both sides, but data.fr",
+        ),
+        ({"data": {"frames": "x"}, "model": {"copy": True}}, "model.copy = true writes tokens of the source, but data"),
+        ({"model": {"tied": "all"}}, "model.tied = 'all' makes one matrix of both embeddings, which needs one vocabul"),
+        ({"training": {"r_drop": -1}}, "training.r_drop must be at least 0, but is -1."),
+        ({"training": {"forcing": 1.5}}, "training.forcing must be at least 0 and at most 1, but is 1.5."),
+        ({"training": {"batch_size": 4, "batch_tokens": 9}}, "training.batch_tokens = 9 has no effect beside training"),
+        ({"model": {"locked": True}, "training": {"forcing": 0.9}}, "but training.forcing below 1 trains step by step"),
+        (
+            {"model": {"attention": "none"}, "decoding": {"coverage_penalty": 0.1}},
+            "decoding.coverage_penalty counts where attention looks, but model.attention is none: leave it out.",
+        ),
+        ({"decoding": {"width": 0}}, "decoding.width must be at least 1, but is 0."),
+        ({"decoding": {"best": 0}}, "decoding.best must be at least 1, but is 0."),
+        ({"decoding": {"max_length": 0}}, "decoding.max_length must be at least 1, but is 0."),
+        ({"decoding": {"top_k": 0}}, "decoding.top_k must be at least 1, but is 0."),
+        ({"decoding": {"length_penalty": -1.0}}, "decoding.length_penalty must be at least 0, but is -1.0."),
+        ({"decoding": {"coverage_penalty": math.inf}}, "decoding.coverage_penalty must be at least 0, but is inf."),
+        ({"decoding": {"min_length": -1}}, "decoding.min_length must be at least 0, but is -1."),
+        ({"decoding": {"no_repeat": -1}}, "decoding.no_repeat must be at least 0, but is -1."),
+        ({"decoding": {"temperature": -0.1}}, "decoding.temperature must be at least 0, but is -0.1."),
+        ({"decoding": {"max_ratio": math.nan}}, "decoding.max_ratio must be at least 0, but is nan."),
+        ({"decoding": {"top_p": 0.0}}, "decoding.top_p must be above 0 and at most 1, but is 0.0."),
+        ({"decoding": {"min_length": 9, "max_length": 8}}, "decoding.min_length = 9 is above decoding.max_length = 8."),
+        ({"decoding": {"best": 6}}, "decoding.best = 6 answers need a beam at least so wide, but decoding.width = 5."),
+        ({"decoding": {"search": "greedy", "best": 2}}, "decoding.best = 2 answers, but decoding.search = 'greedy' fi"),
+    ],
+)
+def test_what_the_settings_of_pairs_cannot_mean_is_refused(table: dict[str, Any], message: str) -> None:
+    assert message in refusal_of(table, Seq2SeqSettings)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"task": "my.lab:MyPairs"},
+        {"data": {"frames": "x"}},
+        {"data": {"joint": True}, "model": {"tied": "all", "copy": True}},
+        {"model": {"attention": "none", "conditioning": ["first", "every", "output"], "start": "zeros"}},
+        {"model": {"attention": {"name": "dot", "terms": ["coverage"]}, "context": "between", "query": "previous"}},
+        {"model": {"encoder": {"kind": "cnn"}, "start": "max", "conditioning": ["every"], "summary": "mean"}},
+        {"model": {"skip": "residual", "layers": 3, "context": "outside"}},
+        {"model": {"skip": "residual", "encoder": {"layers": 3}, "context": "inside"}},
+        {"model": {"locked": True, "context": "conditional"}, "training": {"forcing": "constant"}},
+        {"model": {"locked": True, "dropout": 0.0, "context": "feeding"}, "training": {"forcing": 0.5}},
+        {"decoding": {"search": "sampling", "best": 9, "top_p": 1.0, "temperature": 0}},
+        {"decoding": {"search": "exhaustive", "best": 9}},
+    ],
+)
+def test_what_the_settings_of_pairs_can_mean_is_taken(table: dict[str, Any]) -> None:
+    assert settings_from(Seq2SeqSettings, table)
+
+
+@pytest.mark.parametrize(
+    ("model", "encoder", "decoder"),
+    [
+        ({"hidden": 8}, (4,), (8,)),
+        ({"hidden": 8, "layers": 2}, (4, 4), (8, 8)),
+        ({"hidden": 7, "bidirectional": False}, (7,), (7,)),
+        ({"hidden": 7}, (3,), (7,)),
+        ({"hidden": 1}, (1,), (1,)),
+        ({"hidden": 8, "merge": "sum"}, (8,), (8,)),
+        ({"hidden": 8, "encoder": {"kind": "cnn"}, "start": "mean"}, (8,), (8,)),
+        ({"hidden": 8, "encoder": {"hidden": 5, "layers": 3}}, (5, 5, 5), (8,)),
+        ({"hidden": 8, "encoder": {"hidden": [5, 2]}, "decoder": {"hidden": [3, 9]}}, (5, 2), (3, 9)),
+        ({"hidden": 8, "context": "between"}, (4,), (8, 8)),
+        ({"hidden": 8, "context": "between", "layers": 3}, (4, 4, 4), (8, 8, 8)),
+        ({"hidden": 8, "context": "between", "decoder": {"hidden": 6, "layers": 2}}, (4,), (6, 6)),
+    ],
+)
+def test_encoder_and_decoder_have_the_sizes_that_they_are_told(
+    model: dict[str, Any], encoder: tuple[int, ...], decoder: tuple[int, ...]
+) -> None:
+    found = settings_from(Seq2SeqModel, model)
+    assert (found.encoder_widths, found.decoder_widths) == (encoder, decoder)
