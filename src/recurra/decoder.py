@@ -87,7 +87,8 @@ class Decoder(nn.Module):
         state = self.wiring.start(self.bridge(read, starts), source)
         if self.first is not None:
             assert read.summary is not None, "the encoder makes a summary where one is wanted"
-            _, state = self.wiring.step(self.first(read.summary), state, source)
+            x = self.first(read.summary).to(self.embedding.weight.dtype)  # where autocast has lowered it
+            _, state = self.wiring.step(x, state, source)
         return Started(state, source)
 
     def step(self, tokens: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:

@@ -202,6 +202,16 @@ def test_dropout_falls_on_the_memory_alone_and_only_in_training() -> None:
         assert_close(dropped.ends[0], ends[0])
 
 
+@pytest.mark.parametrize("kind", ["cnn", "bag"])
+@pytest.mark.parametrize("locked", [False, True])
+def test_dropout_is_between_convolutions_too(kind: str, locked: bool) -> None:
+    x = sources([6] * 30)
+    for layers in (1, 2):
+        encoder = drawn(kind, dropout=0.5, layers=layers, start="mean", locked=locked)  # the mean is that of no dropout
+        found = encoder.train()(x).ends[0]["h"]
+        assert torch.equal(found, encoder.eval()(x).ends[0]["h"]) == (layers == 1)
+
+
 def test_the_carried_state_of_an_slstm_is_its_h() -> None:
     for start in ("last", "mean"):
         encoder = drawn(cell="slstm", start=start, hidden=2)

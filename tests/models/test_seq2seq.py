@@ -192,6 +192,18 @@ def test_a_loss_reaches_every_parameter(options: Any) -> None:
 
 
 @every
+def test_it_learns_in_sixteen_bits_too(options: Any) -> None:
+    model = network(**options).float().train()
+    whole = model.loss(PAIRS)
+    with torch.autocast("cpu", torch.bfloat16):
+        lowered = model.loss(PAIRS)
+        free = model.loss(PAIRS, forced=Forced(0.5, "token", "sampled"), r_drop=1.0)
+    assert_close(lowered, whole, rtol=0.05, atol=0)
+    (lowered + free).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+@every
 def test_gradients_are_those_of_differences(options: Any) -> None:
     model = network(**options).train()
     names = [name for name, _ in model.named_parameters()]

@@ -81,20 +81,13 @@ class SourceEncoder(nn.Module):
         """(B, S, I) to a memory (B, S, output_size) and what stands beside it."""
         if self.recurrent is not None:
             return self._recurrent(self.recurrent, x)
-        y = x.zeroed().values.transpose(1, 2)  # (B, I, S)
-        for layer in self.layers:
+        memory = x.zeroed()
+        for number, layer in enumerate(self.layers):
             assert isinstance(layer, nn.Conv1d)
-            width = layer.kernel_size[0]
-            read = (
-                layer(functional.pad(y, ((width - 1) // 2, width // 2)))
-                if y.shape[2]
-                else y.new_zeros(len(y), layer.out_channels, 0)
-            )
-            read = read.relu() if self.kind == "cnn" else read.tanh()
-            read = read + y if self.kind == "cnn" and read.shape == y.shape else read
-            y = Padded(read.transpose(1, 2), x.lengths).zeroed().values
-            y = y.transpose(1, 2)
-        memory = Padded(y.transpose(1, 2), x.lengths)
+            y = convolved(layer, self._dropped(memory.values) if number else memory.values)
+            y = y.relu() if self.kind == "cnn" else y.tanh()
+            y = y + memory.values if self.kind == "cnn" and y.shape == memory.values.shape else y
+            memory = Padded(y, x.lengths).zeroed()
         ends = () if self.start == "zeros" else ({"h": pooled(memory, self.start)},)
         return self._found(memory, ends, None)
 
@@ -121,11 +114,22 @@ class SourceEncoder(nn.Module):
 
     def _found(self, memory: Padded, ends: tuple[dict[str, Tensor], ...], states: States | None) -> Read:
         whole = None if self.summary is None else self.summary(memory, () if states is None else states).vector
-        if self.training and self.dropout:
-            values = memory.values
-            masks = torch.ones_like(values[:, :1] if self.locked else values)
-            memory = Padded(values * functional.dropout(masks, self.dropout), memory.lengths)
+        memory = Padded(self._dropped(memory.values), memory.lengths)
         return Read(memory, ends, None if self.start == "zeros" else states, whole)
+
+    def _dropped(self, values: Tensor) -> Tensor:
+        if not self.training or not self.dropout:
+            return values
+        return values * functional.dropout(torch.ones_like(values[:, :1] if self.locked else values), self.dropout)
+
+
+def convolved(layer: nn.Conv1d, x: Tensor) -> Tensor:
+    """(B, S, after) from (B, S, size): as many steps as before, with zeros on both sides of them."""
+    if x.shape[1] == 0:
+        return x.new_zeros(len(x), 0, layer.out_channels)
+    width = layer.kernel_size[0]
+    y: Tensor = layer(functional.pad(x.transpose(1, 2), ((width - 1) // 2, width // 2)))
+    return y.transpose(1, 2)
 
 
 def carried(cell: AnyCell) -> list[str]:
