@@ -31,6 +31,7 @@ slow-test: $(INSTALLED_DEV)
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/draw.py
+	$(BIN)/python docs/draw_unrolled.py
 	$(BIN)/python docs/write_settings.py
 
 clean:

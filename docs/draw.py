@@ -12,7 +12,7 @@ import argparse
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -976,23 +976,28 @@ PICTURES: tuple[Callable[[], str], ...] = (
 
 MODELS = (tagger, attention)
 
+FOLDERS = {
+    DOCS / "cells" / "pictures": [draw for draw in PICTURES if draw not in MODELS],
+    DOCS / "pictures": MODELS,
+}
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Draw the pictures of the docs.")
+
+def main(folders: Mapping[Path, Sequence[Callable[[], str]]], about: str) -> int:
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file differs")
     check: bool = parser.parse_args().check
     differing = 0
-    for draw in PICTURES:
-        folder = DOCS / "pictures" if draw in MODELS else DOCS / "cells" / "pictures"
-        path, content = folder / f"{draw.__name__}.svg", draw()
-        if not check:
-            folder.mkdir(exist_ok=True)
-            path.write_text(content, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != content:
-            print(f"{path}: not what docs/draw.py draws; run python docs/draw.py", file=sys.stderr)
-            differing += 1
+    for folder, pictures in folders.items():
+        for draw in pictures:
+            path, content = folder / f"{draw.__name__}.svg", draw()
+            if not check:
+                folder.mkdir(exist_ok=True)
+                path.write_text(content, encoding="utf-8")
+            elif not path.exists() or path.read_text(encoding="utf-8") != content:
+                print(f"{path}: not what {sys.argv[0]} draws; run python {sys.argv[0]}", file=sys.stderr)
+                differing += 1
     return 1 if differing else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(FOLDERS, "Draw the pictures of the docs."))
