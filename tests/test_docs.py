@@ -36,6 +36,7 @@ SMALL_TOO = {
     "classification": ["model.hidden=8", "model.embedding=8", "model.characters.cell=none", "model.bag.buckets=100"],
     "language_model": ["model.hidden=8", "model.embedding=8"],
     "forecasting": ["model.hidden=8"],
+    "seq2seq": ["model.hidden=8", "model.embedding=8"],
 }
 """So are the others, where the page says nothing about the model or training."""
 
@@ -89,7 +90,7 @@ def test_every_page_is_linked_from_the_readme_or_from_the_cells() -> None:
     assert [page.name for page in PAGES[1:] if not re.search(rf"\b{page.name}[)#]", linked)] == []
 
 
-@pytest.mark.parametrize("script", ["draw.py", "write_settings.py"])
+@pytest.mark.parametrize("script", ["draw.py", "draw_unrolled.py", "write_settings.py"])
 def test_what_a_script_makes_is_what_it_would_make_now(script: str) -> None:
     command = [sys.executable, str(ROOT / "docs" / script), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -148,6 +149,7 @@ def run(command: str, expected: str | None) -> str:
             printed = done.stdout
     if target is not None:
         Path(target).write_text(printed)
+        return ""
     return printed
 
 
@@ -205,7 +207,7 @@ def write_treebank() -> None:
 
 
 def write_others() -> None:
-    """Questions of two kinds, a scene, and a sensor."""
+    """Questions of two kinds, a scene, a sensor, and numbers as they are said."""
     for name, count in (("questions", 12), ("held_out", 4)):
         rows = [f"what is the price of {n} cups\tshop\nwhen does bus {n} leave\ttravel\n" for n in range(count)]
         Path(f"{name}.tsv").write_text("".join(rows))
@@ -214,3 +216,7 @@ def write_others() -> None:
     for name, first in (("sensors", 0), ("later", 60)):
         rows = [f"{step},{step % 7}\n" for step in range(first, first + 60)]
         Path(f"{name}.csv").write_text("time,level\n" + "".join(rows))
+    digits = "zero one two three four five six seven eight nine".split()
+    for name, first in (("pairs", 0), ("more", 40)):
+        rows = [f"{n}\t{' '.join(digits[int(digit)] for digit in str(n))}\n" for n in range(first, first + 40)]
+        Path(f"{name}.tsv").write_text("".join(rows))
