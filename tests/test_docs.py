@@ -216,7 +216,7 @@ def write_others() -> None:
     for name, first in (("sensors", 0), ("later", 60)):
         rows = [f"{step},{step % 7}\n" for step in range(first, first + 60)]
         Path(f"{name}.csv").write_text("time,level\n" + "".join(rows))
-    digits = "zero one two three four five six seven eight nine".split()
+    digits = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     for name, first in (("pairs", 0), ("more", 40)):
         rows = [f"{n}\t{' '.join(digits[int(digit)] for digit in str(n))}\n" for n in range(first, first + 40)]
         Path(f"{name}.tsv").write_text("".join(rows))
