@@ -192,7 +192,7 @@ def test_a_network_of_pairs_that_cannot_be_built_is_refused(model: dict[str, Any
         ({"decoding": {"max_ratio": math.nan}}, "decoding.max_ratio must be at least 0, but is nan."),
         ({"decoding": {"top_p": 0.0}}, "decoding.top_p must be above 0 and at most 1, but is 0.0."),
         ({"decoding": {"min_length": 9, "max_length": 8}}, "decoding.min_length = 9 is above decoding.max_length = 8."),
-        ({"decoding": {"best": 6}}, "decoding.best = 6 answers need a beam at least so wide, but decoding.width = 5."),
+        ({"decoding": {"best": 6}}, "decoding.best = 6 answers need a beam at least so wide, but decoding.width = 5"),
         ({"decoding": {"search": "greedy", "best": 2}}, "decoding.best = 2 answers, but decoding.search = 'greedy' fi"),
     ],
 )

@@ -18,7 +18,7 @@ from recurra.errors import ConfigError
 from recurra.padding import Padded
 from recurra.search.search import selected
 from recurra.wirings import Features
-from tests.models.pairs import CONTEXTS, PAIRS, network
+from tests.models.pairs import CONTEXTS, PAIRS, SIZES, network
 
 every = pytest.mark.parametrize("options", CONTEXTS, ids=str)
 TOKENS = torch.tensor([[1, 3, 4, 5], [1, 4, 0, 0], [1, 3, 2, 0]])
@@ -127,6 +127,18 @@ def test_tokens_vectors_are_dropped_at_their_own_rate() -> None:
         assert bool((gone == gone[:, :1]).all()) == locked
         model.eval().decoder(Padded.full(tokens), model.decoder.start(model.read(Padded.full(tokens))))
         assert torch.equal(read[1], model.decoder.embedding(tokens))
+
+
+@pytest.mark.parametrize(("tied", "scales"), [("none", (1, 1)), ("output", (1, 3)), ("all", (3, 3))])
+def test_vectors_that_are_also_the_outputs_are_read_larger(tied: str, scales: tuple[int, int]) -> None:
+    model = network(SIZES._replace(source=6), tied=tied, attention="none", embedding=9)
+    read: list[Tensor] = []
+    for part in (model.encoder, model.decoder.wiring):
+        part.register_forward_pre_hook(lambda _, given: read.append(given[0].values))
+    model.decoder(Padded.full(TOKENS), model.decoder.start(model.read(Padded.full(TOKENS))))
+    assert model.embedding is not None
+    for found, embedding, scale in zip(read, (model.embedding, model.decoder.embedding), scales, strict=True):
+        same(found, scale * embedding(TOKENS))
 
 
 def test_a_product_of_unequal_sizes_is_refused() -> None:

@@ -34,7 +34,7 @@ class Started(NamedTuple):
 class Decoder(nn.Module):
     """Features h̃_1 … h̃_T, from which the output predicts y_1 … y_T, out of <s>, y_1 … y_{T-1} and a source.
 
-    x_t = E[y_{t-1}]                 with conditioning = "every": [E[y_{t-1}]; summary]
+    x_t = E[y_{t-1}]                 tied: times √ its size; with conditioning = "every": [E[y_{t-1}]; summary]
     h̃_t = wiring(x_1 … x_t, source)  started from the bridge; with "first", the summary is read before any token
     """
 

@@ -228,29 +228,41 @@ class Losses(torch.nn.Module):
         return self.model.loss(PAIRS)
 
 
-def test_two_passes_that_differ_cost_their_divergence() -> None:
-    model = network(dropout=0.3, label_smoothing=0.1).train()
+@pytest.mark.parametrize("copies", [False, True])
+def test_two_passes_that_differ_cost_their_divergence(copies: bool) -> None:
+    model = network(dropout=0.3, label_smoothing=0.1, copy=copies).train()
+    pairs = COPYING if copies else PAIRS
     seen: list[Features] = []
     model.decoder.register_forward_hook(lambda _, __, found: seen.append(found))
-    loss = model.loss(PAIRS, r_drop=3.0)
+    loss = model.loss(pairs, r_drop=3.0)
     [features] = seen
-    assert PAIRS.target is not None
-    real = PAIRS.target.mask
-    log_p, log_q = (model.output.log_probabilities(half[real]) for half in features.values.chunk(2))
+    assert pairs.target is not None
+    assert features.weights is not None
+    halves = []
+    for h, weights in zip(features.values.chunk(2), features.weights.chunk(2), strict=True):
+        log_p = model.output.log_probabilities(h.flatten(0, 1))
+        if model.pointer is not None:
+            assert pairs.copied is not None
+            where = weights.flatten(0, 1), h.flatten(0, 1), pairs.copied, pairs.extra
+            log_p = model.pointer.log_probabilities(log_p, *where)
+        halves.append(log_p[pairs.target.mask.flatten()])
+    log_p, log_q = halves
     assert not torch.allclose(log_p, log_q)
-    y = torch.cat(targets_of(PAIRS))
-    p, q = log_p.detach().numpy(), log_q.detach().numpy()
-    wanted = 0.9 * np.eye(6)[y.numpy()] + 0.1 / 6
-    entropies = -(wanted * p).sum() - (wanted * q).sum()
-    divergence = (np.exp(p) * (p - q)).sum() + (np.exp(q) * (q - p)).sum()
+    y = torch.cat(targets_of(pairs))
+    with np.errstate(invalid="ignore"):
+        p, q = log_p.detach().numpy(), log_q.detach().numpy()
+        chosen = (p + q)[np.arange(len(y)), y.numpy()].sum()
+        entropies = -0.9 * chosen - 0.1 / 6 * (p + q)[:, :6].sum()
+        divergence = np.nansum(np.exp(p) * (p - q)) + np.nansum(np.exp(q) * (q - p))
     assert float(loss.detach()) == pytest.approx(entropies / 2 + 3.0 / 4 * divergence, abs=1e-10)
 
-    ce = functional.cross_entropy(torch.cat([log_p, log_q]), y.repeat(2), reduction="sum", label_smoothing=0.1)
-    kl = functional.kl_div(log_p, log_q, reduction="sum", log_target=True)
-    kl = kl + functional.kl_div(log_q, log_p, reduction="sum", log_target=True)
-    parameters = list(model.parameters())
-    expected = torch.autograd.grad(ce / 2 + 3.0 / 4 * kl, parameters, retain_graph=True)
-    assert_close(torch.autograd.grad(loss, parameters), expected, rtol=0, atol=1e-10)
+    if not copies:
+        ce = functional.cross_entropy(torch.cat([log_p, log_q]), y.repeat(2), reduction="sum", label_smoothing=0.1)
+        kl = functional.kl_div(log_p, log_q, reduction="sum", log_target=True)
+        kl = kl + functional.kl_div(log_q, log_p, reduction="sum", log_target=True)
+        parameters = list(model.parameters())
+        expected = torch.autograd.grad(ce / 2 + 3.0 / 4 * kl, parameters, retain_graph=True)
+        assert_close(torch.autograd.grad(loss, parameters), expected, rtol=0, atol=1e-10)
 
 
 def test_without_dropout_two_passes_are_one() -> None:

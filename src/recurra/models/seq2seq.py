@@ -127,8 +127,10 @@ class SequenceToSequence(nn.Module):
             total = (1 - self.smoothing) * total - self.smoothing / self.sizes.target * of_all.sum()
         if not twice:
             return total
-        # What neither pass can say has no part in how far they differ.
-        one, other = log_p.masked_fill(log_p == -torch.inf, 0.0).chunk(2)
+        # What a pass cannot say at all, such as a word of another source, has no part in how far they differ.
+        one, other = log_p.chunk(2)
+        never = (one == -torch.inf) | (other == -torch.inf)
+        one, other = one.masked_fill(never, 0.0), other.masked_fill(never, 0.0)
         return total / 2 + r_drop / 4 * ((one.exp() - other.exp()) * (one - other)).sum()
 
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
