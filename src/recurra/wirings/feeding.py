@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from recurra.cells import AnyCell, AnyState
+from recurra.deferring import deferring
 from recurra.padding import Padded
 from recurra.recurrent import Fixed
 from recurra.wirings.querying import memory_of
@@ -50,10 +51,11 @@ class Feeding(Wiring):
         return h, WiringState(layers_of(states), seen.past, h, seen.weights)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
-        fixed = self.fixed(len(x.lengths), x.values)
         features, weights = [], []
-        for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
-            h, state = self.step(x_t, state, source, fixed)
-            features.append(h)
-            weights.append(state.weights)
+        with deferring(self if self.training else None):
+            fixed = self.fixed(len(x.lengths), x.values)
+            for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
+                h, state = self.step(x_t, state, source, fixed)
+                features.append(h)
+                weights.append(state.weights)
         return Features(torch.stack(features, dim=1), torch.stack(weights, dim=1))  # type: ignore[arg-type]

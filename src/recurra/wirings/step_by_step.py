@@ -10,6 +10,7 @@ from torch import Tensor
 
 from recurra.attention import Attended, Attention, Past
 from recurra.cells import AnyState
+from recurra.deferring import deferring
 from recurra.padding import Padded
 from recurra.recurrent import Fixed, Recurrent
 from recurra.wirings.querying import memory_of
@@ -56,14 +57,15 @@ class AttendingFirst(Wiring):
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         first, past = state.cells[0], state.past
-        fixed = self.fixed_of_first(len(x.lengths), x.values)
         outputs, contexts, weights = [], [], []
-        for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
-            first, seen = self.attend(x_t, first, past, source, fixed)
-            past = seen.past
-            outputs.append(first[0])
-            contexts.append(seen.context)
-            weights.append(seen.weights)
+        with deferring(self if self.training else None):
+            fixed = self.fixed_of_first(len(x.lengths), x.values)
+            for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
+                first, seen = self.attend(x_t, first, past, source, fixed)
+                past = seen.past
+                outputs.append(first[0])
+                contexts.append(seen.context)
+                weights.append(seen.weights)
         s, context = torch.stack(outputs, dim=1), torch.stack(contexts, dim=1)
         if self.above is not None:
             s = self.above(Padded(self.dropout(s), x.lengths), only(state.cells[1:]))[0].values
