@@ -70,3 +70,10 @@ def stepped(model: SequenceToSequence, pairs: PairBatch) -> list[Tensor]:
             tokens = token.unsqueeze(0)
         found.append(torch.stack(each))
     return found
+
+
+def tokens_read(model: SequenceToSequence) -> list[Tensor]:
+    """Gets what the decoder's embedding is asked for, call after call."""
+    read: list[Tensor] = []
+    model.decoder.embedding.register_forward_pre_hook(lambda _, given: read.append(given[0].clone()))
+    return read
