@@ -49,6 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         print(f"\nrecurra: {str(stop) or 'stopped.'}", file=sys.stderr)
         return 130
+    except (MemoryError, RuntimeError) as error:
+        if not is_lack_of_memory(error):
+            raise
+        print(
+            "recurra: the memory does not suffice. Long examples need most of it: leave them out, as data.max_length "
+            "does for pairs, or make training.batch_tokens or the model smaller. A run goes on with --resume.",
+            file=sys.stderr,
+        )
+        return 2
     except BrokenPipeError:
         # The reader of a pipe, such as head, has seen enough; what Python flushes at its end goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,6 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     return 0
+
+
+def is_lack_of_memory(error: Exception) -> bool:
+    """Whether Python, the CPU's allocator or the device says that there is no memory left."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
 
 
 def cells(options: argparse.Namespace) -> None:

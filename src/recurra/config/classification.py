@@ -27,6 +27,7 @@ class ClassificationData(Data):
     vectors: str | None = setting(None, "file of word vectors to start from, as word2vec or GloVe writes text")
 
     def __post_init__(self) -> None:
+        self.text.check("data.text")
         if self.text.column is not None and self.frames is not None:
             raise SettingError(
                 "data.text.column and data.frames exclude each other: a classifier reads a text or numbers.",

@@ -86,8 +86,9 @@ class Text:
     min_count: int = setting(1, "a token seen less often in training is unknown")
     max_size: int | None = setting(None, "so many tokens are known, the most frequent ones")
 
-    def __post_init__(self) -> None:
-        at_least(1, "data.text", self, "min_count", "max_size")
+    def check(self, where: str) -> None:
+        """Refuse what a section of this name, such as data.text, cannot hold."""
+        at_least(1, where, self, "min_count", "max_size")
 
 
 def check_layers(hidden: int | list[int], layers: int | None, where: str = "model") -> None:

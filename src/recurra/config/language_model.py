@@ -25,6 +25,9 @@ class LanguageModelData(Data):
     )
     independent: bool = setting(False, "each line is a text of its own, and nothing is carried from one to the next")
 
+    def __post_init__(self) -> None:
+        self.text.check("data.text")
+
     def files(self, which: str) -> list[str]:
         """The files of train, valid or test, those of folders among them in the order of their names."""
         return text_files(super().files(which))

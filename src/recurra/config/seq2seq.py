@@ -11,7 +11,7 @@ from recurra.config.seq2seq_model import Seq2SeqModel
 from recurra.forcing import Forcing
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
-BATCH_TOKENS = 2000
+BATCH_TOKENS = 1000
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Seq2SeqData(Data):
 
     def __post_init__(self) -> None:
         at_least(1, "data", self, "max_length")
+        self.source.check("data.source")
+        self.target.check("data.target")
         if self.frames is not None and self.source.column is not None:
             raise SettingError(
                 "data.source.column and data.frames exclude each other: the source is a text or numbers.",
@@ -125,7 +127,8 @@ class Seq2SeqDecoding:
             )
         if self.search == "beam" and self.best > self.width:
             raise SettingError(
-                f"decoding.best = {self.best} answers need a beam at least so wide, but decoding.width = {self.width}.",
+                f"decoding.best = {self.best} answers need a beam at least so wide, but decoding.width = {self.width}: "
+                f"set decoding.width = {self.best}.",
                 ("decoding", "best"),
             )
 
@@ -139,7 +142,7 @@ class Seq2SeqSettings:
     model: Seq2SeqModel = section(Seq2SeqModel, "the network")
     training: Seq2SeqTraining = dataclasses.field(
         default_factory=lambda: Seq2SeqTraining(
-            epochs=30, batch_tokens=BATCH_TOKENS, learning_rate=2e-3, clip=1.0, average={"name": "ema", "decay": 0.998}
+            epochs=60, batch_tokens=BATCH_TOKENS, learning_rate=2e-3, clip=1.0, average={"name": "ema", "decay": 0.998}
         ),
         metadata={"about": "how the weights are found"},
     )

@@ -16,10 +16,13 @@ from recurra.config import Seq2SeqSettings
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.forcing import Forcing
-from recurra.named import did_you_mean
+from recurra.metrics.cutting import cut
+from recurra.named import choose
 from recurra.settings import name_of
 from recurra.tasks.counted import Counted
 from recurra.tasks.pair_columns import place_of
+from recurra.tasks.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
+from recurra.tasks.pair_scores import NAMES as SCORES
 from recurra.tasks.pair_scores import PairAnswers, pair_counts, pair_scores
 from recurra.tasks.pair_texts import PairTexts
 from recurra.tasks.pairs import Pair, asked, pairs, with_columns
@@ -63,7 +66,11 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
 
     @classmethod
     def prepared(cls, settings: Seq2SeqSettings) -> Self:
-        return cls(settings, PairTexts.of(settings.data))
+        found = cls(settings, PairTexts.of(settings.data))
+        choose(SCORES, found.first, "evaluation.first")
+        cut(settings.evaluation.bleu_tokenize)
+        check_search(settings, found.texts.target)
+        return found
 
     def save(self, folder: Path) -> None:
         self.texts.save(folder)
@@ -230,27 +237,9 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         """The ids that [decoding] means."""
         from recurra.models.searching import Words
 
-        vocabulary, decoding = self.texts.target.vocabulary, self.settings.decoding
-        specials = {*vocabulary.specials} - {END, UNKNOWN}
-        never = [vocabulary.id(token) for token in vocabulary.specials if token in specials]
-
-        def ids(tokens: Sequence[str], what: str) -> tuple[int, ...]:
-            for token in tokens:
-                if token not in vocabulary or token in specials:
-                    near = did_you_mean(token, vocabulary.tokens) if len(vocabulary) < 1000 else ""
-                    raise ConfigError(
-                        f"decoding.{what} names {token!r}, which is no token of the targets. {near}".rstrip()
-                    )
-            return tuple(vocabulary.id(token) for token in tokens)
-
-        prefix = self.texts.target.split(decoding.prefix) if decoding.prefix else []
-        return Words(
-            end=vocabulary.id(END),
-            never=tuple(never),
-            banned=ids(decoding.banned, "banned"),
-            forced=ids(decoding.forced, "forced"),
-            prefix=ids(prefix, "prefix"),
-        )
+        vocabulary = self.texts.target.vocabulary
+        never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in (END, UNKNOWN))
+        return Words(end=vocabulary.id(END), never=never, **named_tokens(self.settings.decoding, self.texts.target))
 
     def predict(self, model: Any, batch: PairBatch, *, detail: bool = False) -> list[Written]:
         import torch
@@ -326,7 +315,7 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
 
     def score(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Scores:
         if self.settings.decoding.search == "given":
-            raise ConfigError("decoding.search = 'given' writes nothing that could be scored: choose a search.")
+            raise ConfigError(CANNOT_BE_SCORED)
         return pair_scores(**self._scored(examples, outputs), first=self.first, quick=self.quick)
 
     def counted(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Counted:

@@ -1,0 +1,274 @@
+"""What a sequence-to-sequence model answers: searches, alternatives, alignments, ensembles, and odd questions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recurra.analysis.alignment import Alignment, pharaoh
+from recurra.cli import main
+from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.training.trained import Trained, load
+from tests.tasks.small_pairs import WORDS, table, task_of, trained, untrained, words
+
+SOURCES = [source for source, _ in WORDS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs with the same tokens, `run` and `other`; neither knows its words by heart."""
+    found = tmp_path_factory.mktemp("seq2seq")
+    trained(found, words(found), "training.steps=25")
+    trained(found, words(found), "training.steps=25", "training.seed=2", "model.hidden=16", run="other")
+    return found
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Trained:
+    return load(folder / "run")
+
+
+def test_each_row_of_an_alignment_adds_up_to_one(model: Trained) -> None:
+    for answer in model.predict(SOURCES):
+        alignment = answer.alignment
+        assert alignment is not None
+        tokens, read = answer.detail["tokens"], answer.detail["source_tokens"]
+        assert read == [*answer.input, "</s>"]
+        assert alignment.shape == (len(tokens) + (not answer.detail.get("cut_off")), len(read))
+        np.testing.assert_allclose(alignment.sum(1), 1, atol=1e-5)
+        assert alignment.min() >= 0
+        pairs = [pair.split("-") for pair in pharaoh(Alignment(read, tokens, alignment)).split()]
+        best = alignment[: len(tokens), : len(read) - 1].argmax(1)
+        assert all(int(read_at) == best[int(written_at)] for read_at, written_at in pairs)
+
+
+def test_an_answer_without_attention_has_no_alignment(tmp_path: Path) -> None:
+    [answer] = untrained(tmp_path, words(tmp_path), "model.attention=none").predict(["cat"], detail=True)
+    assert answer.alignment is None
+    assert "alignment" not in answer.detail
+
+
+def test_alternatives_come_in_the_order_of_their_scores_and_are_all_different(model: Trained) -> None:
+    for answer in model.predict(SOURCES, width=6, best=6):
+        scores = [answer.score, *(other["score"] for other in answer.alternatives)]
+        assert len(scores) == 6
+        assert scores == sorted(scores, reverse=True)
+        assert len({tuple(other["tokens"]) for other in answer.alternatives} | {tuple(answer.detail["tokens"])}) == 6
+    assert model.predict(["cat"])[0].alternatives == []
+    [drawn] = model.predict(["cat"], search="sampling", best=3)
+    assert len(drawn.alternatives) == 2
+
+
+def test_batch_and_order_change_no_answer(model: Trained) -> None:
+    sources = [*SOURCES, "treehouse", "oo", "catcatcat"]
+    alone = [model.predict([source], best=3)[0] for source in sources]
+    for tokens in (7, 20, 8192):
+        for step in (1, -1):
+            found = model.predict(sources[::step], best=3, batch_tokens=tokens)[::step]
+            for one, other in zip(alone, found, strict=True):
+                assert one.output == other.output
+                assert one.score == pytest.approx(other.score, abs=1e-4)
+                scores = [each["score"] for each in one.alternatives]
+                assert scores == pytest.approx([each["score"] for each in other.alternatives], abs=1e-4)
+
+
+def test_a_score_is_what_the_model_gives_that_answer(model: Trained, tmp_path: Path) -> None:
+    found = model.with_settings(["decoding.length_penalty=0"]).predict(SOURCES)
+    file = table(tmp_path / "answers.tsv", [(answer.input, answer.output) for answer in found])
+    given = list(model.with_settings(["decoding.search=given"]).predict_file(file, []))
+    for answer, likelihood in zip(found, given, strict=True):
+        assert answer.score == answer.detail["log_probability"]
+        assert likelihood.score == pytest.approx(answer.score, abs=1e-4)
+        count = len(answer.detail["tokens"]) + 1
+        assert likelihood.output == f"{likelihood.score:.4f}\t{count}"
+        assert likelihood.detail == {"target": answer.output, "nll": pytest.approx(-likelihood.score / count)}
+
+
+def test_a_wider_beam_finds_what_is_at_least_as_probable(model: Trained) -> None:
+    plain = model.with_settings(["decoding.length_penalty=0"])
+    narrow, wide = plain.predict(SOURCES, search="greedy"), plain.predict(SOURCES, width=60)
+    assert all(one.score <= other.score + 1e-5 for one, other in zip(narrow, wide, strict=True))
+
+
+def test_decoding_is_obeyed(model: Trained) -> None:
+    def first(*settings: str) -> list[str]:
+        tokens: list[str] = model.with_settings(settings).predict(["cat"])[0].detail["tokens"]
+        return tokens
+
+    assert first('decoding.prefix="D AO"')[:2] == ["D", "AO"]
+    assert "HH" in first('decoding.forced=["HH"]')
+    assert not {"K", "T"} & {*first('decoding.banned=["K", "T"]')}
+    assert len(first("decoding.min_length=9")) >= 9
+    assert len(first("decoding.max_length=2")) <= 2
+    assert len(first("decoding.max_ratio=0", "decoding.min_length=30")) >= 30
+    repeated = first("decoding.no_repeat=1", "decoding.min_length=9")
+    assert len({*repeated}) == len(repeated)
+
+
+def test_specials_are_never_written_but_the_unknown_token_may_be_banned_by_name(model: Trained) -> None:
+    found = model.predict(["cat"], width=5, best=5)[0]
+    known = {*task_of(model).texts.target.vocabulary.specials} - {"<unk>"}
+    for tokens in (found.detail["tokens"], *(other["tokens"] for other in found.alternatives)):
+        assert not known & {*tokens}
+    assert model.with_settings(['decoding.banned=["<unk>"]']).predict(["cat"])[0].output
+
+
+def test_several_runs_answer_as_one(folder: Path, model: Trained) -> None:
+    runs = [folder / "run", folder / "other"]
+    both = load(runs)
+    twice = load([runs[0], runs[0]])
+    for one, other in zip(model.predict(SOURCES), twice.predict(SOURCES), strict=True):
+        assert one.output == other.output
+        assert one.score == pytest.approx(other.score, abs=1e-5)
+    assert load(f"{runs[0]}, {runs[1]}").predict(["cat"])[0].score == both.predict(["cat"])[0].score
+    file = str(folder / "words.tsv")
+    likelihoods = [
+        np.array([answer.score for answer in each.with_settings(["decoding.search=given"]).predict_file(file, [])])
+        for each in (model, load(runs[1]), both)
+    ]
+    assert (likelihoods[2] > np.minimum(*likelihoods[:2])).all()
+    alignment = both.predict(["cat"])[0].alignment
+    assert alignment is not None
+    np.testing.assert_allclose(alignment.sum(1), 1, atol=1e-5)
+
+
+def test_runs_with_other_tokens_cannot_answer_as_one(folder: Path, tmp_path: Path) -> None:
+    file = table(tmp_path / "a.tsv", [("dog", "D AO G"), ("fox", "F AA K S")])
+    untrained(tmp_path, file, run="strange")
+    with pytest.raises(CheckpointError, match=r"differ in tokenizer.source.json|differ in vocabulary.source.json"):
+        load([folder / "run", tmp_path / "strange"])
+    with pytest.raises(CheckpointError, match="there is no folder"):
+        load(f"{folder / 'run'},{folder / 'none'}")
+    with pytest.raises(CheckpointError, match="there is no run to load: name a folder"):
+        load([])
+
+
+def test_empty_lines_are_answered_by_empty_lines(model: Trained) -> None:
+    answers = model.predict(["", "cat", "   ", "dog"], detail=True)
+    assert [bool(answer.output) for answer in answers] == [False, True, False, True]
+    assert (answers[0].score, answers[0].detail) == (0.0, {"tokens": [], "alternatives": []})
+    assert model.predict([]) == []
+
+
+def test_where_empty_sources_were_learned_they_are_answered_as_learned(tmp_path: Path) -> None:
+    file = table(tmp_path / "a.tsv", [("", "a b"), ("x", "c"), ("y", "")])
+    model = trained(tmp_path, file, "data.empty=keep", "data.target.tokens=words")
+    assert [answer.output for answer in model.predict(["", "x", "y"])] == ["a b", "c", ""]
+    assert model.evaluate(file).values["exact_match"] == 1
+
+
+def test_strange_letters_and_very_long_lines_are_answered(model: Trained) -> None:
+    strange, long = model.predict(["ςatχ☃\0", "cat" * 3334])
+    assert strange.detail["source_tokens"] == [*"ςatχ☃\0", "</s>"]
+    assert strange.output
+    assert len(long.detail["tokens"]) <= model.task.settings.decoding.max_length
+    assert len(long.detail["source_tokens"]) == 10_003
+
+
+def test_a_question_may_stand_in_a_table_with_its_target_or_without(folder: Path, model: Trained) -> None:
+    expected = [answer.output for answer in model.predict(SOURCES)]
+    assert [answer.output for answer in model.predict_file(folder / "words.tsv", [])] == expected
+    table(folder / "asked.tsv", [(source,) for source in SOURCES])
+    assert [answer.output for answer in model.predict_file(folder / "asked.tsv", [])] == expected
+
+
+def test_what_is_likely_is_asked_of_pairs_and_not_scored(folder: Path, model: Trained) -> None:
+    given = model.with_settings(["decoding.search=given"])
+    with pytest.raises(DataError, match="but some row has none: give rows with a source and a target"):
+        given.predict(["cat"])
+    with pytest.raises(ConfigError, match="writes nothing that could be scored: choose a search"):
+        given.evaluate(folder / "words.tsv")
+
+
+def test_the_same_seed_draws_the_same(model: Trained) -> None:
+    def drawn(*settings: str) -> list[str]:
+        hot = ["decoding.search=sampling", "decoding.temperature=3", *settings]
+        return [answer.output for answer in model.with_settings(hot).predict(SOURCES)]
+
+    assert drawn() == drawn() != drawn("decoding.seed=2")
+    assert drawn("decoding.top_k=1") == [answer.output for answer in model.predict(SOURCES, search="greedy")]
+
+
+# The command line
+
+
+def test_the_command_line_searches_as_it_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, file = str(folder / "run"), str(folder / "words.tsv")
+    assert main(["predict", run, file, "--search", "beam", "--width", "3", "--best", "2", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["input"] for answer in found] == SOURCES
+    assert [answer["line"] for answer in found] == list(range(1, 9))
+    assert all(len(answer["alternatives"]) == 1 for answer in found)
+    assert {"input", "output", "score", "tokens", "alternatives", "alignment", "line"} <= found[0].keys()
+    assert sum(found[0]["alignment"][0]) == pytest.approx(1, abs=1e-4)
+    outputs = {}
+    for search in ("greedy", "beam"):
+        assert main(["predict", run, file, "--search", search]) == 0
+        outputs[search] = capsys.readouterr().out.splitlines()
+    greedy = load(run).predict(SOURCES, search="greedy")
+    assert outputs["greedy"] == [answer.text for answer in greedy]
+    assert main(["predict", f"{run},{folder / 'other'}", file]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 8
+
+
+def test_lines_on_standard_input_are_answered_in_order(folder: Path) -> None:
+    command = [sys.executable, "-m", "recurra", "predict", str(folder / "run"), "-", "--json"]
+    done = subprocess.run(command, input="cat\n\nxyzzy\n", capture_output=True, text=True, check=True)
+    assert [json.loads(line)["input"] for line in done.stdout.splitlines()] == ["cat", "", "xyzzy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--search", "bem"], "'exhaustive' or 'given', but is 'bem'. Did you mean 'beam'?"),
+        (["--width", "0"], "decoding.width must be at least 1, but is 0"),
+        (["--best", "9", "--json"], "decoding.best = 9 answers need a beam at least so wide, but decoding.width = 5"),
+        (["--best", "2"], "--best 2 lists other answers beside the best, which --json shows: add --json"),
+        (
+            ["--search", "greedy", "--width", "3"],
+            "width = 3 is how many hypotheses a beam keeps, but the search is 'gr",
+        ),
+        (["--search", "greedy", "--best", "2", "--json"], "but decoding.search = 'greedy' finds one: use 'beam' or 's"),
+        (["--set", 'decoding.banned=["Q"]'], "decoding.banned names 'Q', which is no token of the targets."),
+        (["--set", 'decoding.banned=["<s>"]'], "decoding.banned names '<s>', which is no token of the targets"),
+        (["--set", 'decoding.banned=["</s>"]'], "decoding.banned names '</s>', which is no token of the targets"),
+        (["--set", 'decoding.prefix="K </s>"'], "decoding.prefix names '</s>', which is no token of the targets"),
+        (["--set", 'decoding.forced=["AEE"]'], "names 'AEE', which is no token of the targets. Did you mean 'AE'?"),
+        (["--set", 'decoding.prefix="K Q"'], "decoding.prefix names 'Q', which is no token of the targets"),
+        (["--set", "decoding.top_p=0"], "decoding.top_p must be above 0 and at most 1, but is 0"),
+        (["--set", "decoding.min_length=300"], "decoding.min_length = 300 is above decoding.max_length = 200"),
+        (["--set", "decoding.max_ratio=-1"], "decoding.max_ratio must be at least 0, but is -1"),
+        (["--set", "decoding.temperature=-1"], "decoding.temperature must be at least 0, but is -1"),
+        (["--set", "decoding.widht=3"], "there is no setting 'decoding.widht'. Did you mean 'width'?"),
+        (["--set", "model.hidden=3"], "a trained model keeps its settings: --set model.hidden=3 is none of eval"),
+        (["--set", "decoding.search=given"], "but some row has none: give rows with a source and a target"),
+        (["--device", "tpu9"], "the device 'tpu9' cannot be used"),
+    ],
+)
+def test_what_cannot_be_searched_for_is_said_in_a_sentence(
+    folder: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(folder / "one.tsv", [("cat",)])
+    assert main(["predict", str(folder / "run"), str(folder / "one.tsv"), *options]) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+
+
+def test_a_task_that_searches_for_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from recurra.runs import begin
+    from recurra.training.progress import Silent
+    from tests.training.small import small_setup
+
+    begin(small_setup(tmp_path, "training.steps=1", "training.epochs=none"), tmp_path / "run", Silent())
+    assert main(["predict", str(tmp_path / "run"), "--width", "3", str(tmp_path / "train.conll")]) == 2
+    said = "width is for answers that are searched for, but tagging searches for none: leave it out."
+    assert said in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="search is for answers that are searched for"):
+        load(tmp_path / "run").predict(["the run"], search="beam")
