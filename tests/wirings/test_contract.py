@@ -23,6 +23,7 @@ from tests.variants import VARIATIONAL
 from tests.wirings.every import (
     ATTENTIONS,
     CELLS,
+    FEATURES,
     MEMORY,
     SUMMARY,
     VARIANTS,
@@ -52,6 +53,24 @@ def test_all_steps_at_once_are_one_step_after_the_other(variant: Variant) -> Non
         source, x = drawn_source(wiring, [5, 2, 1]), inputs(3, 4)
         state = wiring.start(drawn_starts(wiring, 3), source)
         same(tuple(wiring(Padded.full(x), state, source)), tuple(step_by_step(wiring, x, state, source)))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@every
+def test_gradients_at_once_are_those_of_one_step_after_the_other(variant: Variant, cell: str) -> None:
+    wiring = drawn(variant, cell, 2, ATTENTIONS[-1]).train()
+    places, summary = torch.randn(3, 4, MEMORY).double().requires_grad_(), torch.randn(3, SUMMARY).double()
+    x, starts = inputs(3, 4).requires_grad_(), drawn_starts(wiring, 3)
+    given, found = [x, *([] if variant.name == "alone" else [places]), *wiring.parameters()], []
+    weights = torch.randn(3, 4, FEATURES).double()
+    for run in (
+        lambda s, source: wiring(Padded.full(x), s, source),
+        lambda s, source: step_by_step(wiring, x, s, source),
+    ):
+        source = source_of(wiring, places, [4, 1, 3], summary)
+        values = run(wiring.start(starts, source), source).values
+        found.append(torch.autograd.grad((values * weights).sum(), given))
+    same(found[0], found[1])
 
 
 @pytest.mark.parametrize("skip", ["residual", "highway"])
