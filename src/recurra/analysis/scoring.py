@@ -54,7 +54,10 @@ def column_of(row: Row, path: str | Path, column: str | None) -> str:
     names = [column] if column is not None else [name for name in KNOWN if name in row.values]
     if not names or names[0] not in row.values:
         near = did_you_mean(column or "tags", row.values)
-        raise DataError(f"{path}:{row.line}: there is no column '{column or 'tags'}'. {near} Name it by --column.")
+        texts = "" if column is not None else " Where the answers are texts, add --task seq2seq."
+        raise DataError(
+            f"{path}:{row.line}: there is no column '{column or 'tags'}'. {near} Name it by --column.{texts}"
+        )
     return names[0]
 
 
