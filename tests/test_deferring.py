@@ -32,6 +32,7 @@ def test_training_has_the_gradients_of_the_plain_loop(context: str, cell: str, l
         attention={"name": "additive", "terms": ["monotonic"]},
         dropout=0.0,
         label_smoothing=0.0,
+        engine="loop",
     )
     model, batch = SequenceToSequence(settings, Sizes(9, 8, None, 0, 1)).double(), pairs()
 
@@ -62,6 +63,16 @@ def test_a_loop_that_was_gone_through_twice_forgets_nothing_and_keeps_nothing() 
         value = (layer(x) * layer(2 * x)).sum()
     first = torch.autograd.grad(value, layer.weight, retain_graph=True)[0]
     assert_close(torch.autograd.grad(value, layer.weight)[0], first)
+
+
+def test_a_gradient_that_passes_the_weights_by_leaves_nothing_behind() -> None:
+    layer, x = nn.Linear(3, 2), torch.randn(4, 3, requires_grad=True)
+    with deferring(layer):
+        value = layer(x).square().sum()
+    torch.autograd.grad(value, x, retain_graph=True)
+    assert_close(
+        torch.autograd.grad(value, layer.weight)[0], torch.autograd.grad(layer(x).square().sum(), layer.weight)[0]
+    )
 
 
 def test_weights_are_what_they_were_afterwards_also_after_an_error() -> None:

@@ -39,14 +39,15 @@ class Multiplied(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, waiting: Waiting) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.waiting = waiting
+        ctx.waiting, ctx.gathers = waiting, weight.grad_fn
         return x @ weight.t()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         x, weight = ctx.saved_tensors
-        ctx.waiting.append((gradient, x))
+        if torch._C._will_engine_execute_node(ctx.gathers):  # else nobody would take away what waits
+            ctx.waiting.append((gradient, x))
         return gradient @ weight, None, None
 
 
