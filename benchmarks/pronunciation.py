@@ -30,7 +30,8 @@ LETTERS = ["data.source.tokens=characters", "data.target.tokens=symbols", "train
 SETTINGS = [
     *LETTERS,
     'model.attention={name="bilinear", terms=["monotonic"]}',
-    "model.context=between",
+    "model.context=feeding",
+    "model.encoder.layers=2",
     "model.dropout=0.25",
     "training.batch_size=120",
     "training.steps=2800",

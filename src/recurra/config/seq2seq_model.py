@@ -20,7 +20,7 @@ class EncoderModel:
     """What reads the source."""
 
     kind: Literal["rnn", "cnn", "bag"] = setting(
-        "rnn", "a recurrent network, convolutions, or each token by itself, without order"
+        "rnn", "rnn, cnn or bag: a recurrent network, convolutions, or each token by itself, without order"
     )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(
@@ -59,23 +59,30 @@ class Seq2SeqModel:
     layers: int = setting(1, "layers of the encoder and of the decoder")
     bidirectional: bool = setting(True, "the source is read both ways")
     merge: str = setting("concat", "how two directions become one")
-    skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
+    skip: Literal["none", "residual", "highway"] = setting(
+        "none", "none, residual or highway: a way past the second layer and those above it"
+    )
     encoder: EncoderModel = section(EncoderModel, "what reads the source, where it differs")
     decoder: DecoderModel = section(DecoderModel, "what writes the target, where it differs")
     attention: Part = setting(
         "bilinear", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
     )
     context: Literal["outside", "between", "inside", "feeding", "conditional"] = setting(
-        "outside", "where attention meets the decoder; the last three train step by step"
+        "outside",
+        "outside, between, inside, feeding or conditional: where attention meets the decoder; the last three train "
+        "step by step",
     )
     query: Literal["previous", "current"] | None = setting(
-        None, "attention looks from the state before or after a step; none: what the context asks for"
+        None,
+        "previous or current: attention looks from the state before or after a step; none: what the context asks for",
     )
     start: Literal["last", "mean", "max", "zeros"] = setting(
-        "last", "what of the encoder's states the decoder starts from"
+        "last", "last, mean, max or zeros: what of the encoder's states the decoder starts from"
     )
     bridge: Literal["auto", "identity", "map"] = setting(
-        "auto", "how they become its states: as they are, or by a learned map; auto: as they are where sizes agree"
+        "auto",
+        "identity or map: how they become its states, as they are or by a learned map; auto: as they are where sizes "
+        "agree",
     )
     conditioning: list[str] = setting(
         [], "where a summary of the source enters besides: first, every (inputs), output; none of them by default"
@@ -85,7 +92,7 @@ class Seq2SeqModel:
     tied: Literal["none", "output", "all"] = setting(
         "none", "output: its weights are the target's embedding; all: the source's embedding too, with data.joint"
     )
-    dropout: float = setting(0.25, "of the memory, between layers and before the output")
+    dropout: float = setting(0.25, "between layers and before the output")
     embedding_dropout: float | None = setting(None, "of token vectors; none: as dropout")
     locked: bool = setting(False, "one mask for a whole row")
     token_dropout: float = setting(0.0, "share of the tokens, on both sides, that are read as the unknown one")
