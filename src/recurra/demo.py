@@ -33,7 +33,7 @@ SETTINGS = {
     "model.dropout": 0.2,
     "training.steps": 2200,
     "training.minutes": 1.75,
-    "training.batch_tokens": 600,
+    "training.batch_size": 64,
     "training.learning_rate": 6e-3,
     "training.validate": 500,
     "training.threads": 1,  # two wait for each other where a machine has other work
