@@ -1,8 +1,8 @@
 """Draws models step by step: python docs/draw_unrolled.py [--check].
 
 Writes docs/pictures/NAME.svg for every function of PICTURES: how the encoder, the attention and the decoder of a
-sequence-to-sequence model are wired, over three steps of the target, and the shapes of sequence problems. With --check
-nothing is written, and the exit status is 1 where a picture on disk is not what would be written.
+sequence-to-sequence model are wired, over three steps of the target, a search, and the shapes of sequence problems.
+With --check nothing is written, and the exit status is 1 where a picture on disk is not what would be written.
 """
 
 from __future__ import annotations
@@ -348,13 +348,52 @@ def many_to_many() -> str:
     return shape("Many to many", reads, writes, "A sequence is read, then another one is written.", states)
 
 
+def beam() -> str:
+    """The example of docs/search.md, which is checked there."""
+    picture = sheet(
+        "A beam of two",
+        "At each step the two most probable of all continuations are kept; what ends is an answer.",
+        width=920,
+        height=470,
+    )
+    left, step, first, down = 190, 190, 100, 90
+    layers = [
+        [("the", -0.43, 0.5, 0, SKY), ("a", -1.05, 2.5, 0, SKY)],
+        [("cat", -1.35, 0, 0, SKY), ("dog", -1.35, 1, 0, GREY), ("cat", -1.16, 2, 1, SKY), ("dog", -3.35, 3, 1, GREY)],
+        [
+            ("sleeps", -1.45, 0, 0, SKY),
+            ("</s>", -3.65, 1, 0, GREY),
+            ("sleeps", -1.26, 2, 2, SKY),
+            ("</s>", -3.46, 3, 2, GREY),
+        ],
+        [("</s>", -1.45, 0, 0, ORANGE), ("</s>", -1.26, 2, 2, ORANGE)],
+    ]
+    before = [picture.pill(left - 110, first + 1.5 * down, "<s>", width=50)]
+    for number, layer in enumerate(layers):
+        here: list[Area] = []
+        ways: list[tuple[bool, tuple[Point, ...]]] = []
+        for word, score, row, parent, colour in layer:
+            x, y = left + step * number + 40, first + row * down
+            node = picture.box(x, y, word, f"{score:.2f}".replace("-", "−"), colour=colour, width=96, height=54)
+            start, turn = before[parent].right(), node.left().x - 24
+            bent: tuple[Point, ...] = (Point(turn, start.y), Point(turn, y)) if start.y != y else ()
+            ways.append((colour != GREY, (start, *bent, node.left())))
+            here.append(node)
+        for is_kept, way in sorted(ways, key=lambda each: each[0]):  # those that are kept lie above
+            picture.wire(*way, colour=WITHIN if is_kept else GREY, width=3 if is_kept else 2)
+        before = here
+    picture.label(left + step * 3 + 40, first + 0.65 * down, "second", anchor="middle", colour=GREY)
+    picture.label(left + step * 3 + 40, first + 2.65 * down, "best", anchor="middle", colour=GREY)
+    return svg(picture)
+
+
 WIRINGS: tuple[Callable[[], str], ...] = (
     *(alone, conditioning_first, conditioning_every, conditioning_output),
     *(outside, query_previous, between, inside, conditional, feeding, bridge),
 )
 SHAPES = (one_to_one, one_to_many, many_to_one, many_to_many_aligned, many_to_many)
 
-PICTURES = {DOCS / "pictures" / "wirings": WIRINGS, DOCS / "pictures" / "shapes": SHAPES}
+PICTURES = {DOCS / "pictures": (beam,), DOCS / "pictures" / "wirings": WIRINGS, DOCS / "pictures" / "shapes": SHAPES}
 
 if __name__ == "__main__":
     sys.exit(main(PICTURES, "Draw models step by step."))
