@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -220,6 +221,20 @@ def test_lines_on_standard_input_are_answered_in_order(folder: Path) -> None:
     command = [sys.executable, "-m", "recurra", "predict", str(folder / "run"), "-", "--json"]
     done = subprocess.run(command, input="cat\n\nxyzzy\n", capture_output=True, text=True, check=True)
     assert [json.loads(line)["input"] for line in done.stdout.splitlines()] == ["cat", "", "xyzzy"]
+
+
+def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "recurra", "predict", str(folder / "run")]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        expected = [answer.output for answer in load(folder / "run").predict(["cat", "", "dog"])]
+        for line, answer in zip(("cat", "", "dog"), expected, strict=True):
+            os.write(ours, f"{line}\n".encode())
+            assert process.stdout.readline() == f"{answer}\n"  # before the next line is there
+        os.write(ours, b"\x04")  # the end
+        assert process.wait(timeout=10) == 0
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ class Seq2SeqDecoding:
     """From a model to an answer."""
 
     search: Literal["beam", "greedy", "sampling", "exhaustive", "given"] = setting(
-        "beam", "given: no search, the log-probability of the target that stands beside the source"
+        "beam",
+        "beam, greedy, sampling or exhaustive; given: no search, the log-probability of the target beside the source",
     )
     width: int = setting(5, "hypotheses that a beam keeps")
     best: int = setting(1, "so many answers for each source, the best first; more than one are listed by --json")
