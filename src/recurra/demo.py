@@ -130,7 +130,7 @@ def tell_scores(folder: Path, count: int) -> None:
     for bucket, items, with_it, without in [*rows, ("all", count, *whole.values())]:
         print(f"  {bucket:8} {items:5,}   {bar(with_it)}   {bar(without)}")
     sizes = " and ".join(f"{summary['parameters']:,}" for summary in summaries.values())
-    print(f"\nThe models have {sizes} weights. The longer a word, the less of it fits into one vector.")
+    print(f"\nThe models have {sizes} weights. Without attention, a word has to fit into one vector, long or short.")
     print(f"As a picture: {drawn_by_length(folder, by)}\n")
 
 
