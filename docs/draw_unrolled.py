@@ -357,7 +357,7 @@ def beam() -> str:
         height=470,
     )
     left, step, first, down = 190, 190, 100, 90
-    layers = [
+    layers: list[list[tuple[str, float, float, int, str]]] = [
         [("the", -0.43, 0.5, 0, SKY), ("a", -1.05, 2.5, 0, SKY)],
         [("cat", -1.35, 0, 0, SKY), ("dog", -1.35, 1, 0, GREY), ("cat", -1.16, 2, 1, SKY), ("dog", -3.35, 3, 1, GREY)],
         [
