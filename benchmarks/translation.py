@@ -5,8 +5,8 @@
     python benchmarks/translation.py --together attention between --out runs
 
 Data are read from $RECURRA_DATA (../shared/data), lower-cased and tokenised as published; BLEU is that of these tokens
-(`sacrebleu --tokenize none`), by a beam of 5. Weights are those with the best BLEU of greedy search on val. For
-attention and alone, BLEU by the number of source words is printed and drawn (benchmarks/results/translation.svg).
+(`sacrebleu --tokenize none`), by a beam of 5. Weights are those with the best BLEU of greedy search on val. BLEU on
+test 2016 by the number of source words is printed, and drawn with --picture FILE.svg.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import time
 from pathlib import Path
 
 import recurra
+from recurra.analysis.lengths import ByLength, as_svg
 from recurra.runs import begin, setup
+from recurra.tasks.task import Table
 from recurra.training.progress import progress
 
 DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data")) / "multi30k" / "tok"
@@ -66,12 +68,14 @@ def main() -> None:
     arguments.add_argument("--language", choices=["de", "fr"], default="de")
     arguments.add_argument("--together", nargs="+", metavar="RUN", help="runs in --out that answer as one")
     arguments.add_argument("--out", help="keep the runs in this folder")
+    arguments.add_argument("--picture", type=Path, help="BLEU by source words of all of them, as SVG")
     arguments.add_argument("--device", default="auto", help="cpu or cuda (cuda where there is one)")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--set", action="append", default=[], help="another setting, for all")
     options = arguments.parse_args()
     language = options.language
     print(f"{'model':24}{'':44}{'M par.':>8}{'val':>8}{'2016':>8}{'2017':>8}{'perplexity':>12}{'seconds':>9}")
+    tables: dict[str, Table] = {}
     with tempfile.TemporaryDirectory() as private:
         home = Path(options.out or private)
         wanted = options.models or ([] if options.together else ["attention", "alone"])
@@ -84,16 +88,20 @@ def main() -> None:
                     setup("seq2seq", given=given, overrides=[*COMMON, *SETTINGS[name], *own]), run, progress(sys.stderr)
                 )
             summary = json.loads((run / "summary.json").read_text("utf-8"))
-            report(run.name, ABOUT[name], [run], options, summary["parameters"], summary["seconds"])
+            tables[name] = report(run.name, ABOUT[name], [run], options, summary["parameters"], summary["seconds"])
         if options.together:
             runs = [home / name for name in options.together]
             whole = sum(json.loads((run / "summary.json").read_text("utf-8"))["parameters"] for run in runs)
-            report(f"{len(runs)} together", ", ".join(options.together), runs, options, whole, 0.0)
+            tables["together"] = report(f"{len(runs)} together", ", ".join(options.together), runs, options, whole, 0.0)
+    if options.picture:
+        buckets, items = ([row[place] for row in next(iter(tables.values())).rows] for place in (0, 1))
+        scores = {name: [row[2] for row in table.rows] for name, table in tables.items()}
+        options.picture.write_text(as_svg(ByLength(buckets, items, scores, "BLEU", "source words")), "utf-8")
 
 
 def report(
     name: str, about: str, runs: list[Path], options: argparse.Namespace, parameters: int, seconds: float
-) -> None:
+) -> Table:
     """A row of the table, and BLEU by the number of source words."""
     device = "cpu" if options.device == "auto" else options.device
     model = recurra.load(runs if len(runs) > 1 else runs[0], device=device)
@@ -108,6 +116,7 @@ def report(
         flush=True,
     )
     print(first.tables["by length"].text(), flush=True)
+    return first.tables["by length"]
 
 
 if __name__ == "__main__":
