@@ -444,7 +444,7 @@ def parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
         return sub
 
-    add(demo, "the tour: three cells learn to remember, in about a minute")
+    add(demo, "the tour: two models learn to say English words, with attention and without, about a minute each")
 
     sub = add(train, "train a model: from a task's name and files, or from a config file; or go on with a run")
     sub.add_argument(
