@@ -175,7 +175,9 @@ def beside(blocks: Sequence[str], gap: int = 4) -> str:
 
 def tell_best(answer: Prediction, known: Mapping[str, Sequence[str]]) -> None:
     """Several answers for one word, with their probabilities."""
-    print(f"A beam of five finds several answers at once, here the best for “{answer.input}”:\n")
+    print(
+        f"A beam of five finds several answers, here the best for “{answer.input}”, in an order that forgives length:\n"
+    )
     first = {"output": answer.output, "log_probability": answer.detail["log_probability"]}
     for each in [first, *answer.detail["alternatives"]]:
         note = "  in the dictionary" if each["output"] in known[answer.input] else ""
