@@ -147,6 +147,17 @@ def test_runs_with_other_tokens_cannot_answer_as_one(folder: Path, tmp_path: Pat
         load(f"{folder / 'run'},{folder / 'none'}")
     with pytest.raises(CheckpointError, match="there is no run to load: name a folder"):
         load([])
+    untrained(tmp_path, words(tmp_path), "model.copy=true", run="copies")
+    with pytest.raises(ConfigError, match=r"some may copy words from the source \(model.copy\) and others not"):
+        load([folder / "run", tmp_path / "copies"])
+
+
+def test_several_runs_are_told_and_not_saved_as_one(folder: Path) -> None:
+    both = load([folder / "run", folder / "other"]).with_settings(["decoding.width=2"])
+    assert f"{folder / 'run'}, {folder / 'other'}" in repr(both)
+    with pytest.raises(CheckpointError, match="several runs that answer as one are not saved as one"):
+        both.save(folder / "saved")
+    assert not (folder / "saved").exists()
 
 
 def test_empty_lines_are_answered_by_empty_lines(model: Trained) -> None:
@@ -192,6 +203,9 @@ def test_the_same_seed_draws_the_same(model: Trained) -> None:
         return [answer.output for answer in model.with_settings(hot).predict(SOURCES)]
 
     assert drawn() == drawn() != drawn("decoding.seed=2")
+    hot = model.with_settings(["decoding.search=sampling", "decoding.temperature=3"])
+    assert drawn() == [hot.predict([source])[0].output for source in SOURCES]
+    assert drawn() == [answer.output for answer in hot.predict(SOURCES[::-1], batch_tokens=9)][::-1]
     assert drawn("decoding.top_k=1") == [answer.output for answer in model.predict(SOURCES, search="greedy")]
 
 

@@ -123,6 +123,10 @@ SETTINGS = [
         ["model.bridge=identity", "model.decoder.hidden=7"],
         "in layer 1 the encoder ends in 8 numbers, the decoder starts",
     ),
+    (
+        ["model.copy=true", 'data.source.tokens={name="subwords", dropout=0.1}'],
+        "but data.source.tokens with dropout are",
+    ),
     (["data.source.column=sorce"], "words.tsv:1: there is no column 'sorce'"),
     (["data.target.tokens=sylables"], "there is no tokenizer 'sylables'. Did you mean 'symbols'?"),
     (["data.target.min_count=99"], "no token of the target in words.tsv would be known: the most frequent, "),

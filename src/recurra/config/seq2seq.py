@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -172,7 +173,18 @@ class Seq2SeqSettings:
                 "decoding.coverage_penalty counts where attention looks, but model.attention is none: leave it out.",
                 ("decoding", "coverage_penalty"),
             )
+        dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]
+        if self.model.copy and dropped:
+            raise SettingError(
+                f"model.copy = true points at the tokens of the source as they are cut once, but "
+                f"data.{dropped[0]}.tokens with dropout are cut anew each time: leave one of them out.",
+                ("data", dropped[0], "tokens"),
+            )
         if self.data.frames is not None and self.model.copy:
             raise SettingError(
                 "model.copy = true writes tokens of the source, but data.frames are numbers.", ("model", "copy")
             )
+
+
+def _is_cut_anew(tokens: Part) -> bool:
+    return isinstance(tokens, Mapping) and bool(tokens.get("dropout"))

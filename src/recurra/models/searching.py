@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -106,11 +107,19 @@ def searched(
         return [[each] for each in greedy(step, tokens, moving, fixed, **every)]
     if decoding.search == "sampling":
         keep = Filter(temperature=decoding.temperature, top_k=decoding.top_k, top_p=decoding.top_p)
+        numbers = numbers_of(batch)
         drawn = [
-            sample(step, tokens, moving, fixed, keep=keep, seed=decoding.seed + number, **every)
+            sample(step, tokens, moving, fixed, keep=keep, seed=decoding.seed + number, numbers=numbers, **every)
             for number in range(decoding.best)
         ]
         return [sorted(row, key=lambda each: -each.score) for row in zip(*drawn, strict=True)]
     if decoding.search == "exhaustive":
         return exhaustive(step, tokens, moving, fixed, best=decoding.best, **every)
     raise ConfigError(f"decoding.search = '{decoding.search}' is no search.")
+
+
+def numbers_of(batch: PairBatch) -> list[int]:
+    """A number for each source, made from what it holds: it is answered alike wherever it stands."""
+    values, lengths = batch.source.values.cpu().numpy(), batch.source.lengths.tolist()
+    digests = [blake2b(row[:length].tobytes(), digest_size=8) for row, length in zip(values, lengths, strict=True)]
+    return [int.from_bytes(digest.digest(), "little") for digest in digests]

@@ -100,7 +100,9 @@ def are_nucleus(q: Tensor, mass: float) -> Tensor:
 class Sampler:
     """Draws a token for each row: row n has a stream of random numbers of its own, made from the seed and first + n.
 
-    So a row is drawn alike whatever rows are beside it, and the first of five texts is the text that one alone is.
+    So a row is drawn alike whatever rows are beside it, and the first of five texts is the text that one alone is. With
+    `numbers`, one for each row, it is also drawn alike wherever it stands: its stream is made from the seed and its
+    number.
 
     >>> p = torch.full((3, 1000), 0.001)
     >>> together = Sampler(Filter(), seed=7)(p.log(), [0, 1, 2])
@@ -109,12 +111,13 @@ class Sampler:
     (tensor(True), tensor(False))
     """
 
-    def __init__(self, keep: Filter, *, seed: int, first: int = 0) -> None:
+    def __init__(self, keep: Filter, *, seed: int, first: int = 0, numbers: Sequence[int] | None = None) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ConfigError(f"seed must be a whole number, but is {seed!r}.")
         self.keep = keep.checked()
         self.seed = seed
         self.first = first
+        self.numbers = numbers
         self._streams: dict[int, np.random.Generator] = {}
 
     def __call__(self, log_p: Tensor, rows: list[int]) -> Tensor:
@@ -127,7 +130,8 @@ class Sampler:
 
     def _stream(self, row: int) -> np.random.Generator:
         if row not in self._streams:
-            key = np.array([self.seed % 2**64, self.first + row], np.uint64)
+            number = self.first + row if self.numbers is None else self.numbers[row]
+            key = np.array([self.seed % 2**64, number % 2**64], np.uint64)
             self._streams[row] = np.random.Generator(np.random.Philox(key=key))
         return self._streams[row]
 
@@ -142,6 +146,7 @@ def sample(
     ends: Collection[int] = (),
     keep: Filter = ALL,
     seed: int = 1,
+    numbers: Sequence[int] | None = None,
     rules: Rules = NONE,
     length_penalty: float = 0.0,
     watch: Watch[Moving] | None = None,
@@ -150,7 +155,8 @@ def sample(
 ) -> list[Hypothesis]:
     """A sequence for each of `tokens` (B,), drawn token by token up to one in `ends` or to `length`.
 
-    The log-probability of a sequence is what the step gave it, before any filter. Scores, `watch` and `places` are
+    What is drawn for a row depends on the seed and its number, which is its place unless `numbers` are given. The
+    log-probability of a sequence is what the step gave it, before any filter. Scores, `watch` and `places` are
     those of `beam`.
 
     >>> def fair(tokens, moving, fixed):
@@ -162,7 +168,7 @@ def sample(
     lengths = lengths_of(length, len(tokens))
     steps = followed(
         step,
-        Sampler(keep._replace(banned=()), seed=seed),
+        Sampler(keep._replace(banned=()), seed=seed, numbers=numbers),
         tokens,
         moving,
         fixed,

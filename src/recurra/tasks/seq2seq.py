@@ -206,6 +206,11 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
     def together(self, models: Sequence[Any]) -> Any:
         from recurra.models.searching import Ensemble
 
+        if len({model.pointer is None for model in models}) > 1:
+            raise ConfigError(
+                "of these runs some may copy words from the source (model.copy) and others not, so they do not choose "
+                "among the same: take runs that agree."
+            )
         return Ensemble(models)
 
     def axes(self) -> Mapping[str, Axes]:

@@ -36,15 +36,23 @@ class Trained:
     """
 
     def __init__(
-        self, task: Task[Any, Any, Any], model: nn.Module, folder: Path, *, quick: nn.Module | None = None
+        self,
+        task: Task[Any, Any, Any],
+        model: nn.Module,
+        folder: Path,
+        *,
+        others: Sequence[Path] = (),
+        quick: nn.Module | None = None,
     ) -> None:
         self.task = task
         self.model = model.eval()
         self.folder = folder
+        self.others = tuple(others)  # runs that answer together with that of the folder
         self._quick = task.for_prediction(self.model) if quick is None else quick
 
     def __repr__(self) -> str:
-        return f"<Trained {self.task.name} in {self.folder}: {self.task.described()}>"
+        where = ", ".join(map(str, (self.folder, *self.others)))
+        return f"<Trained {self.task.name} in {where}: {self.task.described()}>"
 
     def predict(
         self,
@@ -110,7 +118,8 @@ class Trained:
             return self
         settings = self.task.settings
         changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
-        return Trained(type(self.task).load(changed, self.folder), self.model, self.folder, quick=self._quick)
+        task = type(self.task).load(changed, self.folder)
+        return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
 
     def searching(self, *, search: str | None = None, width: int | None = None, best: int | None = None) -> Trained:
         """The same model, with these of [decoding] where they are given."""
@@ -133,6 +142,10 @@ class Trained:
 
     def save(self, folder: str | Path) -> Path:
         """Copy all that prediction needs to another folder."""
+        if self.others:
+            raise CheckpointError(
+                "several runs that answer as one are not saved as one: copy their folders, and load them together."
+            )
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise CheckpointError(f"{target} exists already and is not empty. Choose another folder.")
@@ -163,7 +176,7 @@ def load(folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, d
     for other in paths[1:]:
         check_same(task, paths[0], load_task(other), other)
     models = [weighted(task if path == paths[0] else load_task(path), path, device) for path in paths]
-    return Trained(task, models[0] if len(models) == 1 else task.together(models), paths[0])
+    return Trained(task, models[0] if len(models) == 1 else task.together(models), paths[0], others=paths[1:])
 
 
 def folders(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
