@@ -154,6 +154,22 @@ def test_a_setting_that_cannot_be_is_refused_before_training(
     assert not (here / "run").exists()
 
 
+def test_what_the_cache_holds_is_checked_and_told_as_what_is_read(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RECURRA_CACHE", str(here / "cache"))
+    cached = [part for override in [*TINY, "data.cache=true", "data.max_length=3"] for part in ("--set", override)]
+    for run in ("first", "second"):
+        arguments = ["train", "seq2seq", "--train", "words.tsv", "--valid", "words.tsv", "--out", run]
+        assert main([*arguments, *cached]) == 0
+        said = capsys.readouterr().err
+        assert ("read 4 examples" in said) == (run == "first")
+        assert "left out 4 of 8 examples: a side is longer than data.max_length = 3" in said
+    assert main([*arguments[:-1], "third", *cached, "--quiet", "--set", "evaluation.first=blue"]) == 2
+    assert "evaluation.first = 'blue' is not known" in only_sentence(capsys)
+    assert not (here / "third").exists()
+
+
 def test_series_of_numbers_cannot_be_copied_nor_share_a_vocabulary(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,11 +66,12 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
 
     @classmethod
     def prepared(cls, settings: Seq2SeqSettings) -> Self:
-        found = cls(settings, PairTexts.of(settings.data))
-        choose(SCORES, found.first, "evaluation.first")
-        cut(settings.evaluation.bleu_tokenize)
-        check_search(settings, found.texts.target)
-        return found
+        return cls(settings, PairTexts.of(settings.data))
+
+    def check(self) -> None:
+        choose(SCORES, self.first, "evaluation.first")
+        cut(self.settings.evaluation.bleu_tokenize)
+        check_search(self.settings, self.texts.target)
 
     def save(self, folder: Path) -> None:
         self.texts.save(folder)

@@ -131,6 +131,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def save(self, folder: Path) -> None:
         """Write what `load` needs besides the settings."""
 
+    def check(self) -> None:  # most settings are checked when they are read
+        """Refuse, before training, settings by which the trained model could not be asked or scored."""
+        return
+
     @abstractmethod
     def read(self, files: Sequence[str | Path]) -> Iterator[Example]:
         """The examples of some files, with their answers."""

@@ -22,13 +22,17 @@ from recurra.data.store import Encoded, Store
 from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.settings import table_of
 from recurra.tasks.task import Task
+from recurra.text.json_file import read_json, write_json
 
-VERSION = 4
+VERSION = 5
 """Raised when the meaning of what is cached changes."""
 
 UNUSED_DAYS = 30
 UNFINISHED_DAYS = 2
 """After so long without use, what is in the cache is removed."""
+
+LEFT_OUT = "left_out.json"
+"""How many examples are not trained with, by the reason."""
 
 OF_THE_RUN = ("train", "valid", "test", "cache", "vectors")
 """Settings of data that do not change how an example is encoded."""
@@ -43,6 +47,12 @@ class Prepared(NamedTuple):
 
 def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:
     """Read, count and encode the training files, or take what an earlier run made of the same files."""
+    found = _cached_or_made(kind, settings, say)
+    found.task.check()
+    return found
+
+
+def _cached_or_made(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:
     files = settings.data.files("train")
     if not files:
         raise ConfigError("there is nothing to learn from: set data.train, or give --train FILE.")
@@ -60,6 +70,7 @@ def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str]
         else:
             with suppress(OSError):  # of one that may only be read
                 os.utime(entry)
+            _say_left_out(entry, found.store, say)
             return found
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -118,10 +129,10 @@ def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Cal
                 left_out.append(reason)
 
     store = Store.write(folder / "store", encoded())
+    write_json(folder / LEFT_OUT, Counter(left_out))
     examples = "1 example" if len(store) == 1 else f"{len(store):,} examples"
     say(f"read {examples} in {time.monotonic() - began:.1f} s")
-    for reason, count in Counter(left_out).items():
-        say(f"left out {count:,} of {len(store) + len(left_out):,} examples: {reason}")
+    _say_left_out(folder, store, say)
     if not len(store):
         raise DataError(f"nothing is left to learn from: {left_out[0] if left_out else 'the files are empty'}.")
     return Prepared(task, store)
@@ -129,6 +140,17 @@ def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Cal
 
 def _found(kind: type[Task[Any, Any, Any]], settings: Any, entry: Path) -> Prepared:
     return Prepared(kind.load(settings, entry), Store(entry / "store"))
+
+
+def _say_left_out(folder: Path, store: Store, say: Callable[[str], None]) -> None:
+    """What of the training data is not in the store; said each time, for the cache is nothing to think of."""
+    try:
+        counts = read_json(folder / LEFT_OUT)
+    except RecurraError:
+        return  # nothing that training needs
+    known = counts if isinstance(counts, dict) else {}
+    for reason, count in known.items():
+        say(f"left out {count:,} of {len(store) + sum(known.values()):,} examples: {reason}")
 
 
 def _private() -> Path:
