@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from recurra.cli import is_lack_of_memory, main
+from recurra.errors import DataError
 from recurra.search import exhaustive
 from recurra.tasks import pair_decoding
 from recurra.tasks.seq2seq import Seq2Seq
@@ -244,6 +245,25 @@ def test_no_traceback_is_shown_by_the_program_itself(here: Path) -> None:
     assert done.returncode == 2
     assert "this line has no partner" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_score_that_cannot_be_computed_here_is_refused_before_training(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.ter", None)
+    assert train("--train", "words.tsv", "--valid", "words.tsv", sets=["evaluation.first=ter"]) == 2
+    assert "ter needs sacrebleu: pip install 'recurra[metrics]'" in only_sentence(capsys)
+    assert not (here / "run").exists()
+
+
+def test_a_loss_needs_targets_and_a_row_knows_its_place(tmp_path: Path) -> None:
+    model = trained(tmp_path, words(tmp_path), *TINY)
+    task = model.task
+    questions = task.batch([task.encode(example) for example in task.questions(None, ["cat", "dog"])])
+    with pytest.raises(DataError, match="there is nothing to learn from a source without a target"):
+        task.loss(model.model, questions)
+    rows = [task.encode(example) for example in task.read(task.settings.data.files("train"))]
+    assert [task.place(row) for row in rows[:2]] == [f"{tmp_path / 'words.tsv'}:{line}" for line in (1, 2)]
 
 
 def test_what_would_fail_only_at_the_end_is_found_when_a_task_is_prepared(tmp_path: Path) -> None:

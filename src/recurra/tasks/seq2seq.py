@@ -17,6 +17,7 @@ from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.forcing import Forcing
 from recurra.metrics.cutting import cut
+from recurra.metrics.ter import ter
 from recurra.named import choose
 from recurra.settings import name_of
 from recurra.tasks.counted import Counted
@@ -70,6 +71,8 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
 
     def check(self) -> None:
         choose(SCORES, self.first, "evaluation.first")
+        if self.first == "ter":
+            ter([["there"]], ["there"])  # it needs what may not be installed
         cut(self.settings.evaluation.bleu_tokenize)
         check_search(self.settings, self.texts.target)
 
