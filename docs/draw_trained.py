@@ -13,18 +13,19 @@ from pathlib import Path
 import recurra
 from recurra.analysis import heat_map, lengths
 from recurra.analysis.alignment import Alignment
-
-WORDS = ("kneed", "hyphen", "excludes")
+from recurra.demo import LOOKED_AT, TITLES, WIDTH
 
 
 def main(runs: Path) -> None:
     pictures = Path(__file__).parent / "pictures"
-    answers = recurra.load(runs / "attention").predict(WORDS, detail=True)
-    found = heat_map.as_svg(*(Alignment.of(answer, answer.output) for answer in answers))
+    answers = recurra.load(runs / "attention").predict(LOOKED_AT, detail=True)
+    titled = [Alignment.of(answer, f"{answer.input} → {answer.output}") for answer in answers]
+    found = heat_map.as_svg(*titled, width=WIDTH)
     (pictures / "demo_attention.svg").write_text(found, encoding="utf-8")
     by = recurra.compare([runs / "attention", runs / "no-attention"], runs / "test.tsv").by_length
     assert by is not None, "both are scored on the same words"
-    by = dataclasses.replace(by, runs=dict(zip(("with attention", "without attention"), by.runs.values(), strict=True)))
+    named = dict(zip(TITLES, by.runs.values(), strict=True))
+    by = dataclasses.replace(by, runs=named, score="share of words said right", axis="letters")
     (pictures / "demo_by_length.svg").write_text(lengths.as_svg(by), encoding="utf-8")
 
 
