@@ -12,10 +12,12 @@ import pytest
 
 from recurra.cli import is_lack_of_memory, main
 from recurra.errors import DataError
+from recurra.runs import begin
 from recurra.search import exhaustive
 from recurra.tasks import pair_decoding
 from recurra.tasks.seq2seq import Seq2Seq
-from tests.tasks.small_pairs import SMALL, small, table, trained, words
+from recurra.training.trained import load
+from tests.tasks.small_pairs import SMALL, Noted, small, table, trained, words
 
 TINY = [*SMALL, "model.hidden=8", "model.embedding=4", "training.steps=1"]
 LONG = "x" * 10_000 + "\t" + "A " * 10_000
@@ -190,11 +192,21 @@ def test_nothing_left_to_learn_from_is_said(here: Path, capsys: pytest.CaptureFi
     assert "nothing is left to learn from: a side is longer than data.max_length = 100" in only_sentence(capsys)
 
 
-def test_a_long_pair_is_trained_with_and_answered(tmp_path: Path) -> None:
-    long = ("ab" * 600, "B A " * 600)  # more than a batch may hold
-    file = table(tmp_path / "a.tsv", [("a", "A"), long])
-    model = trained(tmp_path, file, *TINY, "training.batch_size=none", "data.source.tokens=characters")
-    assert len(model.predict([long[0]])[0].detail["source_tokens"]) == 1201
+def test_a_long_pair_is_said_trained_with_and_answered(tmp_path: Path) -> None:
+    long = ("ab" * 600, "B A " * 600)
+    file = table(tmp_path / "a.tsv", [("a", "A"), long, ("b", "B")])
+    told = Noted()
+    by_tokens = ("training.batch_size=none", "data.source.tokens=characters")
+    begin(small(file, *TINY, *by_tokens), tmp_path / "run", told)
+    [said] = [note for note in told.notes if "longer" in note]
+    assert "one pair is longer than a batch, training.batch_tokens = 1,000; the longest, " in said
+    assert "a.tsv:2, has 1,201 tokens. Each is a batch of its own, which takes time and memory; data.max_l" in said
+    assert len(load(tmp_path / "run").predict([long[0]])[0].detail["source_tokens"]) == 1201
+    told = Noted()
+    begin(small(file, *TINY, *by_tokens, "data.max_length=1000"), tmp_path / "shorter", told)
+    assert [note for note in told.notes if "longer" in note] == [
+        "left out 1 of 3 examples: a side is longer than data.max_length = 1000"
+    ]
 
 
 @pytest.mark.parametrize(

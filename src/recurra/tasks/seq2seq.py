@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from recurra.settings import name_of
 from recurra.tasks.counted import Counted
 from recurra.tasks.pair_columns import place_of
 from recurra.tasks.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
+from recurra.tasks.pair_remarks import described, longer_than_a_batch, unknown_targets
 from recurra.tasks.pair_scores import NAMES as SCORES
 from recurra.tasks.pair_scores import PairAnswers, pair_counts, pair_scores
 from recurra.tasks.pair_texts import PairTexts
@@ -93,17 +93,13 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         return pairs(files, self.settings.data)
 
     def noticed(self, examples: Sequence[Pair]) -> str | None:
-        target = self.texts.target
-        unknown: Counter[str] = Counter()
-        for example in examples:
-            unknown.update(token for token in target.split(example.target or "") if token not in target.vocabulary)
-        if not unknown or self.settings.model.copy:
+        return None if self.settings.model.copy else unknown_targets(self.texts.target, examples)
+
+    def noticed_in_training(self, rows: Any) -> str | None:
+        training = self.settings.training
+        if training.batch_size is not None:
             return None
-        shown = ", ".join(repr(token) for token, _ in unknown.most_common(5))
-        return (
-            f"{sum(unknown.values()):,} tokens of the validation targets are not in the vocabulary, such as {shown}: "
-            f"they cannot be written"
-        )
+        return longer_than_a_batch(self.lengths(rows), training.batch_tokens, lambda row: self.place(rows[row]))
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Pair]:
         return asked(file, lines, self.settings.data)
@@ -363,25 +359,7 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         return sum(map(len, example.source)) if self.texts.source.tokenizer.name == "characters" else words
 
     def described(self) -> str:
-        model, texts = self.settings.model, self.texts
-        kinds = {"characters": "characters", "words": "words", "symbols": "symbols", "subwords": "subwords"}
-
-        def side(part: Any) -> str:
-            return f"{len(part.vocabulary):,} {kinds.get(part.tokenizer.name, 'tokens')}"
-
-        if texts.source is None:
-            assert texts.frames is not None, "a source is tokens or frames"
-            read = f"series of {len(texts.frames.mean)} numbers a step"
-        else:
-            read = side(texts.source)
-        own = model.encoder
-        widths = " × ".join(map(str, model.encoder_widths))
-        ways = " both ways" if own.kind == "rnn" and model.bidirectional else ""
-        encoder = f"{name_of(own.cell or model.cell) if own.kind == 'rnn' else own.kind} {widths}{ways}"
-        decoder = f"{name_of(model.decoder.cell or model.cell)} {' × '.join(map(str, model.decoder_widths))}"
-        attention = name_of(model.attention)
-        looks = "no attention" if attention == "none" else f"{attention} attention {model.context}"
-        return f"{read} by {encoder}, {looks}, {decoder} to {side(texts.target)}"
+        return described(self.settings.model, self.texts)
 
 
 def is_empty(example: Pair) -> bool:

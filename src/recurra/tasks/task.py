@@ -142,6 +142,9 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def noticed(self, examples: Sequence[Example]) -> str | None:  # most tasks have nothing to say
         """What is odd about examples that training does not see, in a sentence."""
 
+    def noticed_in_training(self, rows: Any) -> str | None:  # most tasks have nothing to say
+        """What is odd about the store of encoded examples that training sees, in a sentence."""
+
     @abstractmethod
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Example]:
         """Examples without answers: those of a file in a known format, or one a line, a text or its words."""

@@ -49,6 +49,8 @@ def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str]
     """Read, count and encode the training files, or take what an earlier run made of the same files."""
     found = _cached_or_made(kind, settings, say)
     found.task.check()
+    if (said := found.task.noticed_in_training(found.store)) is not None:
+        say(said)
     return found
 
 

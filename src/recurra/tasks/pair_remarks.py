@@ -1,0 +1,70 @@
+"""What is said of pairs and of a network for them, in a sentence each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import Seq2SeqModel
+from recurra.settings import name_of
+from recurra.tasks.pair_texts import PairTexts, Side
+from recurra.tasks.pairs import Pair
+
+SHOWN = 5
+"""So many examples of what is odd are shown."""
+
+
+def unknown_targets(target: Side, examples: Iterable[Pair]) -> str | None:
+    """What of the targets of validation pairs cannot be written."""
+    unknown: Counter[str] = Counter()
+    for example in examples:
+        unknown.update(token for token in target.split(example.target or "") if token not in target.vocabulary)
+    if not unknown:
+        return None
+    shown = ", ".join(repr(token) for token, _ in unknown.most_common(SHOWN))
+    return (
+        f"{sum(unknown.values()):,} tokens of the validation targets are not in the vocabulary, such as {shown}: "
+        f"they cannot be written"
+    )
+
+
+def longer_than_a_batch(lengths: NDArray[np.int64], tokens: int, place: Callable[[int], str]) -> str | None:
+    """Which pairs are a batch of their own, for they are longer than its tokens.
+
+    >>> print(longer_than_a_batch(np.array([7, 3]), 5, "a.tsv:{}".format).partition(". ")[0])
+    one pair is longer than a batch, training.batch_tokens = 5; the longest, a.tsv:0, has 7 tokens
+    """
+    count, longest = int((lengths > tokens).sum()), int(lengths.argmax())
+    if not count:
+        return None
+    return (
+        f"{'one pair is' if count == 1 else f'{count:,} pairs are'} longer than a batch, training.batch_tokens = "
+        f"{tokens:,}; the longest, {place(longest)}, has {lengths[longest]:,} tokens. Each is a batch of its own, "
+        f"which takes time and memory; data.max_length leaves such pairs out"
+    )
+
+
+def described(model: Seq2SeqModel, texts: PairTexts) -> str:
+    """A network in a line, from what it reads to what it writes."""
+    if texts.source is None:
+        assert texts.frames is not None, "a source is tokens or frames"
+        read = f"series of {len(texts.frames.mean)} numbers a step"
+    else:
+        read = _side(texts.source)
+    own = model.encoder
+    widths = " × ".join(map(str, model.encoder_widths))
+    ways = " both ways" if own.kind == "rnn" and model.bidirectional else ""
+    encoder = f"{name_of(own.cell or model.cell) if own.kind == 'rnn' else own.kind} {widths}{ways}"
+    decoder = f"{name_of(model.decoder.cell or model.cell)} {' × '.join(map(str, model.decoder_widths))}"
+    attention = name_of(model.attention)
+    looks = "no attention" if attention == "none" else f"{attention} attention {model.context}"
+    return f"{read} by {encoder}, {looks}, {decoder} to {_side(texts.target)}"
+
+
+def _side(side: Side) -> str:
+    kind = side.tokenizer.name
+    known = kind in ("characters", "words", "symbols", "subwords")
+    return f"{len(side.vocabulary):,} {kind if known else 'tokens'}"
