@@ -179,7 +179,7 @@ def test_there_is_room_for_all_that_an_answer_must_have() -> None:
         assert {4, 5} <= {*found[0].tokens}
         assert len(found[0].tokens) <= 6
     for found in answers(model, max_ratio=0.0, min_length=14, max_length=14):
-        assert (len(found[0].tokens), found[0].ended) == (15, found[0].tokens[-1] == END)
+        assert (len(found[0].tokens), found[0].ended) == (14, False)
 
 
 def test_answers_are_no_longer_than_allowed() -> None:
@@ -187,8 +187,8 @@ def test_answers_are_no_longer_than_allowed() -> None:
     with torch.no_grad():
         model.output.readout.bias[END] = -100.0  # it would never end
     lengths = [len(found[0].tokens) for found in answers(model, max_length=200, max_ratio=2.0, width=2)]
-    assert lengths == [19, 15, 13]
-    assert [len(found[0].tokens) for found in answers(model, max_length=7, search="greedy")] == [8, 8, 8]
+    assert lengths == [18, 14, 12]
+    assert [len(found[0].tokens) for found in answers(model, max_length=7, search="greedy")] == [7, 7, 7]
 
 
 def test_what_is_drawn_depends_on_the_seed_and_on_what_it_is_drawn_from() -> None:

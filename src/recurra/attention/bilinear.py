@@ -20,6 +20,8 @@ class Bilinear(Attention):
     ) -> None:
         super().__init__(query_size, memory_size, values=values, terms=terms)
         self.project = nn.Linear(memory_size, query_size, bias=False)
+        # Small, so that the weights begin even: begun at random and peaked, they were found later, or never.
+        nn.init.uniform_(self.project.weight, -0.1 * memory_size**-0.5, 0.1 * memory_size**-0.5)
 
     def keys(self, values: Tensor) -> Tensor:
         return self.project(values)  # W k once for a memory, not at each step

@@ -96,7 +96,7 @@ class Seq2SeqDecoding:
     best: int = setting(1, "so many answers for each source, the best first; more than one are listed by --json")
     length_penalty: float = setting(1.0, "α: scores are divided by ((5 + length) / 6)^α; 0: plain sums")
     coverage_penalty: float = setting(0.0, "β: adds β Σ_j log min(1, Σ_i α_ij) to a score")
-    max_length: int = setting(200, "tokens of an answer, at most")
+    max_length: int = setting(200, "tokens of an answer, its end among them, at most")
     max_ratio: float = setting(3.0, "tokens of an answer for each of the source, at most, plus ten")
     min_length: int = setting(0, "tokens of an answer, at least")
     no_repeat: int = setting(0, "an answer holds no run of so many tokens twice; 0: it may")

@@ -80,7 +80,7 @@ def searched(
     tokens, moving, fixed = model.start(batch)
     shortest = max(1, decoding.min_length, len(words.prefix) + len(words.forced))  # room for all that must be there
     lengths = [
-        max(shortest, min(decoding.max_length, int(decoding.max_ratio * length) + 10)) + 1  # and the end
+        max(shortest, min(decoding.max_length, int(decoding.max_ratio * length) + 10))
         for length in batch.source.lengths.tolist()
     ]
     rules = Rules(
