@@ -5,8 +5,8 @@ write just what a test has, and answers are compared by what they are worth. Thi
 list ( or [, but a beam of five has a right answer among its best: it is the first that runs. Rules of the search say
 how it shall be written. In 15 seconds:
 
-    Of 300 new wishes, 98 best answers are just what the test has, and 249 are worth the same;
-    of the first among 4 answers that is Python at all, 300 are.
+    Of 300 best answers, 98 are just what the test has, and 249 are worth the same;
+    of the first answers that are Python at all, 300 are.
 
     a list of x squared for even x from 3 to 12:
       list ( x * x for x in range ( 3 , 13 ) if x % 2 == 0 ]  →  not Python
@@ -107,10 +107,8 @@ def main() -> None:
         best = sum(map(operator.eq, (run(codes[0]) for codes in answers), wanted))
         first = [next((value for value in map(run, codes) if value != WRONG), WRONG) for codes in answers]
         runs = sum(map(operator.eq, first, wanted))
-        print(
-            f"Of {len(new)} new wishes, {same} best answers are just what the test has, and {best} are worth the same;"
-        )
-        print(f"of the first among {len(answers[0])} answers that is Python at all, {runs} are.")
+        print(f"Of {len(new)} best answers, {same} are just what the test has, and {best} are worth the same;")
+        print(f"of the first answers that are Python at all, {runs} are.")
 
         for rule in ("", 'banned=["*"]', 'forced=["=="]'):
             asked = model.with_settings([f"decoding.{rule}"]) if rule else model

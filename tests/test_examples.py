@@ -12,7 +12,7 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
-SMALL = {"inflect.py": "10", "pronounce.py": "10", "summarise.py": "60", "text_to_code.py": "10"}
+SMALL = {"inflect.py": "10", "pronounce.py": "10", "summarise.py": "60", "text_to_code.py": "10", "translate.py": "10"}
 """Steps of training for those that take longer than a test may."""
 
 SHOWN = {
@@ -24,6 +24,7 @@ SHOWN = {
     "summarise.py": "  Griskavle : K8131 at 671 °C",
     "tag_words.py": "she/PRON feeds/VERB the/DET small/ADJ birds/NOUN",
     "text_to_code.py": 'a list of x squared for even x from 3 to 12, with banned=["*"]:',
+    "translate.py": "bleu by the length of 300 test sentences",
     "write_shakespeare.py": "O Romeo, Romeo! wherefore art thou Romeo?",
 }
 """A line that each must print, also when it is small."""
