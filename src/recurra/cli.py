@@ -274,7 +274,7 @@ def predict(options: argparse.Namespace) -> None:
     model = load(options.run, device=options.device).with_settings(options.set)
     model = model.searching(search=options.search, width=options.width, best=options.best)
     file = None if options.file in (None, "-") else options.file
-    text = (line for _, line in lines(file)) if file is not None else (line.rstrip("\r\n") for line in sys.stdin)
+    text = (line for _, line in (lines(file) if file is not None else standard_input()))
     is_talk = file is None and sys.stdin.isatty()
     for answer in model.predict_file(file, text, detail=options.json, at_once=is_talk):
         if options.json:
@@ -329,7 +329,16 @@ def numbered(file: str) -> Iterator[tuple[int, str]]:
     """The lines of a file, or for - of standard input, with their numbers."""
     from recurra.data.files import lines
 
-    return lines(file) if file != "-" else enumerate((line.rstrip("\r\n") for line in sys.stdin), 1)
+    return lines(file) if file != "-" else standard_input()
+
+
+def standard_input() -> Iterator[tuple[int, str]]:
+    """The lines of standard input with their numbers; what is no text is refused as it is in a file."""
+    from recurra.data.files import decoded
+
+    if sys.stdin.isatty() or not hasattr(sys.stdin, "buffer"):  # a terminal has an encoding of its own
+        return enumerate((line.rstrip("\r\n") for line in sys.stdin), 1)
+    return decoded("standard input", (raw.removesuffix(b"\n") for raw in sys.stdin.buffer))
 
 
 def info(options: argparse.Namespace) -> None:

@@ -237,6 +237,14 @@ def test_lines_on_standard_input_are_answered_in_order(folder: Path) -> None:
     assert [json.loads(line)["input"] for line in done.stdout.splitlines()] == ["cat", "", "xyzzy"]
 
 
+def test_standard_input_that_is_no_text_is_refused_after_what_was_text(folder: Path) -> None:
+    command = [sys.executable, "-m", "recurra", "predict", str(folder / "run")]
+    done = subprocess.run(command, input="cat\ncaf\xe9\n".encode("latin-1"), capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith("recurra: standard input:2: byte 4 of the line, 0xe9, is not UTF-8")
+    assert b"Traceback" not in done.stderr
+
+
 def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()

@@ -7,7 +7,7 @@ import gzip
 import importlib
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -60,21 +60,26 @@ def lines(path: PathLike) -> Iterator[tuple[int, str]]:
     [(1, 'one'), (2, 'two')]
     """
     with opened(path) as file:
-        for number, raw in enumerate(_split(path, _unpacked(path, file)), 1):
-            if number == 1:
-                raw = raw.removeprefix(BOM)
-            if b"\0" in raw:
-                raise DataError(
-                    f"{path}:{number}: a NUL character was found, so this looks like a binary or a UTF-16 file. "
-                    f"Give a text file, saved as UTF-8."
-                )
-            try:
-                yield number, raw.removesuffix(b"\r").decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{path}:{number}: byte {error.start + 1} of the line, 0x{raw[error.start]:02x}, is not UTF-8"
-                    f"{_other_encoding(number, raw)}. Open the file in an editor and save it as UTF-8."
-                ) from error
+        yield from decoded(path, _split(path, _unpacked(path, file)))
+
+
+def decoded(where: PathLike, raw_lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """Lines of bytes as text, each with its number; `where` they come from is for what is said of a bad one."""
+    for number, raw in enumerate(raw_lines, 1):
+        if number == 1:
+            raw = raw.removeprefix(BOM)
+        if b"\0" in raw:
+            raise DataError(
+                f"{where}:{number}: a NUL character was found, so this looks like a binary or a UTF-16 file. "
+                f"Give a text file, saved as UTF-8."
+            )
+        try:
+            yield number, raw.removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{where}:{number}: byte {error.start + 1} of the line, 0x{raw[error.start]:02x}, is not UTF-8"
+                f"{_other_encoding(number, raw)}. Open the file in an editor and save it as UTF-8."
+            ) from error
 
 
 def opened(path: PathLike) -> BinaryIO:
