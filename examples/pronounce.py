@@ -5,9 +5,9 @@ in the order of their letters, so attention has a `monotonic` term: it is told t
 learns how strictly. In half a minute, the three best answers that a beam of five finds and where the first one looked:
 
     lightning: L AY T N IH NG in the dictionary
-       37% L AY T N IH NG
-        5% L IH G N IH NG
-        5% L IH T N IH NG
+       50% L AY T N IH NG
+        4% L IH T N IH NG
+        2% L IY T N IH NG
         l i g h t n i n g ∎
       L ██
      AY   ██
@@ -18,9 +18,9 @@ learns how strictly. In half a minute, the three best answers that a beam of fiv
       ∎                   ██
 
     neither: N IY DH ER or N AY DH ER in the dictionary
-       24% N AY TH ER
-       21% N IY TH ER
-        7% N EY TH ER
+       20% N AY TH ER
+       14% N IY TH ER
+       11% N EY TH ER
         n e i t h e r ∎
       N ██
      AY   ██
@@ -28,8 +28,8 @@ learns how strictly. In half a minute, the three best answers that a beam of fiv
      ER           ██
       ∎               ██
 
-    47% of 1,092 new words are said as in the dictionary,
-    14% of their sounds are wrong.
+    50% of 1,092 new words are said as in the dictionary,
+    13% of their sounds are wrong.
 
 Of "neither" it knows both ways to begin, but not that this th is voiced: that is a matter of each word.
 """

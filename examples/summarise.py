@@ -20,7 +20,7 @@ model is quite sure of its blanks. In 6 seconds:
     The output knows words, and no more:
       <unk> : smoke since <unk> , ask <unk>
       <unk> : <unk> at <unk> °C
-      0% of 200 new reports right, perplexity 1.090
+      0% of 200 new reports right, perplexity 1.091
     The output may point at what was read:
       Triflaska : smoke since 01:38 , ask Vledrukno
       Griskavle : K8131 at 671 °C

@@ -5,14 +5,14 @@ write just what a test has, and answers are compared by what they are worth. Thi
 list ( or [, but a beam of five has a right answer among its best: it is the first that runs. Rules of the search say
 how it shall be written. In 15 seconds:
 
-    Of 300 best answers, 98 are just what the test has, and 249 are worth the same;
+    Of 300 best answers, 95 are just what the test has, and 245 are worth the same;
     of the first answers that are Python at all, 300 are.
 
     a list of x squared for even x from 3 to 12:
+      list ( x ** 2 for x in range ( 3 , 13 ) if x % 2 == 0 ]  →  not Python
       list ( x * x for x in range ( 3 , 13 ) if x % 2 == 0 ]  →  not Python
       list ( x * x for x in range ( 3 , 13 ) if not x % 2 )  →  [16, 36, 64, 100, 144]
-      list ( x * x for x in range ( 3 , 13 ) if x % 2 == 0 )  →  [16, 36, 64, 100, 144]
-      list ( x * x for x in range ( 3 , 13 ) if not x % 2 ]  →  not Python
+      list ( x ** 2 for x in range ( 3 , 13 ) if not x % 2 )  →  [16, 36, 64, 100, 144]
 
     a list of x squared for even x from 3 to 12, with banned=["*"]:
       list ( x ** 2 for x in range ( 3 , 13 ) if x % 2 == 0 ]  →  not Python
@@ -21,10 +21,10 @@ how it shall be written. In 15 seconds:
       list ( x ** 2 for x in range ( 3 , 13 ) if not x % 2 ]  →  not Python
 
     a list of x squared for even x from 3 to 12, with forced=["=="]:
-      list ( x * x for x in range ( 3 , 13 ) if x % 2 == 0 ]  →  not Python
-      list ( x * x for x in range ( 3 , 13 ) if x % 2 == 0 )  →  [16, 36, 64, 100, 144]
-      list ( x * x for x in range ( 3 , 13 ) if x % 2 == 0 ) )  →  not Python
-      list ( x * x for x in range ( 3 , 13 ) if x % 2 == 0 ] for ]  →  not Python
+      list ( x ** 2 for x in range ( 3 , 13 ) if x % 2 == 0 ]  →  not Python
+      list ( x ** 2 for x in range ( 3 , 13 ) if x % 2 == 0 )  →  [16, 36, 64, 100, 144]
+      list ( x ** 2 for x in range ( 3 , 13 ) if not x % 2 == 0 )  →  [9, 25, 49, 81, 121]
+      list ( x ** 2 for x in range ( 3 , 13 ) if not x % 2 == 0 ]  →  not Python
 """
 
 from __future__ import annotations
