@@ -46,3 +46,8 @@ def test_an_example_is_short_and_says_how_it_is_run(example: Path) -> None:
     story = ast.get_docstring(ast.parse(text), clean=False) or ""
     assert f"python examples/{example.name}" in story.splitlines()[0]
     assert sum(bool(line.strip()) for line in text.replace(story, "").splitlines()) <= 80
+
+
+def test_the_readme_lists_every_example() -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    assert [example.name for example in EXAMPLES if f"(examples/{example.name})" not in readme] == []
