@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +231,20 @@ def load_task(folder: Path) -> Task[Any, Any, Any]:
     if not (folder / "config.toml").is_file():
         what = "there is no folder" if not folder.exists() else "there is no config.toml in"
         raise CheckpointError(f"{what} {folder}: a run is a folder that `recurra train --out` made.")
-    table = read_toml(folder / "config.toml")
+    table = without_idle(read_toml(folder / "config.toml"))
     kind: type[Task[Any, Any, Any]] = find(Task, table.get("task", "")).fitting(table)
     return kind.load(settings_from(kind.Settings, table, folder / "config.toml"), folder)
+
+
+def without_idle(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The saved settings of a run, less one that had no effect: beside others it would be refused as a mistake.
+
+    A run saves all settings, and what was the usual batch_tokens then need not be so now.
+
+    >>> without_idle({"training": {"batch_size": 32, "batch_tokens": 500, "seed": 1}})
+    {'training': {'batch_size': 32, 'seed': 1}}
+    """
+    training = table.get("training")
+    if not isinstance(training, Mapping) or training.get("batch_size", "none") == "none":
+        return dict(table)
+    return {**table, "training": {name: value for name, value in training.items() if name != "batch_tokens"}}
