@@ -82,6 +82,15 @@ def test_steps_agree_where_there_is_a_way_past_a_layer(variant: Variant, skip: s
     same(tuple(wiring(Padded.full(x), state, source)), tuple(step_by_step(wiring, x, state, source)))
 
 
+@pytest.mark.parametrize("skip", ["none", "residual"])
+@every
+def test_all_that_is_left_may_be_read_at_once_from_any_step_on(variant: Variant, skip: str) -> None:
+    wiring = drawn(variant, "lstm", 3, ATTENTIONS[-1], skip=skip)
+    source, x = drawn_source(wiring, [5, 2]), inputs(2, 4)
+    _, state = wiring.step(x[:, 0], wiring.start(drawn_starts(wiring, 2), source), source)
+    same(tuple(wiring(Padded.full(x[:, 1:]), state, source)), tuple(step_by_step(wiring, x[:, 1:], state, source)))
+
+
 @every
 def test_engines_agree(variant: Variant) -> None:
     wiring, other = drawn(variant, "lstm", 2), drawn(variant, "lstm", 2, engine="vendor")

@@ -50,6 +50,6 @@ class Outside(Wiring):
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         s, _ = self.cells(x, only(state.cells))
-        queries = before(state.cells[-1][0], s.values) if self.looks_back else s.values
+        queries = s.values if state.fed is None else before(state.fed, s.values)
         seen = self.attention(queries, memory_of(source), state.past)
         return Features(self.readout(source, s.values, seen.context), seen.weights)
