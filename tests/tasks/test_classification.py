@@ -130,7 +130,7 @@ def test_series_of_different_length_are_told_apart(tmp_path: Path) -> None:
     assert scores["accuracy"] == scores["sensitivity"] == scores["specificity"] == scores["auc"] == 1.0
     assert [a.output for a in model.predict(["[[500, 700]]", "[[500, 500], [510, 480]]"])] == ["1", "0"]
     assert model.task.settings.data.frames == "x"
-    with pytest.raises(DataError, match="line 1: found 1 numbers a step, but training has 2"):
+    with pytest.raises(DataError, match=r"input:1: found 1 number a step, but training has 2\."):
         model.predict(["1 2 3"])
     with pytest.raises(DataError, match="input:1: a series is a JSON list of numbers, or of lists of them"):
         model.predict(["[1, 2"])

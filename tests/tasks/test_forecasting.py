@@ -509,7 +509,7 @@ FRAMES: dict[str, tuple[str, list[str], str]] = {
     "another number of values": (
         '{"frames": [[1, 2]]}\n{"frames": [[1]]}\n',
         [],
-        r"a\.jsonl:2: found 1 numbers a step",
+        r"a\.jsonl:2: found 1 number a step",
     ),
     "ragged": ('{"frames": [[1, 2], [1]]}\n', [], r"a\.jsonl:1: 'frames' must hold as many numbers at every step"),
     "null": (

@@ -168,11 +168,11 @@ def test_a_header_of_other_names_is_said(tmp_path: Path) -> None:
         ('{"text": "a", "labels": []}\n', r"the column 'labels' of .* is empty: there is no class to learn"),
         (
             '{"frames": [[1, 2]], "label": "x"}\n{"frames": [[1]], "label": "y"}\n',
-            r"a.jsonl:2: found 1 numbers a step, but the first example has 2",
+            r"a.jsonl:2: found 1 number a step, but the first example has 2",
         ),
         (
             '{"text": "a", "target": [1, 2]}\n{"text": "b", "target": 1}\n',
-            r"a.jsonl:2: found 1 numbers",
+            r"a.jsonl:2: found 1 number a step",
         ),
     ],
 )

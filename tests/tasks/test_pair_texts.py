@@ -267,7 +267,7 @@ def test_frames_of_another_width_are_said_with_their_place(tmp_path: Path) -> No
     file = tmp_path / "a.jsonl"
     file.write_text('{"frames": [[1, 2]], "target": "a"}\n{"frames": [[1]], "target": "b"}\n')
     data = with_columns(Seq2SeqData(train=str(file)))
-    with pytest.raises(DataError, match=r"a\.jsonl:2: found 1 numbers a step, but the first example has 2"):
+    with pytest.raises(DataError, match=r"a\.jsonl:2: found 1 number a step, but the first example has 2"):
         PairTexts.of(data)
 
 

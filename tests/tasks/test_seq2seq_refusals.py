@@ -70,7 +70,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     (
         "a.jsonl",
         '{"frames": [[1, 2]], "target": "a"}\n{"frames": [[1]], "target": "b"}\n',
-        "a.jsonl:2: found 1 numbers",
+        "a.jsonl:2: found 1 number a step",
     ),
     ("a.jsonl", '{"frames": ["x"], "target": "a"}\n', "a.jsonl:1: "),
 ]

@@ -34,6 +34,18 @@ class Normal(NamedTuple):
     def unscaled(self, values: NDArray[Any]) -> NDArray[np.float64]:
         return values * self.spread + self.mean
 
+    def check(self, values: NDArray[Any], place: str) -> None:
+        """Refuse steps (T, n), or numbers (n,), of another n than in training; where there is no step there is no n.
+
+        >>> Normal(np.zeros(2), np.ones(2)).check(np.zeros((5, 1)), "a.jsonl:3")
+        Traceback (most recent call last):
+        recurra.errors.DataError: a.jsonl:3: found 1 number a step, but training has 2.
+        """
+        is_stepped = values.ndim > 1
+        if values.shape[-1] != len(self.mean) and not (is_stepped and len(values) == 0):
+            a_step = " a step" if is_stepped else ""
+            raise DataError(f"{place}: found {numbers(values.shape[-1])}{a_step}, but training has {len(self.mean)}.")
+
     def to_json(self) -> dict[str, list[float]]:
         return {"mean": self.mean.tolist(), "spread": self.spread.tolist()}
 
@@ -71,7 +83,7 @@ class Counted:
         if self.count is None:
             self.count, self.mean, self.squares = np.zeros(width), np.zeros(width), np.zeros(width)
         if width != len(self.count):
-            raise DataError(f"{place}: found {width} numbers a step, but the first example has {len(self.count)}.")
+            raise DataError(f"{place}: found {numbers(width)} a step, but the first example has {len(self.count)}.")
         values = values.astype(np.float64)
         known = ~np.isnan(values)
         count = known.sum(0)
@@ -91,3 +103,7 @@ class Counted:
         # The mean of equal numbers is rounded, so their spread is not quite 0.
         is_constant = spread <= 1e-12 * np.abs(self.mean)
         return Normal(self.mean, np.where(is_constant, 1.0, spread))
+
+
+def numbers(count: int) -> str:
+    return "1 number" if count == 1 else f"{count} numbers"

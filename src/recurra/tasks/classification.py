@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -17,7 +16,7 @@ from recurra.config import ClassificationSettings
 from recurra.data.files import lines
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
-from recurra.errors import ConfigError, DataError
+from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED
 from recurra.named import did_you_mean
 from recurra.settings import name_of
@@ -27,7 +26,7 @@ from recurra.tasks.class_counts import class_counts, number_counts, several_clas
 from recurra.tasks.class_learned import Learned, tokens_of
 from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.tasks.counted import Counted
-from recurra.tasks.labelled import LabelledSequence, labelled, series, text_of, with_columns
+from recurra.tasks.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
 from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
@@ -110,7 +109,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return cls(settings, Learned.load(folder))
 
     def read(self, files: Sequence[str | Path]) -> Iterator[LabelledSequence]:
-        return labelled(files, self.settings.data)
+        return self._checked(labelled(files, self.settings.data), files)
 
     def noticed(self, examples: Sequence[LabelledSequence]) -> str | None:
         unseen = Counter(name for example in examples for name in example.labels if name not in self.labels)
@@ -125,6 +124,18 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         )
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[LabelledSequence]:
+        return self._checked(self._asked(file, lines), [file or "input"])
+
+    def _checked(self, examples: Iterable[LabelledSequence], files: Sequence[str | Path]) -> Iterator[LabelledSequence]:
+        """The examples, where they have as many numbers as training."""
+        for example in examples:
+            place = f"{files[example.file]}:{example.line}"
+            for values, scale in ((example.frames, self.frames), (example.targets, self.targets)):
+                if values is not None and scale is not None:
+                    scale.check(values, place)
+            yield example
+
+    def _asked(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[LabelledSequence]:
         data = self.settings.data
         if file is not None and (by := read_by(file, data)) is not None:
             yield from labelled([file], dataclasses.replace(by, label=None, labels=None, targets=None))
@@ -135,17 +146,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 text, words = text_of(line, place, "text")
                 yield LabelledSequence(text, words, None, (), None, 0, number)
                 continue
-            try:
-                found = json.loads(line) if isinstance(line, str) and line.lstrip().startswith(("[", "{")) else line
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise DataError(f"{place}: a series is a JSON list of numbers, or of lists of them.") from error
-            if isinstance(found, dict):
-                raise DataError(
-                    f"{place}: a series is a JSON list of numbers, or of lists of them, but this is an object. Rows "
-                    f"with names are read from a file that ends in .jsonl."
-                )
-            found = list(found) if isinstance(found, tuple) else found
-            yield LabelledSequence("", None, series(found, place, "frames"), (), None, 0, number)
+            frames = series(series_in(line, place), place, "frames")
+            yield LabelledSequence("", None, frames, (), None, 0, number)
 
     def tokens(self, example: LabelledSequence) -> list[str]:
         """What a text is cut into."""
@@ -175,21 +177,13 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             encoded["labels"] = np.zeros(len(self.labels), np.int8)
             encoded["labels"][known] = 1
         elif self.targets is not None:
-            size = len(self.targets.mean)
-            if example.targets is not None and len(example.targets) != size:
-                raise DataError(f"line {example.line}: found {len(example.targets)} numbers, but training has {size}.")
-            given = example.targets if example.targets is not None else np.zeros(size)
+            given = example.targets if example.targets is not None else np.zeros(len(self.targets.mean))
             encoded["targets"] = self.targets.scaled(given).astype(np.float32)
         return encoded
 
     def _scaled(self, example: LabelledSequence, scale: Normal) -> NDArray[np.float32]:
-        size = len(scale.mean)
         if example.frames is None or len(example.frames) == 0:
-            return np.zeros((0, size), np.float32)
-        if example.frames.shape[1] != size:
-            raise DataError(
-                f"line {example.line}: found {example.frames.shape[1]} numbers a step, but training has {size}."
-            )
+            return np.zeros((0, len(scale.mean)), np.float32)
         return scale.scaled(example.frames).astype(np.float32)
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:

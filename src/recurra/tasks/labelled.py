@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -194,6 +195,20 @@ def text_of(value: object, place: str, name: str) -> tuple[str, tuple[str, ...] 
 def series(value: object, place: str, name: str) -> NDArray[np.float64]:
     """Numbers per step, (T, d)."""
     return matrix(value.tolist() if isinstance(value, np.ndarray) else value, place, name, np.float64)
+
+
+def series_in(line: str | Sequence[str], place: str) -> object:
+    """What a line means where a question is a series: JSON, or numbers with blanks between them as they are."""
+    try:
+        found = json.loads(line) if isinstance(line, str) and line.lstrip().startswith(("[", "{")) else line
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DataError(f"{place}: a series is a JSON list of numbers, or of lists of them.") from error
+    if isinstance(found, dict):
+        raise DataError(
+            f"{place}: a series is a JSON list of numbers, or of lists of them, but this is an object. Rows with names "
+            f"are read from a file that ends in .jsonl."
+        )
+    return list(found) if isinstance(found, tuple) else found
 
 
 def class_of(value: object, place: str, name: str) -> str:

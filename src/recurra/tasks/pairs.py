@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from recurra.data.formats.layout import named_cells
 from recurra.errors import DataError
 from recurra.settings import Part
 from recurra.tasks.asked import PLAIN
-from recurra.tasks.labelled import is_series, series
+from recurra.tasks.labelled import is_series, series, series_in
 from recurra.tasks.pair_columns import names, pair_rows, place_of, with_roles
 from recurra.tasks.pair_tokens import ENOUGH, LOOKED_AT, with_tokens
 from recurra.tasks.sentences import shown
@@ -145,7 +144,7 @@ def _without_header(file: str | Path, format: Part | None) -> dict[str, Any]:
 def _line_of_values(line: str | Sequence[str], place: str, data: Seq2SeqData) -> dict[str, Value]:
     missing: dict[str, Value] = dict.fromkeys(data.features or (), None)
     if data.frames is not None:
-        return {data.frames: _numbers(line, place)}
+        return {data.frames: cast(Value, series_in(line, place))}
     source = str(data.source.column)
     if not isinstance(line, str):
         return {**missing, source: text_of(list(line), place, source)}
@@ -158,19 +157,6 @@ def _line_of_values(line: str | Sequence[str], place: str, data: Seq2SeqData) ->
             f"blank where a tab belongs to a text."
         )
     return {**missing, **named_cells(columns, cells)}
-
-
-def _numbers(line: str | Sequence[str], place: str) -> Value:
-    try:
-        found = json.loads(line) if isinstance(line, str) and line.lstrip().startswith(("[", "{")) else line
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"{place}: a series is a JSON list of numbers, or of lists of them.") from error
-    if isinstance(found, dict):
-        raise DataError(
-            f"{place}: a series is a JSON list of numbers, or of lists of them, but this is an object. Rows with names "
-            f"are read from a file that ends in .jsonl."
-        )
-    return cast(Value, list(found) if isinstance(found, tuple) else found)
 
 
 def text_of(value: object, place: str, name: str) -> str:
@@ -199,9 +185,7 @@ def _texts(value: object, place: str, name: str, data: Seq2SeqData) -> tuple[str
 def _frames(value: object, place: str, name: str) -> NDArray[np.float32]:
     found = series(value, place, name)
     if np.abs(found).max(initial=0.0) > np.finfo(np.float32).max:
-        raise DataError(
-            f"{place}: '{name}' holds a number that is too large to compute with. Use other units."
-        )
+        raise DataError(f"{place}: '{name}' holds a number that is too large to compute with. Use other units.")
     return found.astype(np.float32)
 
 
