@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from recurra.errors import ConfigError, DataError
-from recurra.heads import UNLABELLED
 from recurra.pointer import Pointer
 
 V, F = 5, 3
@@ -78,27 +77,15 @@ def test_the_distribution_is_the_mixture_and_sums_to_one(case: Case) -> None:
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
 
 
-@settings(max_examples=SOME)
-@given(cases)
-def test_the_likelihood_of_targets_is_what_the_distribution_says_of_them(case: Case) -> None:
-    log_p = case.pointer.log_probabilities(*case[1:])
-    for target in range(V + case.extra):
-        targets = torch.full((len(log_p),), target)
-        found = case.pointer.log_likelihood(*case[1:5], targets)
-        is_possible = log_p[:, target] > -torch.inf
-        assert_close(found[is_possible], log_p[is_possible, target], rtol=1e-12, atol=1e-12)
-        assert (found[~is_possible] < -700).all()
-        assert found.isfinite().all()
-
-
 def test_gradients_are_those_of_differences() -> None:
     case = drawn([4, 4], each=2)
     pointer, log_p, weights, features, _, extra = case
     copied = torch.tensor([[1, V, 1, V + 1], [2, 2, 2, 0]])  # a token at several places, two that the vocabulary lacks
-    targets = torch.tensor([1, V, 2, 3])
+
+    targets = torch.tensor([[1], [V], [2], [3]])
 
     def likelihood(log_p: Tensor, weights: Tensor, features: Tensor, *_: Tensor) -> Tensor:
-        return pointer.log_likelihood(log_p, weights, features, copied, targets)
+        return pointer.log_probabilities(log_p, weights, features, copied, extra).gather(1, targets)
 
     def distribution(log_p: Tensor, weights: Tensor, features: Tensor, *_: Tensor) -> Tensor:
         return pointer.log_probabilities(log_p, weights, features, copied, extra).exp()
@@ -111,14 +98,10 @@ def test_gradients_are_those_of_differences() -> None:
 def test_where_nothing_can_be_copied_gradients_are_finite_and_none_reaches_the_gate() -> None:
     pointer, log_p, weights, features, copied, extra = drawn([3, 0])
     inputs = [each.requires_grad_() for each in (log_p, weights, features)]
-    targets = torch.tensor([int(copied[0, 0]), 2])
-    for found in (
-        pointer.log_likelihood(log_p, weights, features, copied, targets).sum(),
-        pointer.log_probabilities(log_p, weights, features, copied, extra).clamp_min(-100).sum(),
-    ):
-        gradients = torch.autograd.grad(found, inputs)
-        assert all(gradient.isfinite().all() for gradient in gradients)
-        assert (gradients[2][1] == 0).all()
+    found = pointer.log_probabilities(log_p, weights, features, copied, extra).clamp_min(-100).sum()
+    gradients = torch.autograd.grad(found, inputs)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert (gradients[2][1] == 0).all()
 
 
 def test_the_distribution_alone_and_several_rows_of_a_source_at_once_are_the_same() -> None:
@@ -145,18 +128,6 @@ def test_small_probabilities_are_not_lost() -> None:
         log_g, log_rest = -np.logaddexp(0, -score), -np.logaddexp(0, score)
         expected = [0.0, log_g - 300, log_rest + np.log(1e-30)]
         np.testing.assert_allclose(found.detach(), expected, rtol=1e-5, atol=1e-5)
-        targets = [
-            pointer.log_likelihood(log_p, weights, torch.tensor([[score]]), copied, torch.tensor([y]))
-            for y in (0, 1, 2)
-        ]
-        np.testing.assert_allclose(torch.cat(targets).detach(), expected, rtol=1e-5, atol=1e-5)
-
-
-def test_what_is_unlabelled_costs_nothing() -> None:
-    case = drawn([3, 2])
-    found = case.pointer.log_likelihood(*case[1:5], torch.tensor([UNLABELLED, 1]))
-    assert found[0] == 0
-    assert found[1] < 0
 
 
 def test_half_precision_sums_in_single() -> None:
@@ -177,8 +148,6 @@ def test_where_there_are_no_rows_or_no_places_there_is_the_vocabulary_alone() ->
     nowhere = torch.zeros(2, 0, dtype=torch.long)
     found = pointer.log_probabilities(log_p, torch.zeros(2, 0), torch.randn(2, F), nowhere, 1)
     assert_close(found, torch.cat([log_p, torch.full((2, 1), -torch.inf)], 1))
-    found = pointer.log_likelihood(log_p, torch.zeros(2, 0), torch.randn(2, F), nowhere, torch.tensor([0, 3]))
-    assert_close(found, log_p[[0, 1], [0, 3]])
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -186,10 +155,8 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(DataError, match=r"N a multiple of B, but got \(2, 5\), \(2, 2\), \(2, 3\) and \(2, 3\)"):
         pointer.log_probabilities(log_p, weights[:, :2], features, copied, extra)
     with pytest.raises(DataError, match=r"features \(N, 3\)"):
-        pointer.log_likelihood(log_p, weights, features[:, :2], copied, torch.zeros(2, dtype=torch.long))
+        pointer.log_probabilities(log_p, weights, features[:, :2], copied, extra)
     with pytest.raises(DataError, match=r"a token to copy has the number 9, but 5 tokens .* and 2 more .* 0 to 6"):
         pointer.log_probabilities(log_p, weights, features, copied.clone().fill_(9), extra)
-    with pytest.raises(DataError, match=r"targets must have the shape \(2,\), but have \(3,\)"):
-        pointer.log_likelihood(log_p, weights, features, copied, torch.zeros(3, dtype=torch.long))
     with pytest.raises(ConfigError, match="features must be a whole number"):
         Pointer(0)

@@ -10,7 +10,6 @@ from torch.nn import functional
 
 from recurra.cells.weights import check_size
 from recurra.errors import DataError
-from recurra.heads import UNLABELLED
 from recurra.heads.head import readout
 from recurra.outputs.output import at_least_single
 
@@ -36,8 +35,6 @@ class Pointer(nn.Module):
     >>> p = pointer.log_probabilities(log_p, weights, h, copied, 1).exp()
     >>> p.shape, p.sum(1).round(decimals=4).tolist()
     (torch.Size([1, 5]), [1.0])
-    >>> torch.allclose(pointer.log_likelihood(log_p, weights, h, copied, torch.tensor([1])).exp(), p[:, 1])
-    True
     """
 
     def __init__(self, features: int) -> None:
@@ -65,28 +62,6 @@ class Pointer(nn.Module):
         tokens = _by_row(copied.masked_fill(~is_first, size), log_p)
         beyond = log_p.new_full((len(log_p), extra + 1), -torch.inf)
         return torch.cat([log_p + log_g, beyond], dim=1).scatter_(1, tokens, both)[:, :size]
-
-    def log_likelihood(
-        self, log_p: Tensor, weights: Tensor, features: Tensor, copied: Tensor, targets: Tensor
-    ) -> Tensor:
-        """(N,): log p of the targets (N,) alone; 0 for one that is UNLABELLED.
-
-        A token that only the source has, and that attention gives no weight at all, is given the least that a number
-        can hold, so that training goes on.
-        """
-        self._check(log_p, weights, features, copied)
-        if targets.shape != log_p.shape[:1]:
-            raise DataError(f"targets must have the shape ({len(log_p)},), but have {tuple(targets.shape)}.")
-        log_g, log_rest = self._gates(features, weights)
-        is_here = _by_source(targets, copied).unsqueeze(2) == copied.unsqueeze(1)  # (B, k, S)
-        mass = weights.masked_fill(~is_here.flatten(0, 1), 0.0).sum(1, keepdim=True)
-        is_known = ((targets >= 0) & (targets < log_p.shape[1])).unsqueeze(1)
-        written = log_p.gather(1, targets.unsqueeze(1).masked_fill(~is_known, 0))
-        # Not -∞, for which torch's gradient of a sum in logs is NaN.
-        written = (written + log_g).masked_fill(~is_known, torch.finfo(log_p.dtype).min)
-        both = torch.logaddexp(written, log_rest + _safe_log(mass))
-        found = torch.where((mass > 0) | ~is_known, both, written).squeeze(1)
-        return found.masked_fill(targets == UNLABELLED, 0.0)
 
     def _gates(self, features: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """log g and log (1 - g), (N, 1) each."""
