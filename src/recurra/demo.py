@@ -147,10 +147,7 @@ def bar(share: float, width: int = 12) -> str:
 def tell_attention(folder: Path, answers: Sequence[Prediction], known: Mapping[str, Sequence[str]]) -> None:
     """The attention of a few answers, side by side, and as a picture."""
     print("Where the model looked: a row for each sound it wrote, a column for each letter it read.\n")
-    alignments = []
-    for answer in answers:
-        detail, title = answer.detail, f"{answer.input} → {answer.output}"
-        alignments.append(Alignment(detail["source_tokens"], detail["tokens"], detail["alignment"], title))
+    alignments = [Alignment.of(answer, f"{answer.input} → {answer.output}") for answer in answers]
     print(beside([as_text(dataclasses.replace(each, title="")) for each in alignments]) + "\n")
     for each, answer in zip(alignments, answers, strict=True):
         right = known[answer.input]

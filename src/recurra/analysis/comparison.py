@@ -17,7 +17,6 @@ from recurra.metrics.lengths import buckets
 from recurra.metrics.resampling import Difference, Drawn, Numbers, difference, drawn, interval
 from recurra.tasks.counted import Counted, is_higher_better
 from recurra.tasks.task import Scores
-from recurra.training.evaluation import outputs_to_score
 from recurra.training.trained import Trained, load
 
 Place: TypeAlias = str | os.PathLike[str]
@@ -162,10 +161,8 @@ def compare(
 
 
 def _judged(model: Trained, files: Sequence[Path]) -> tuple[Scores, Counted | None]:
-    task = model.task
-    examples = list(task.read(files))
-    outputs = outputs_to_score(task, model.model, [task.encode(example) for example in examples])
-    return task.score(examples, outputs), task.counted(examples, outputs)
+    examples, outputs = model.to_score(files)
+    return model.task.score(examples, outputs), model.task.counted(examples, outputs)
 
 
 def _names(folders: Sequence[str]) -> list[str]:

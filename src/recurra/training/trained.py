@@ -98,11 +98,15 @@ class Trained:
     def evaluate(self, files: str | Path | Sequence[str | Path]) -> Scores:
         """Scores on files with answers."""
         began = time.monotonic()
-        files = [files] if isinstance(files, str | Path) else files
-        examples = list(self.task.read(files))
-        outputs = outputs_to_score(self.task, self._quick, [self.task.encode(example) for example in examples])
+        examples, outputs = self.to_score([files] if isinstance(files, str | Path) else files)
         scores = self.task.score(examples, outputs)
         return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
+
+    def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
+        """The examples of files with answers, and the model's outputs for them."""
+        examples = list(self.task.read(files))
+        outputs = outputs_to_score(self.task, self._quick, [self.task.encode(example) for example in examples])
+        return examples, outputs
 
     def with_settings(self, overrides: Sequence[str]) -> Trained:
         """The same model, scored or answering otherwise: of its settings, evaluation and decoding may change.
