@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from recurra.runs import Setup, begin, setup
+from recurra.tasks.pair_texts import PairTexts
 from recurra.tasks.seq2seq import Seq2Seq
+from recurra.text.vocabulary import UNKNOWN
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from tests.training.test_trainer import StopsAt
@@ -62,6 +64,13 @@ def untrained(folder: Path, train: str, *overrides: str, run: str = "run") -> Tr
 def task_of(model: Trained) -> Seq2Seq:
     assert isinstance(model.task, Seq2Seq)
     return model.task
+
+
+def spelt(texts: PairTexts, ids: Iterable[int]) -> str:
+    """The text that a target's ids stand for, its end and other specials left out."""
+    vocabulary = texts.target.vocabulary
+    tokens = vocabulary.tokens_of([int(number) for number in ids])
+    return texts.target.tokenizer.join([t for t in tokens if t == UNKNOWN or t not in vocabulary.specials])
 
 
 class Noted(StopsAt):

@@ -16,7 +16,7 @@ from recurra.runs import begin, resume
 from recurra.tasks.task import Moment
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
-from tests.tasks.small_pairs import SMALL, WORDS, Noted, jsonl, small, table, task_of, trained, untrained, words
+from tests.tasks.small_pairs import SMALL, WORDS, Noted, jsonl, small, spelt, table, task_of, trained, untrained, words
 from tests.training.test_trainer import StopsAt
 
 
@@ -157,7 +157,7 @@ def test_subwords_are_cut_anew_in_training_alone(tmp_path: Path) -> None:
     torch.manual_seed(3)
     assert cut(task.chosen(Store(), torch.arange(8).numpy())) == first
     target, texts = rows[4]["target"], task.texts
-    assert {texts.text(texts.recut(target, "target", seed)) for seed in range(9)} == {"T R IY"}
+    assert {spelt(texts, texts.recut(target, "target", seed)) for seed in range(9)} == {"T R IY"}
 
 
 def test_training_validates_greedily_and_the_end_is_scored_by_the_beam(tmp_path: Path) -> None:

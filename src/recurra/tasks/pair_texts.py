@@ -141,16 +141,15 @@ class PairTexts:
             tokens += [SEPARATOR] * (number > 0) + side.split(text)
         return [*tokens, END]
 
-    def source_ids(self, pair: Pair, *, seed: int | None = None) -> Ids:
-        """The ids of `source_tokens`; with a seed, of one of the many ways to cut them, where subwords have dropout."""
+    def source_ids(self, pair: Pair) -> Ids:
+        """The ids of `source_tokens`."""
         side = self._reads()
         vocabulary = side.vocabulary
         features = [self._special(feature_token(name)) for name in pair.features]
         parts = [np.array(features, np.int32)]
         for number, text in enumerate(pair.source):
             parts += [np.array([vocabulary.id(SEPARATOR)] * (number > 0), np.int32), vocabulary.ids(side.split(text))]
-        ids = np.concatenate([*parts, np.array([vocabulary.id(END)], np.int32)])
-        return ids if seed is None else side.recut(ids, seed)
+        return np.concatenate([*parts, np.array([vocabulary.id(END)], np.int32)])
 
     def source_frames(self, pair: Pair) -> NDArray[np.float32]:
         """The frames of a pair, (S, F), scaled so that each column has mean 0 and spread 1 in training."""
@@ -166,22 +165,10 @@ class PairTexts:
         """What a target is cut into, and </s>."""
         return [*self.target.split(text), END]
 
-    def target_ids(self, text: str, *, seed: int | None = None) -> Ids:
-        """The ids of `target_tokens`; with a seed, of one of the many ways to cut them."""
+    def target_ids(self, text: str) -> Ids:
+        """The ids of `target_tokens`."""
         vocabulary = self.target.vocabulary
-        ids = np.append(vocabulary.ids(self.target.split(text)), np.int32(vocabulary.id(END)))
-        return ids if seed is None else self.target.recut(ids, seed)
-
-    def tokens(self, ids: Iterable[int] | Ids) -> list[str]:
-        """The tokens that a target's ids stand for, up to the first </s>; of the specials, only <unk> is shown."""
-        end, special = self.target.vocabulary.id(END), {*self.target.vocabulary.specials} - {UNKNOWN}
-        found = [int(number) for number in ids]
-        found = found[: found.index(end)] if end in found else found
-        return [token for token in self.target.vocabulary.tokens_of(found) if token not in special]
-
-    def text(self, ids: Iterable[int] | Ids) -> str:
-        """The text that a target's ids stand for."""
-        return self.target.tokenizer.join(self.tokens(ids))
+        return np.append(vocabulary.ids(self.target.split(text)), np.int32(vocabulary.id(END)))
 
     def recut(self, ids: Ids, side: Literal["source", "target"], seed: int) -> Ids:
         """The ids of the same text, its subwords cut anew with their dropout; other tokens stay as they are."""
