@@ -15,7 +15,7 @@ from recurra.errors import ConfigError
 from recurra.forcing import SHAPES, Forcing
 from recurra.settings import read_toml, settings_from, with_overrides
 
-STEPS = np.arange(0, 50_000, 7)
+STEPS = np.arange(0, 50_000, 97)
 share = st.floats(0, 1)
 
 
