@@ -78,9 +78,10 @@ def searched(
 ) -> list[list[Hypothesis]]:
     """Hypotheses for each source, best first; with watch, and attention, where each token looked."""
     tokens, moving, fixed = model.start(batch)
-    shortest = max(1, decoding.min_length, len(words.prefix) + len(words.forced))  # room for all that must be there
+    # However short a source is, there is room for all that its answer must have, and for an end where that may be.
+    must = max(decoding.min_length, len(words.prefix) + len(words.forced))
     lengths = [
-        max(shortest, min(decoding.max_length, int(decoding.max_ratio * length) + 10))
+        max(must, min(decoding.max_length, max(must + 1, int(decoding.max_ratio * length) + 10)))
         for length in batch.source.lengths.tolist()
     ]
     rules = Rules(
