@@ -180,6 +180,8 @@ def test_there_is_room_for_all_that_an_answer_must_have() -> None:
         assert len(found[0].tokens) <= 6
     for found in answers(model, max_ratio=0.0, min_length=14, max_length=14):
         assert (len(found[0].tokens), found[0].ended) == (14, False)
+    with torch.no_grad():
+        model.output.readout.bias[END] = 100.0  # it would end at once
     for found in answers(model, max_ratio=0.0, min_length=14, max_length=200):
         assert (len(found[0].tokens), found[0].ended) == (15, True)
 
