@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -231,18 +232,24 @@ def test_the_command_line_searches_as_it_is_told(folder: Path, capsys: pytest.Ca
     assert len(capsys.readouterr().out.splitlines()) == 8
 
 
-def test_lines_on_standard_input_are_answered_in_order(folder: Path) -> None:
-    command = [sys.executable, "-m", "recurra", "predict", str(folder / "run"), "-", "--json"]
-    done = subprocess.run(command, input="cat\n\nxyzzy\n", capture_output=True, text=True, check=True)
-    assert [json.loads(line)["input"] for line in done.stdout.splitlines()] == ["cat", "", "xyzzy"]
+def on_standard_input(monkeypatch: pytest.MonkeyPatch, given: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), "utf-8"))
 
 
-def test_standard_input_that_is_no_text_is_refused_after_what_was_text(folder: Path) -> None:
-    command = [sys.executable, "-m", "recurra", "predict", str(folder / "run")]
-    done = subprocess.run(command, input="cat\ncaf\xe9\n".encode("latin-1"), capture_output=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.decode().startswith("recurra: standard input:2: byte 4 of the line, 0xe9, is not UTF-8")
-    assert b"Traceback" not in done.stderr
+def test_lines_on_standard_input_are_answered_in_order(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_standard_input(monkeypatch, b"cat\n\nxyzzy\n")
+    assert main(["predict", str(folder / "run"), "-", "--json"]) == 0
+    assert [json.loads(line)["input"] for line in capsys.readouterr().out.splitlines()] == ["cat", "", "xyzzy"]
+
+
+def test_standard_input_that_is_no_text_is_refused_after_what_was_text(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_standard_input(monkeypatch, "cat\ncaf\xe9\n".encode("latin-1"))
+    assert main(["predict", str(folder / "run")]) == 2
+    assert capsys.readouterr().err.startswith("recurra: standard input:2: byte 4 of the line, 0xe9, is not UTF-8")
 
 
 def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
