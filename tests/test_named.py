@@ -105,3 +105,12 @@ def test_an_activation_may_be_the_users_own_function(activation: str) -> None:
     a = weight.sum(1, keepdim=True).T
     expected = a / (1 + a.abs()) if "softsign" in activation else torch.erf(a)
     torch.testing.assert_close(y, expected)
+
+
+def test_a_message_says_an_attention_and_a_cell() -> None:
+    from recurra.attention import Attention
+
+    with pytest.raises(ConfigError, match=r"^json:loads is not an attention: an attention is a class that inherits"):
+        find(Attention, "json:loads")
+    with pytest.raises(ConfigError, match=r"^json:loads is not a cell: a cell is a class that inherits"):
+        find(Cell, "json:loads")

@@ -69,8 +69,9 @@ def find(kind: type[T], name: str) -> type[T]:
     'PeepholeLSTM'
     """
     what = kind.__name__.lower()
+    one = _with_article(what)
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"a {what} is named by a string such as '{catalogue(kind)[0]}', but found {name!r}.")
+        raise ConfigError(f"{one} is named by a string such as '{catalogue(kind)[0]}', but found {name!r}.")
     found = imported(name, what) if ":" in name else None
     if found is None and name in catalogue(kind):
         found = _class_of(f"{kind.__module__.rpartition('.')[0]}.{name}")
@@ -80,9 +81,9 @@ def find(kind: type[T], name: str) -> type[T]:
             f"Your own is named as 'package.module:Class'."
         )
     if not (isinstance(found, type) and issubclass(found, kind)):
-        raise ConfigError(f"{name} is not a {what}: a {what} is a class that inherits from recurra's {kind.__name__}.")
+        raise ConfigError(f"{name} is not {one}: {one} is a class that inherits from recurra's {kind.__name__}.")
     if inspect.isabstract(found) or found is kind:
-        raise ConfigError(f"{name} is abstract: a {what} must say how it is computed.")
+        raise ConfigError(f"{name} is abstract: {one} must say how it is computed.")
     return found
 
 
@@ -105,16 +106,19 @@ def built(kind: type[T], spec: object, *arguments: Any) -> T:
     """
     table = {"name": spec} if isinstance(spec, str) else spec
     if not isinstance(table, Mapping) or "name" not in table:
-        what, example = kind.__name__.lower(), catalogue(kind)[0]
+        one, example = _with_article(kind.__name__.lower()), catalogue(kind)[0]
         raise ConfigError(
-            f"{'an' if what[0] in 'aeiou' else 'a'} {what} is a name or a table with a name, such as "
-            f"{{name = '{example}'}}, but found {spec!r}."
+            f"{one} is a name or a table with a name, such as {{name = '{example}'}}, but found {spec!r}."
         )
     name = table["name"]
     options = {str(key): value for key, value in table.items() if key != "name"}
     found = find(kind, name)
     check_options(found, name, options)
     return made(found, name, *arguments, **options)
+
+
+def _with_article(what: str) -> str:
+    return f"{'an' if what[0] in 'aeiou' else 'a'} {what}"
 
 
 def imported(name: str, what: str) -> object:

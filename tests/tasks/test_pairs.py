@@ -467,3 +467,31 @@ def test_no_line_breaks_a_question(lines: list[str], form: str) -> None:
         data = dataclasses.replace(data, source=dataclasses.replace(data.source, column=None), frames="f", features=[])
     with suppress(RecurraError):
         assert len(asks(data, None, lines)) == len(lines)
+
+
+def test_a_header_that_names_the_source_twice_makes_several_texts_one_source(tmp_path: Path) -> None:
+    [pair] = found(tmp_path / "a.tsv", "source\tid\ttarget\tsource\na\t7\tb\tc\n")
+    assert (pair.source, pair.target) == (("a", "c"), "b")
+
+
+def test_a_header_that_names_the_target_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.tsv:1: several columns are called 'target', but a pair has one target"):
+        found(tmp_path / "a.tsv", "source\ttarget\ttarget\na\tb\tc\n")
+
+
+def test_a_name_that_is_nearly_in_the_first_line_is_suggested(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no column 'questoin'\. Did you mean 'question'\? Known: question, reply\."):
+        found(tmp_path / "a.tsv", "question\treply\na\tb\n", "data.source.column=questoin")
+
+
+def test_a_table_without_names_is_read_by_a_model_of_parallel_files(tmp_path: Path) -> None:
+    data = with_columns(data_of(parallel(tmp_path, "a b\nc\n", "x y\nz\n")))
+    table, header = tmp_path / "b.tsv", tmp_path / "c.tsv"
+    table.write_text("c\tz\n")
+    assert [(pair.source, pair.target) for pair in pairs([str(table)], data)] == [(("c",), "z")]
+    header.write_text("english\tgerman\nc\tz\n")
+    with pytest.raises(DataError, match=r"c\.tsv:1: 'english' and 'german' look like a header"):
+        list(pairs([str(header)], data))
+    table.write_text("c\tz\t7\n")
+    with pytest.raises(DataError, match=r"b\.tsv:1: there is no column 'source'\. Known: column1, column2, column3"):
+        list(pairs([str(table)], data))

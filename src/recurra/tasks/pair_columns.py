@@ -10,7 +10,7 @@ from typing import Any
 
 from recurra.config import Seq2SeqData
 from recurra.data.files import parallel_files
-from recurra.data.formats import CSV, TSV, Row, reader
+from recurra.data.formats import CSV, TSV, Row, reader, rows
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.settings import SettingError
@@ -40,14 +40,16 @@ def with_roles(data: Seq2SeqData) -> Seq2SeqData:
     place = place_of(path, first.line)
     for name in names(data):
         if name not in first.values:
-            raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, first.values)}")
+            raise DataError(f"{place}: there is no column '{name}'. {_known(name, first)}")
     if data.columns is not None and data.columns.count(data.target.column or "target") > 1:
         raise SettingError(
             f"data.columns names {data.target.column or 'target'} twice, but a pair has one target: call the other "
             f'one "_", or write a pair for each.',
             ("data", "columns"),
         )
-    return _with_roles(data, first.values, place)
+    data = _with_roles(data, first.values, place)
+    is_table = isinstance(reader(path, data.format), TSV | CSV)
+    return _with_repeated(path, data, first) if is_table and data.columns is None else data
 
 
 def names(data: Seq2SeqData) -> list[str]:
@@ -71,10 +73,64 @@ def pair_rows(path: str | Path, data: Seq2SeqData) -> Iterator[Row]:
     return task_rows(path, data, *names(data))
 
 
+def as_trained(path: str | Path, data: Seq2SeqData) -> Seq2SeqData:
+    """The settings to read pairs by: a table without names has the columns of training, in their order."""
+    is_one = len(parallel_files(path)) == 1
+    if data.columns is not None or not is_one or not isinstance(reader(path, data.format), TSV | CSV):
+        return data
+    first = next(pair_rows(path, data))
+    columns = [data.frames or str(data.source.column), str(data.target.column), *(data.features or ())]
+    if not _is_nameless(first) or len(first.values) != len(columns):
+        return data
+    _refuse_a_header(str(path), data, first, columns)
+    return dataclasses.replace(data, columns=columns)
+
+
+def _is_nameless(first: Row) -> bool:
+    return list(first.values) == [f"column{k}" for k in range(1, len(first.values) + 1)]
+
+
+def _refuse_a_header(path: str, data: Seq2SeqData, first: Row, columns: list[str]) -> None:
+    cells = [str(cell).strip() for cell in first.values.values()]
+    if {cell.lower() for cell in cells} <= HEADER_WORDS:
+        name = reader(path, data.format).extensions[0]
+        raise DataError(
+            f"{place_of(path, first.line)}: {' and '.join(map(repr, cells))} look like a header. If they are, set "
+            f'data.format = {{name = "{name}", header = true}}; if not, data.columns = {json.dumps(columns)}.'
+        )
+
+
+def _known(name: str, first: Row) -> str:
+    """What a column may have been meant to be; of a table without names, also what its first line says."""
+    written = did_you_mean(name, [str(value) for value in first.values.values()])
+    is_near = _is_nameless(first) and written.startswith("Did you mean")
+    return written if is_near else did_you_mean(name, first.values)
+
+
+def _with_repeated(path: str, data: Seq2SeqData, first: Row) -> Seq2SeqData:
+    """The settings with all names of a header, where one stands there twice: only a source may have several texts."""
+    repeated = [name for name in names(data) if isinstance(first.values[name], list)]
+    if not repeated:
+        return data
+    if data.target.column in repeated:
+        raise DataError(
+            f"{path}:1: several columns are called '{data.target.column}', but a pair has one target: rename all but "
+            f"one of them."
+        )
+    options = (
+        dict(data.format) if isinstance(data.format, Mapping) else {"name": reader(path, data.format).extensions[0]}
+    )
+    header = next(rows(path, format={**options, "header": False})).values.values()
+    wanted = names(data)
+    return dataclasses.replace(
+        data, columns=[cell if cell in wanted else "_" for cell in (str(c).strip() for c in header)]
+    )
+
+
 def _by_width(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Row]:
     """The settings and the first row of a table with names for its columns, where it has none of its own."""
     count = len(first.values)
-    if list(first.values) != [f"column{k}" for k in range(1, count + 1)]:
+    if not _is_nameless(first):
         return data, first
     if count not in BY_WIDTH:
         many = "one column" if count == 1 else f"{count} columns"
@@ -82,13 +138,7 @@ def _by_width(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Ro
             f"{place_of(path, first.line)}: found {many}, but a pair has two, a source and a target, or three with "
             f'features. Name them: data.columns = ["source", "target"]; "_" leaves one out.'
         )
-    cells = [str(cell).strip() for cell in first.values.values()]
-    if {cell.lower() for cell in cells} <= HEADER_WORDS:
-        name = reader(path, data.format).extensions[0]
-        raise DataError(
-            f"{place_of(path, first.line)}: {' and '.join(map(repr, cells))} look like a header. If they are, set "
-            f'data.format = {{name = "{name}", header = true}}; if not, data.columns = {json.dumps(BY_WIDTH[count])}.'
-        )
+    _refuse_a_header(path, data, first, BY_WIDTH[count])
     data = dataclasses.replace(data, columns=BY_WIDTH[count])
     return data, next(pair_rows(path, data))
 

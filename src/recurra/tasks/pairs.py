@@ -20,7 +20,7 @@ from recurra.errors import DataError
 from recurra.settings import Part
 from recurra.tasks.asked import PLAIN
 from recurra.tasks.labelled import is_series, series, series_in
-from recurra.tasks.pair_columns import names, pair_rows, place_of, with_roles
+from recurra.tasks.pair_columns import as_trained, names, pair_rows, place_of, with_roles
 from recurra.tasks.pair_tokens import ENOUGH, LOOKED_AT, with_tokens
 from recurra.tasks.sentences import shown
 from recurra.tasks.tables import task_rows, value_in
@@ -52,8 +52,9 @@ def with_columns(data: Seq2SeqData) -> Seq2SeqData:
 def pairs(files: Sequence[str | Path], data: Seq2SeqData) -> Iterator[Pair]:
     """The pairs of some files, each checked; a path such as "train.en,train.de" means two files, line by line."""
     for number, path in enumerate(files):
-        for row in pair_rows(path, data):
-            yield pair_of(row, number, path, data)
+        by = as_trained(path, data)
+        for row in pair_rows(path, by):
+            yield pair_of(row, number, path, by)
 
 
 def pair_of(row: Row, file: int, path: str | Path, data: Seq2SeqData, *, asked: bool = False) -> Pair:
