@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from recurra.attention import Attention
 from recurra.bridge import Bridge
 from recurra.config import Seq2SeqModel
+from recurra.encoders.dropout import Dropout
 from recurra.encoders.memory import Read, SourceEncoder
 from recurra.named import built
 from recurra.padding import Padded
@@ -68,8 +68,8 @@ class Decoder(nn.Module):
             encoder.end_sizes, encoder.recurrent, self.wiring.layers, settings.bridge, are_last=are_last
         )
         self.first = nn.Linear(summary, shape.input_size) if "first" in self.conditioning else None
-        self.dropout = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
-        self.locked = settings.locked
+        rate = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
+        self.dropout = Dropout(rate, locked=settings.locked)
 
     @property
     def attention(self) -> Attention | None:
@@ -93,12 +93,12 @@ class Decoder(nn.Module):
 
     def step(self, tokens: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         """Features (N, F) after one more token (N,) of each row."""
-        x = self._with_summary(self._dropped(self.scale * self.embedding(tokens)), source)
+        x = self._with_summary(self.dropout(self.scale * self.embedding(tokens)), source)
         return self.wiring.step(x, state, source, fixed)
 
     def forward(self, inputs: Padded, started: Started) -> Features:
         """Features (B, T, F) after each of the tokens (B, T) that are read."""
-        x = self._with_summary(self._dropped(self.scale * self.embedding(inputs.values)), started.source)
+        x = self._with_summary(self.dropout(self.scale * self.embedding(inputs.values)), started.source)
         return self.wiring(Padded(x, inputs.lengths), *started)
 
     def led(self, first: Tensor, steps: int, started: Started, choose: Next) -> Features:
@@ -119,10 +119,3 @@ class Decoder(nn.Module):
         if "every" not in self.conditioning or source.summary is None:
             return x
         return torch.cat([x, rows_like(source.summary, x)], dim=-1)
-
-    def _dropped(self, x: Tensor) -> Tensor:
-        if not self.training or not self.dropout:
-            return x
-        if self.locked and x.dim() == 3:
-            return x * functional.dropout(torch.ones_like(x[:, :1]), self.dropout)
-        return functional.dropout(x, self.dropout)

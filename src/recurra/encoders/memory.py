@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from recurra.cells.cell import AnyCell, fields
 from recurra.config import Seq2SeqModel
+from recurra.encoders.dropout import Dropout
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent, States
@@ -67,7 +68,7 @@ class SourceEncoder(nn.Module):
             sizes_of_states = [] if self.recurrent is None else state_sizes(self.recurrent)
             self.summary = summary(settings.summary, self.output_size, sizes_of_states)
             self.summary_size = self.summary.output_size
-        self.dropout, self.locked = settings.dropout, settings.locked
+        self.dropout = Dropout(settings.dropout, locked=settings.locked)
 
     @property
     def end_sizes(self) -> tuple[dict[str, int], ...]:
@@ -86,7 +87,7 @@ class SourceEncoder(nn.Module):
         memory = x.zeroed()
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, nn.Conv1d)
-            y = convolved(layer, self._dropped(memory.values) if number else memory.values)
+            y = convolved(layer, self.dropout(memory.values) if number else memory.values)
             y = y.relu() if self.kind == "cnn" else y.tanh()
             y = y + memory.values if self.kind == "cnn" and y.shape == memory.values.shape else y
             memory = Padded(y, x.lengths).zeroed()
@@ -117,11 +118,6 @@ class SourceEncoder(nn.Module):
     def _found(self, memory: Padded, ends: tuple[dict[str, Tensor], ...], states: States | None) -> Read:
         whole = None if self.summary is None else self.summary(memory, () if states is None else states).vector
         return Read(memory, ends, None if self.start == "zeros" else states, whole)
-
-    def _dropped(self, values: Tensor) -> Tensor:
-        if not self.training or not self.dropout:
-            return values
-        return values * functional.dropout(torch.ones_like(values[:, :1] if self.locked else values), self.dropout)
 
 
 def convolved(layer: nn.Conv1d, x: Tensor) -> Tensor:

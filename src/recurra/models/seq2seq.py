@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple, final
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from recurra.config import Seq2SeqModel
 from recurra.data.store import Encoded
 from recurra.decoder import Decoder, Started
+from recurra.encoders.dropout import Dropout
 from recurra.encoders.memory import Read, SourceEncoder
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Padded, pad
@@ -77,8 +77,8 @@ class SequenceToSequence(nn.Module):
         super().__init__()
         self.sizes = sizes
         self.smoothing, self.token_dropout = settings.label_smoothing, settings.token_dropout
-        self.dropout = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
-        self.locked = settings.locked
+        rate = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
+        self.dropout = Dropout(rate, locked=settings.locked)
         size = settings.embedding
         target = nn.Embedding(sizes.target, size)
         # An output's matrix begins small, what is read begins larger: where they are one, it is read times √E.
@@ -108,10 +108,7 @@ class SequenceToSequence(nn.Module):
         else:
             assert self.from_frames is not None, "a source is tokens or frames"
             x = self.from_frames(source.zeroed().values)
-        if self.training and self.dropout:
-            masks = torch.ones_like(x[:, :1] if self.locked else x)
-            x = x * functional.dropout(masks, self.dropout)
-        found: Read = self.encoder(Padded(x, source.lengths))
+        found: Read = self.encoder(Padded(self.dropout(x), source.lengths))
         return found
 
     def loss(self, batch: PairBatch, *, forced: Forced = ALWAYS, r_drop: float = 0.0) -> Tensor:

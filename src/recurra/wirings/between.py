@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from recurra.cells import AnyCell, AnyState
+from recurra.encoders.dropout import Dropout
 from recurra.errors import ConfigError
 from recurra.padding import Padded
 from recurra.recurrent import Fixed
 from recurra.wirings.querying import before, memory_of
 from recurra.wirings.wiring import (
-    Dropout,
     Features,
     Readout,
     Shape,
@@ -44,7 +44,7 @@ class Between(Wiring):
         self.first = self.stack(shape.input_size, (first,))
         self.attention = self.attention_from(first)
         self.above = self.stack(first + self.attention.context_size, tuple(others))
-        self.dropout = Dropout(shape)
+        self.dropout = Dropout(shape.dropout, locked=shape.locked)
         self.readout = Readout(shape, self.above.output_size, self.attention.context_size)
         self.looks_back = shape.query == "previous"
 

@@ -11,10 +11,11 @@ from torch import Tensor
 from recurra.attention import Attended, Attention, Past
 from recurra.cells import AnyState
 from recurra.deferring import deferring
+from recurra.encoders.dropout import Dropout
 from recurra.padding import Padded
 from recurra.recurrent import Fixed, Recurrent
 from recurra.wirings.querying import memory_of
-from recurra.wirings.wiring import Dropout, Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
+from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
 
 
 class AttendingFirst(Wiring):
@@ -27,7 +28,7 @@ class AttendingFirst(Wiring):
         first, *others = shape.widths
         self.attention = self.attention_from(first)
         self.above = self.stack(first, tuple(others)) if others else None
-        self.dropout = Dropout(shape)
+        self.dropout = Dropout(shape.dropout, locked=shape.locked)
         self.readout = Readout(shape, shape.widths[-1], self.attention.context_size)
 
     @abstractmethod

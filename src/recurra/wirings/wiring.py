@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from recurra.attention import Attention, Memory, Past
 from recurra.cells import AnyCell, AnyState, Spec
+from recurra.encoders.dropout import Dropout
 from recurra.named import built
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent, States
@@ -113,26 +113,13 @@ class Wiring(nn.Module, ABC):
         return f"{self.shape.input_size} to {self.shape.features}"
 
 
-class Dropout(nn.Module):
-    """In training, some numbers of (N, n) or (B, T, n) become 0; where locked, the same at all steps of a row."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.rate, self.locked = shape.dropout, shape.locked
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.locked and x.dim() == 3:
-            return x * functional.dropout(torch.ones_like(x[:, :1]), self.rate, self.training)
-        return functional.dropout(x, self.rate, self.training)
-
-
 class Readout(nn.Module):
     """h̃ = tanh(W [parts]), with dropout: what the output sees of a step (Luong et al. 2015)."""
 
     def __init__(self, shape: Shape, *sizes: int) -> None:
         super().__init__()
         self.mix = nn.Linear(sum(sizes) + shape.summary_size, shape.features)
-        self.dropout = Dropout(shape)
+        self.dropout = Dropout(shape.dropout, locked=shape.locked)
         self.summarises = shape.summary_size > 0
 
     def forward(self, source: Source, *parts: Tensor) -> Tensor:
