@@ -125,6 +125,16 @@ def test_one_file_or_several_are_a_list() -> None:
         ({"decoder": {"hidden": [3, 4], "layers": 3}}, "model.decoder.hidden = [3, 4] gives 2 layers, but model.decod"),
         ({"conditioning": ["always"]}, 'model.conditioning must name first, every and output, as in ["every", "outp'),
         (
+            {"context": "insde"},
+            "model.context = 'insde' is not known. Did you mean 'inside'? Known: outside, between, inside, feeding, "
+            "conditional. A wiring of your own is named as 'package.module:Class'.",
+        ),
+        ({"context": {"rate": 1}}, "model.context = 'outside' has no options: write its name alone."),
+        (
+            {"summary": "mean"},
+            "model.summary = 'mean' has no effect: model.conditioning names no place where it enters. Set that, as in",
+        ),
+        (
             {"attention": "none", "context": "inside"},
             "model.context = 'inside' says where attention meets the decoder,",
         ),
@@ -158,6 +168,11 @@ def test_one_file_or_several_are_a_list() -> None:
 )
 def test_a_network_of_pairs_that_cannot_be_built_is_refused(model: dict[str, Any], message: str) -> None:
     assert message in refusal_of({"model": model}, Seq2SeqSettings)
+
+
+def test_a_wiring_of_your_own_may_take_options_and_either_query() -> None:
+    own: dict[str, Any] = {"context": {"name": "my.lab:Mine", "rate": 0.1}, "query": "previous"}
+    assert settings_from(Seq2SeqSettings, {"model": own}).model.context == own["context"]
 
 
 @pytest.mark.parametrize(

@@ -275,3 +275,20 @@ def test_queries_and_places_of_other_shapes_are_refused() -> None:
         attention.remember(torch.zeros(2, 3, 7), torch.ones(2, 3, dtype=torch.bool))
     with pytest.raises(DataError, match=r"but got \(2, 3, 4\) and \(2, 2\)"):
         attention.remember(torch.zeros(2, 3, 4), torch.ones(2, 2, dtype=torch.bool))
+
+
+class Short(Attention):
+    """Forgets the places."""
+
+    def score(self, query: Tensor, keys: Tensor) -> Tensor:
+        return query
+
+
+def test_a_score_of_the_wrong_shape_is_said_with_the_shapes_it_was_given() -> None:
+    attention = Short(3, 4)
+    memory = attention.remember(torch.zeros(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))
+    said = r"Short\.score gave scores of shape \(2, 7, 3\) where they must be \(2, 7, 5\): one for each source, query"
+    with pytest.raises(DataError, match=said):
+        attention(torch.zeros(2, 7, 3), memory)
+    with pytest.raises(DataError, match=r"\(2, 1, 3\) where they must be \(2, 1, 5\)"):
+        attention.step(torch.zeros(2, 3), memory)

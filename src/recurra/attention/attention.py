@@ -107,7 +107,7 @@ class Attention(nn.Module, ABC):
         sources = len(memory.mask)
         self._check(query, 2, len(query) % sources == 0 if sources else len(query) == 0, memory)
         each = len(query) // sources if sources else 1
-        scores = self.score(query.view(sources, each, self.query_size), memory.keys)
+        scores = self._scores(query.view(sources, each, self.query_size), memory)
         for term, known in self._with(past):
             scores = added(scores, term.score(known.view(sources, each, known.shape[1]), memory.mask))
         weights = masked_softmax(scores, over(scores, memory.mask))
@@ -119,12 +119,25 @@ class Attention(nn.Module, ABC):
         """All queries of each row, (B, T, query_size). Only terms, which look back, take one step after the other."""
         self._check(queries, 3, len(queries) == len(memory.mask), memory)
         past = self.start(memory) if past is None else past
-        scores = self.score(queries, memory.keys)
+        scores = self._scores(queries, memory)
         if self.terms and queries.shape[1]:
             weights, past = self._weights_by_step(scores, memory.mask, past)
         else:
             weights = masked_softmax(scores, over(scores, memory.mask))
         return Attended(self._context(weights, memory.values), mean_of_heads(weights), past)
+
+    def _scores(self, queries: Tensor, memory: Memory) -> Tensor:
+        """What `score` says, which may be a user's own: of the shape that all else needs."""
+        scores = self.score(queries, memory.keys)
+        rows, places = memory.mask.shape
+        wanted = (rows, *([self.heads] if self.heads > 1 else []), queries.shape[1], places)
+        if scores.shape != wanted:
+            raise DataError(
+                f"{type(self).__name__}.score gave scores of shape {tuple(scores.shape)} where they must be {wanted}: "
+                f"one for each source, {'head, ' if self.heads > 1 else ''}query and place. It was given queries of "
+                f"shape {tuple(queries.shape)} and keys of shape {tuple(memory.keys.shape)}."
+            )
+        return scores
 
     def _context(self, weights: Tensor, values: Tensor) -> Tensor:
         """(B, Q, D): the values under their weights; what the heads see lies side by side."""

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.common import check_layers
+from recurra.named import did_you_mean
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
+
+CONTEXTS = ("outside", "between", "inside", "feeding", "conditional")
+"""Where attention may meet the decoder."""
 
 CONTEXTS_WITH_A_CHOICE = ("outside", "between")
 """Where attention may look from the state before or after a step."""
@@ -67,10 +71,10 @@ class Seq2SeqModel:
     attention: Part = setting(
         "bilinear", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
     )
-    context: Literal["outside", "between", "inside", "feeding", "conditional"] = setting(
+    context: Part = setting(
         "outside",
         "outside, between, inside, feeding or conditional: where attention meets the decoder; the last three train "
-        "step by step",
+        "step by step; or a wiring of yours, as package.module:Class",
     )
     query: Literal["previous", "current"] | None = setting(
         None,
@@ -110,6 +114,16 @@ class Seq2SeqModel:
                 f"{self.conditioning}.",
                 ("model", "conditioning"),
             )
+        is_own = ":" in name_of(self.context)
+        if not is_own and self.context not in CONTEXTS:
+            name = name_of(self.context)
+            raise SettingError(
+                f"model.context = '{name}' has no options: write its name alone."
+                if name in CONTEXTS
+                else f"model.context = '{name}' is not known. {did_you_mean(name, CONTEXTS)} A wiring of your own is "
+                f"named as 'package.module:Class'.",
+                ("model", "context"),
+            )
         attends = name_of(self.attention) != "none"
         if not attends and self.context != "outside":
             raise SettingError(
@@ -119,7 +133,7 @@ class Seq2SeqModel:
             )
         if not attends and self.copy:
             raise SettingError("model.copy = true points by attention, but model.attention is none.", ("model", "copy"))
-        if self.query is not None and (not attends or self.context not in CONTEXTS_WITH_A_CHOICE):
+        if self.query is not None and (not attends or not (is_own or self.context in CONTEXTS_WITH_A_CHOICE)):
             why = "there is no attention" if not attends else f"context = '{self.context}' has its own query"
             raise SettingError(f"model.query = '{self.query}' has no effect: {why}. Leave it out.", ("model", "query"))
         if self.context == "between" and self.decoder_widths == self.decoder_widths[:1]:
@@ -144,6 +158,12 @@ class Seq2SeqModel:
             raise SettingError(
                 f"model.summary = '{name_of(self.summary)}' is a state of a recurrent encoder, but "
                 f"model.encoder.kind = '{self.encoder.kind}': set model.summary = 'mean', 'max' or 'attention'.",
+                ("model", "summary"),
+            )
+        if not self.conditioning and self.summary != "last":
+            raise SettingError(
+                f"model.summary = {self.summary!r} has no effect: model.conditioning names no place where it enters. "
+                f'Set that, as in ["every"], or leave it out.',
                 ("model", "summary"),
             )
         if self.locked and self.dropout and (self.context == "feeding" or "first" in self.conditioning):

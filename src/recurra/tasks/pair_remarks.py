@@ -60,7 +60,7 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
     encoder = f"{name_of(own.cell or model.cell) if own.kind == 'rnn' else own.kind} {widths}{ways}"
     decoder = f"{name_of(model.decoder.cell or model.cell)} {' × '.join(map(str, model.decoder_widths))}"
     attention = name_of(model.attention)
-    looks = "no attention" if attention == "none" else f"{attention} attention {model.context}"
+    looks = "no attention" if attention == "none" else f"{attention} attention {name_of(model.context)}"
     return f"{read} by {encoder}, {looks}, {decoder} to {_side(texts.target)}"
 
 
