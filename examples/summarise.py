@@ -78,6 +78,7 @@ def main() -> None:
                 "data": {"source": side, "target": side, "cache": False},
                 "model": {"embedding": 32, "hidden": 64, "dropout": 0.1, "copy": copy},
                 "training": {"steps": STEPS, "batch_size": 32, "learning_rate": 0.01},
+                "decoding": {"unknown": True},  # a blank is written where a word is not known
             }
             model = recurra.train("seq2seq", train=str(train), out=f"{folder}/copy-{copy}", settings=settings)
             print("The output may point at what was read:" if copy else "The output knows words, and no more:")

@@ -255,8 +255,9 @@ def test_frames_are_scaled_and_have_no_tokens(tmp_path: Path) -> None:
     assert spelt(texts, texts.target_ids("b")) == "b"
     assert not texts.too_long(again.source_frames(first), texts.target_ids("a b"), data)
     assert again.source_frames(first._replace(frames=np.zeros((0, 0), np.float32))).shape == (0, 2)
-    with pytest.raises(DataError, match="line 1: found 3 numbers a step, but training has 2"):
-        texts.source_frames(first._replace(frames=np.zeros((1, 3), np.float32)))
+    other = first._replace(frames=np.zeros((1, 3), np.float32))
+    with pytest.raises(DataError, match=r"b\.jsonl:1: found 3 numbers a step, but training has 2"):
+        list(texts.checked([first, other], ["b.jsonl"]))
 
 
 def test_frames_of_another_width_are_said_with_their_place(tmp_path: Path) -> None:

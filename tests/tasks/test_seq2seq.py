@@ -12,6 +12,7 @@ import torch
 from torch.testing import assert_close
 
 from recurra.cli import main
+from recurra.errors import DataError
 from recurra.runs import begin, resume
 from recurra.tasks.task import Moment
 from recurra.training.progress import Silent
@@ -82,6 +83,12 @@ def test_series_of_numbers_are_written_as_words(tmp_path: Path) -> None:
     assert [answer.output for answer in found] == ["a", "a b", "a b a", "a b a b"]
     assert task_of(model).described().startswith("series of 2 numbers a step by lstm 12 both ways")
     assert model.predict([[]])[0].output == ""
+    with pytest.raises(DataError, match=r"input:2: found 1 number a step, but training has 2\."):
+        model.predict(["[[1, 2]]", "[[3]]"])
+    other = jsonl(tmp_path / "b.jsonl", [{"frames": [[1, 2, 3]], "target": "a"}])
+    for ask in (lambda: model.evaluate(other), lambda: list(model.predict_file(other, []))):
+        with pytest.raises(DataError, match=r"b\.jsonl:1: found 3 numbers a step, but training has 2\."):
+            ask()
     assert found[3].alignment is not None
     assert found[3].alignment.shape == (5, 4)
 
@@ -105,7 +112,7 @@ def test_a_saved_model_answers_as_the_one_it_was(tmp_path: Path) -> None:
     for one, other in zip(model.predict(sources, best=3), again.predict(sources, best=3), strict=True):
         assert one.output == other.output
         assert one.score == other.score
-        assert one.alternatives == other.alternatives
+        assert [each["score"] for each in one.alternatives] == [each["score"] for each in other.alternatives]
 
 
 BREAKABLE = [

@@ -112,12 +112,26 @@ def test_decoding_is_obeyed(model: Trained) -> None:
     assert len({*repeated}) == len(repeated)
 
 
-def test_specials_are_never_written_but_the_unknown_token_may_be_banned_by_name(model: Trained) -> None:
-    found = model.predict(["cat"], width=5, best=5)[0]
-    known = {*task_of(model).texts.target.vocabulary.specials} - {"<unk>"}
-    for tokens in (found.detail["tokens"], *(other["tokens"] for other in found.alternatives)):
-        assert not known & {*tokens}
-    assert model.with_settings(['decoding.banned=["<unk>"]']).predict(["cat"])[0].output
+def test_specials_are_never_written_but_the_unknown_token_where_that_is_asked_for(model: Trained) -> None:
+    specials = {*task_of(model).texts.target.vocabulary.specials}
+
+    def written(*overrides: str) -> set[str]:
+        [found] = model.with_settings(["decoding.width=24", "decoding.best=24", *overrides]).predict(["cat"])
+        return {token for each in (found.detail, *found.alternatives) for token in each["tokens"]}
+
+    assert not written() & specials
+    assert written("decoding.unknown=true") & specials == {"<unk>"}
+    assert not written("decoding.unknown=true", 'decoding.banned=["<unk>"]') & specials
+    assert written("decoding.unknown=true", 'decoding.forced=["<unk>"]') & specials == {"<unk>"}
+
+
+def test_alternatives_say_where_they_looked_too(model: Trained, tmp_path: Path) -> None:
+    [found] = model.predict(["cat"], width=4, best=4)
+    for each in found.alternatives:
+        assert each["alignment"].shape == (len(each["tokens"]) + (not each.get("cut_off")), 4)
+        np.testing.assert_allclose(each["alignment"].sum(1), 1, atol=1e-5)
+    without = untrained(tmp_path, words(tmp_path), "model.attention=none").predict(["cat"], best=2)[0]
+    assert all("alignment" not in each for each in without.alternatives)
 
 
 def test_several_runs_answer_as_one(folder: Path, model: Trained) -> None:

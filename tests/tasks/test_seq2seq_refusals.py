@@ -139,6 +139,7 @@ SETTINGS = [
     (["training.forcing=2"], "training.forcing must be at least 0 and at most 1, but is 2"),
     (["evaluation.first=blue"], "evaluation.first = 'blue' is not known. Did you mean 'bleu'?"),
     (["evaluation.bleu_tokenize=14a"], "bleu_tokenize = '14a' is not known"),
+    (['decoding.forced=["<unk>"]'], "decoding.forced asks for '<unk>', which needs decoding.unknown = true."),
     (['decoding.banned=["Q"]'], "decoding.banned names 'Q', which is no token of the targets. Known: <unk>, T, AW, D"),
     (['decoding.banned=["K"]', 'decoding.forced=["K"]'], "decoding.forced asks for 'K', but decoding.banned bans it"),
     (['decoding.banned=["K"]', "decoding.prefix=K"], "decoding.prefix asks for 'K', but decoding.banned bans it"),

@@ -100,6 +100,7 @@ class Seq2SeqDecoding:
     max_ratio: float = setting(3.0, "tokens of an answer for each of the source, at most, plus ten")
     min_length: int = setting(0, "tokens of an answer, at least")
     no_repeat: int = setting(0, "an answer holds no run of so many tokens twice; 0: it may")
+    unknown: bool = setting(False, "an answer may hold <unk>, for what the targets of training do not have")
     banned: list[str] = setting([], "tokens that are never written")
     forced: list[str] = setting([], "tokens that must be written somewhere in the answer")
     prefix: str = setting("", "what every answer begins with")

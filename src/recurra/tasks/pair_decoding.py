@@ -32,6 +32,8 @@ def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int
             if is_special or token not in vocabulary:
                 near = did_you_mean(token, known) if len(known) < FEW else ""
                 raise ConfigError(f"decoding.{what} names {token!r}, which is no token of the targets. {near}".rstrip())
+            if what != "banned" and token == UNKNOWN and not decoding.unknown:
+                raise ConfigError(f"decoding.{what} asks for {UNKNOWN!r}, which needs decoding.unknown = true.")
             if what != "banned" and token in decoding.banned:
                 raise ConfigError(f"decoding.{what} asks for {token!r}, but decoding.banned bans it: choose one.")
     return {what: tuple(vocabulary.id(token) for token in tokens) for what, tokens in named.items()}

@@ -154,12 +154,16 @@ class PairTexts:
     def source_frames(self, pair: Pair) -> NDArray[np.float32]:
         """The frames of a pair, (S, F), scaled so that each column has mean 0 and spread 1 in training."""
         assert self.frames is not None, "there are frames only where the data has them"
-        size = len(self.frames.mean)
         if pair.frames is None or len(pair.frames) == 0:
-            return np.zeros((0, size), np.float32)
-        if pair.frames.shape[1] != size:
-            raise DataError(f"line {pair.line}: found {pair.frames.shape[1]} numbers a step, but training has {size}.")
+            return np.zeros((0, len(self.frames.mean)), np.float32)
         return self.frames.scaled(pair.frames).astype(np.float32)
+
+    def checked(self, found: Iterable[Pair], files: Sequence[str | Path]) -> Iterator[Pair]:
+        """The pairs of these files, where frames have as many numbers a step as in training."""
+        for pair in found:
+            if self.frames is not None and pair.frames is not None:
+                self.frames.check(pair.frames, place_of(files[pair.file], pair.line))
+            yield pair
 
     def target_tokens(self, text: str) -> list[str]:
         """What a target is cut into, and </s>."""

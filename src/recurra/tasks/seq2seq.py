@@ -90,7 +90,7 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         return Seq2Seq(dataclasses.replace(self.settings, decoding=greedy), self.texts, quick=True)
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Pair]:
-        return pairs(files, self.settings.data)
+        return self.texts.checked(pairs(files, self.settings.data), files)
 
     def noticed(self, examples: Sequence[Pair]) -> str | None:
         return None if self.settings.model.copy else unknown_targets(self.texts.target, examples)
@@ -102,7 +102,7 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         return longer_than_a_batch(self.lengths(rows), training.batch_tokens, lambda row: self.place(rows[row]))
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Pair]:
-        return asked(file, lines, self.settings.data)
+        return self.texts.checked(asked(file, lines, self.settings.data), [file or "input"])
 
     # Encoding
 
@@ -119,7 +119,7 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
             words, row["copied"] = self._copied(example)
             if example.target is not None:
                 unknown = texts.target.vocabulary.id(UNKNOWN)
-                tokens = [*texts.target.split(example.target), END]
+                tokens = texts.target_tokens(example.target)
                 written = [
                     words[token] if number == unknown and token in words else number
                     for token, number in zip(tokens, row["target"].tolist(), strict=True)
@@ -243,7 +243,8 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         from recurra.models.searching import Words
 
         vocabulary = self.texts.target.vocabulary
-        never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in (END, UNKNOWN))
+        written = (END, UNKNOWN) if self.settings.decoding.unknown else (END,)
+        never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in written)
         return Words(end=vocabulary.id(END), never=never, **named_tokens(self.settings.decoding, self.texts.target))
 
     def predict(self, model: Any, batch: PairBatch, *, detail: bool = False) -> list[Written]:
@@ -303,10 +304,8 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         best, *others = [self._spelled(example, each) for each in output.answers]
         detail = best.to_json()
         del detail["output"], detail["score"]
-        if best.weights is not None:
-            if self.texts.source is not None:
-                detail["source_tokens"] = self.texts.source_tokens(example)
-            detail["alignment"] = best.weights
+        if best.weights is not None and self.texts.source is not None:
+            detail["source_tokens"] = self.texts.source_tokens(example)
         detail["alternatives"] = [other.to_json() for other in others]
         return Prediction(source, best.text, best.score, example.line, detail)
 

@@ -19,9 +19,14 @@ class Answer(NamedTuple):
     weights: NDArray[np.float64] | None = None  # (tokens and end, source tokens): where each looked
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but the weights."""
-        found = {"output": self.text, "score": self.score, "log_probability": self.log_probability}
-        return {**found, "tokens": self.tokens, **({} if self.ended else {"cut_off": True})}
+        """All of it, as `recurra predict --json` names it."""
+        found: dict[str, Any] = {"output": self.text, "score": self.score, "log_probability": self.log_probability}
+        found["tokens"] = self.tokens
+        if not self.ended:
+            found["cut_off"] = True
+        if self.weights is not None:
+            found["alignment"] = self.weights
+        return found
 
 
 class Written(NamedTuple):
