@@ -320,3 +320,16 @@ def test_whatever_is_set_only_a_config_error_comes_out(overrides: list[str]) -> 
 )
 def test_odd_values_are_taken_or_refused(tmp_path: Path, key: str, odd: str) -> None:
     refused_in_words(tmp_path / "config.toml", f"{key} = {odd}".encode())
+
+
+@pytest.mark.parametrize(
+    ("typed", "advised"),
+    [
+        ("model.attention={name=additive, size=8}", """--set 'model.attention={name="additive", size=8}'."""),
+        ("model.conditioning=[every, output]", """--set 'model.conditioning=["every", "output"]'."""),
+    ],
+)
+def test_a_table_whose_quotes_the_shell_took_away_is_said_with_them(typed: str, advised: str) -> None:
+    with pytest.raises(ConfigError, match="this is not a table or a list as TOML writes it") as caught:
+        with_overrides({}, [typed])
+    assert str(caught.value).endswith(advised)

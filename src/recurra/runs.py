@@ -107,6 +107,8 @@ def train(
         name: list(value) if not isinstance(value, str) else value
         for name, value in (("train", train), ("valid", valid), ("test", test))
     }
+    if not isinstance(settings or {}, Mapping):
+        raise ConfigError(f'settings are a table such as {{"model.hidden": 16}}, but found {settings!r:.60}.')
     table = _merged({"data": {key: value for key, value in given.items() if value}}, settings or {})
     base = read_toml(task) if task.endswith(".toml") else {"task": task}
     whole = without_other_limits(_merged(base, table))
@@ -151,6 +153,9 @@ def held_out(task: Task[Any, Any, Any], progress: Progress) -> list[Any]:
         task.encode(example)
     if not data.files("valid"):
         progress.note("no validation data: the weights of the last step are kept")
+    for file in data.files("valid"):
+        if file in data.files("train"):
+            progress.note(f"{file} is both trained on and validated on: its scores do not tell of what is new")
     examples = list(task.read(data.files("valid")))
     if (said := task.noticed(examples)) is not None:
         progress.note(said)
@@ -292,7 +297,9 @@ def told(folder: Path) -> str:
     ]
     for which, part in (("valid", summary["best"]), ("test", summary.get("test"))):
         if part and part["scores"]:
-            lines.append(f"{which}: " + scores_in_words(part["scores"]))
+            first = summary.get("first_metric")  # what decided is said first
+            scores = dict(sorted(part["scores"].items(), key=lambda score: score[0] != first))
+            lines.append(f"{which}: " + scores_in_words(scores))
     return "\n".join(lines)
 
 

@@ -135,8 +135,22 @@ def with_overrides(table: Table, overrides: Sequence[str]) -> dict[str, Any]:
                 raise ConfigError(f"--set {clipped(override)}: {key} is not a section but {shown(inner)}.")
             inner = place[key] = dict(inner)  # the caller's table stays as it was
             place = inner
-        place[keys[-1]] = value_of(text)
+        place[keys[-1]] = value = value_of(text)
+        if isinstance(value, str) and value[:1] + value[-1:] in ("{}", "[]"):
+            raise ConfigError(
+                f"--set {clipped(override)}: this is not a table or a list as TOML writes it. Texts stand in quotes, "
+                f"and all of it in quotes for the shell: --set '{name}={_quoted(value)}'."
+            )
     return result
+
+
+def _quoted(text: str) -> str:
+    """A table or list whose quotes a shell has taken away, with quotes around its words.
+
+    >>> _quoted("{name=additive, size=8, terms=[monotonic]}")
+    '{name="additive", size=8, terms=["monotonic"]}'
+    """
+    return re.sub(r"(?<=[\[{,=])(\s*)([A-Za-z_][\w.:</>-]*)(?=\s*[\]},])", r'\1"\2"', text)
 
 
 def value_of(text: str) -> Any:

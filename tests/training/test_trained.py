@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from recurra.errors import ConfigError
-from recurra.runs import resume
+from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.runs import begin, resume, told, train
 from recurra.training.progress import Silent
 from recurra.training.trained import load
-from tests.tasks.small_pairs import small, untrained, words
+from tests.tasks.small_pairs import Noted, small, untrained, words
 
 
 def test_a_run_loads_and_resumes_when_its_batch_tokens_are_no_longer_the_usual_ones(tmp_path: Path) -> None:
@@ -24,3 +24,25 @@ def test_a_run_loads_and_resumes_when_its_batch_tokens_are_no_longer_the_usual_o
     resume(tmp_path / "run", Silent(), overrides=["training.steps=2"])
     with pytest.raises(ConfigError, match=r"batch_tokens = 640 has no effect beside training\.batch_size = 8"):
         small(words(tmp_path), "training.batch_tokens=640")
+
+
+def test_a_folder_of_seeds_is_no_run_and_says_which_it_holds(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        untrained(tmp_path, words(tmp_path), run=f"seeds/seed-{seed}")
+    with pytest.raises(CheckpointError, match=r"seeds holds one for each seed: .*or all as one, .*seed-1,.*seed-2\.$"):
+        load(tmp_path / "seeds")
+
+
+def test_a_file_that_is_trained_and_validated_on_is_said_and_the_deciding_score_comes_first(tmp_path: Path) -> None:
+    file, progress = words(tmp_path), Noted()
+    begin(small(file, "training.steps=1", valid=file), tmp_path / "run", progress)
+    assert f"{file} is both trained on and validated on: its scores do not tell of what is new" in progress.notes
+    assert "\nvalid: word_error_rate " in told(tmp_path / "run")
+
+
+def test_what_python_gives_in_place_of_a_list_or_a_table_is_refused(tmp_path: Path) -> None:
+    model = untrained(tmp_path, words(tmp_path))
+    with pytest.raises(DataError, match=r"predict takes a list of inputs: predict\(\[text\]\)"):
+        model.predict(None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"settings are a table such as .* but found 'model.hidden=3'\."):
+        train("seq2seq", train=words(tmp_path), out=tmp_path / "x", settings="model.hidden=3")  # type: ignore[arg-type]

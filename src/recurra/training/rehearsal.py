@@ -43,11 +43,12 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
         f"{_mebibytes(held)} kept for the backward pass of the largest batch",
         f"device   {device}",
         "",
-        f"{'parameter':44}{'shape':>16}{'numbers':>12}",
     ]
+    wide = max(44, *(len(name) + 2 for name, _ in model.named_parameters()))
+    lines.append(f"{'parameter':{wide}}{'shape':>16}{'numbers':>12}")
     for name, parameter in model.named_parameters():
-        lines.append(f"{name:44}{'x'.join(map(str, parameter.shape)):>16}{parameter.numel():12,}")
-    lines += [f"{'':44}{'in all':>16}{sum(p.numel() for p in model.parameters()):12,}", ""]
+        lines.append(f"{name:{wide}}{'x'.join(map(str, parameter.shape)):>16}{parameter.numel():12,}")
+    lines += [f"{'':{wide}}{'in all':>16}{sum(p.numel() for p in model.parameters()):12,}", ""]
     lines += [f"{'layer':44}output for the largest batch", *dict.fromkeys(shapes)]
     return "\n".join(lines)
 

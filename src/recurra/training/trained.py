@@ -68,7 +68,7 @@ class Trained:
 
         Where answers are searched for, search, width and best are those of [decoding], for this once.
         """
-        if isinstance(inputs, str):
+        if isinstance(inputs, str) or not isinstance(inputs, Iterable):
             raise DataError("predict takes a list of inputs: predict([text]).")
         for text in inputs:
             if not isinstance(text, str | list | tuple):
@@ -234,7 +234,9 @@ def load_task(folder: Path) -> Task[Any, Any, Any]:
     """The task of a run folder, without its weights."""
     if not (folder / "config.toml").is_file():
         what = "there is no folder" if not folder.exists() else "there is no config.toml in"
-        raise CheckpointError(f"{what} {folder}: a run is a folder that `recurra train --out` made.")
+        runs = sorted(str(path.parent) for path in folder.glob("seed-*/config.toml"))
+        seeds = f" {folder} holds one for each seed: name one of them, or all as one, {','.join(runs)}." if runs else ""
+        raise CheckpointError(f"{what} {folder}: a run is a folder that `recurra train --out` made.{seeds}")
     table = without_idle(read_toml(folder / "config.toml"))
     kind: type[Task[Any, Any, Any]] = find(Task, table.get("task", "")).fitting(table)
     return kind.load(settings_from(kind.Settings, table, folder / "config.toml"), folder)
