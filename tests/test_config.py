@@ -151,6 +151,10 @@ def test_one_file_or_several_are_a_list() -> None:
             "model.encoder.kind = 'cnn' has no last state to start the decoder from: set mo",
         ),
         (
+            {"encoder": {"kind": "cnn", "cell": "gru"}, "start": "mean"},
+            "model.encoder.cell = 'gru' has no effect: model.encoder.kind = 'cnn' has no cells. Leave one of them out.",
+        ),
+        (
             {"encoder": {"kind": "bag"}, "start": "mean", "conditioning": ["first"]},
             "model.summary = 'last' is a state of a recurrent encoder, but model.encoder.kind = 'bag': set model.sum",
         ),

@@ -148,6 +148,12 @@ class Seq2SeqModel:
                 f"model.start = 'mean', 'max' or 'zeros'.",
                 ("model", "start"),
             )
+        if self.encoder.kind != "rnn" and self.encoder.cell is not None:
+            raise SettingError(
+                f"model.encoder.cell = '{name_of(self.encoder.cell)}' has no effect: model.encoder.kind = "
+                f"'{self.encoder.kind}' has no cells. Leave one of them out.",
+                ("model", "encoder", "cell"),
+            )
         if self.start == "zeros" and self.bridge != "auto":
             raise SettingError(
                 f"model.bridge = '{self.bridge}' has no effect: with model.start = 'zeros' nothing is taken over. "
