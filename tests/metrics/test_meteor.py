@@ -102,11 +102,11 @@ def test_nothing_in_common_is_nothing() -> None:
 
 
 def test_long_texts_with_many_equal_words_take_their_time_but_not_forever() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     matches, chunks = aligned(["a", "b", "c"] * 300, ["b", "a"] * 300)
     assert matches == 600
     assert 1 <= chunks <= 600
-    assert time.perf_counter() - start < 4
+    assert time.process_time() - start < 4
 
 
 def test_items_without_partners_are_refused() -> None:

@@ -14,9 +14,9 @@ from recurra.named import did_you_mean
 from recurra.settings import Part
 from recurra.tasks.asked import PLAIN
 from recurra.tasks.pair_columns import place_of
-from recurra.tasks.pair_scores import pair_scores
+from recurra.tasks.pair_scores import PairAnswers, pair_scores
 from recurra.tasks.pair_tokens import with_tokens
-from recurra.tasks.pairs import Pair, pairs, text_of, with_columns
+from recurra.tasks.pairs import key_of, pairs, text_of, with_columns
 from recurra.text import tokenizer
 
 GIVEN = ("output", "target", "text")
@@ -63,18 +63,17 @@ def score_texts(
     _check_one_answer_each(right, given, gold, predicted)
     split = tokenizer("words" if right.tokens == "subwords" else right.tokens).split
     tokens = [split(text) for text in right.golds]
-    values = pair_scores(
+    answers = PairAnswers(
         right.golds,
         right.sources,
         [text for text, _ in given],
         gold_tokens=tokens,
         answer_tokens=[split(text) for text, _ in given],
         source_lengths=[len(each) for each in tokens],
-        likelihood=None,
-        first="bleu",
         tokenize=tokenize,
         lowercase=lowercase,
-    ).values
+    )
+    values = pair_scores(answers, first="bleu").values
     return {**values, "count": int(values["count"])}
 
 
@@ -91,7 +90,7 @@ def right_answers(gold: str | Path, column: str | None) -> Right:
     data = with_columns(data)
     found = list(pairs([gold], data))
     return Right(
-        [_key(pair) for pair in found],
+        [key_of(pair) for pair in found],
         [pair.target or "" for pair in found],
         [pair.line for pair in found],
         data.target.tokens,
@@ -126,12 +125,6 @@ def _text(row: Row, path: str | Path, names: Sequence[str]) -> tuple[str, int]:
 
 def _nothing(path: str | Path) -> list[tuple[str, int]]:
     raise DataError(f"'{path}' is empty: there is no row in it.")
-
-
-def _key(pair: Pair) -> str:
-    if pair.frames is not None:
-        return f"{pair.file}:{pair.line}"
-    return "\t".join((*pair.source, *pair.features))
 
 
 def _check_one_answer_each(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,12 +38,15 @@ BY_LENGTH = ("bleu", "exact_match", "symbol_error_rate", "perplexity")
 FREQUENT = 20
 """So many of the most frequent edits are shown."""
 
+SOME, LONGEST = 8, 60
+"""So many answers are shown, each text with at most so many characters."""
+
 NOTHING = "(nothing)"
 """In place of a symbol that is not there."""
 
 
-class PairAnswers(TypedDict):
-    """What scores are made of, row by row."""
+class PairAnswers(NamedTuple):
+    """What scores are made of, row by row; rows with the same source are one item."""
 
     golds: Sequence[str]
     sources: Sequence[str]
@@ -51,9 +54,9 @@ class PairAnswers(TypedDict):
     gold_tokens: Sequence[Tokens]
     answer_tokens: Sequence[Tokens]
     source_lengths: Sequence[int]
-    likelihood: Sequence[tuple[float, int]] | None
-    tokenize: str
-    lowercase: bool
+    likelihood: Sequence[tuple[float, int]] | None = None  # log p of the right answer, and its tokens with the end
+    tokenize: str = "13a"
+    lowercase: bool = False
 
 
 class Items(NamedTuple):
@@ -68,31 +71,16 @@ class Items(NamedTuple):
     likelihood: NDArray[np.float64] | None  # (N, 2): log p of all references of an item, and their tokens
 
 
-def pair_scores(
-    golds: Sequence[str],
-    sources: Sequence[str],
-    answers: Sequence[str],
-    *,
-    gold_tokens: Sequence[Tokens],
-    answer_tokens: Sequence[Tokens],
-    source_lengths: Sequence[int],
-    likelihood: Sequence[tuple[float, int]] | None,
-    first: str,
-    tokenize: str,
-    lowercase: bool,
-    quick: bool = False,
-) -> Scores:
-    """Scores of rows with a source, a right answer and a given one; `likelihood` is log p of the right one, and its
-    tokens with the end.
+def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Scores:
+    """Scores of answers; with quick, only what training looks at.
 
-    Rows with the same source are one item. It is right where its text, or its tokens, are those of a reference. With
-    quick, there is only what training looks at.
+    An item is right where its text, or its tokens, are those of a reference.
     """
     choose(NAMES, first, "evaluation.first")
-    items = grouped(golds, sources, answers, gold_tokens, answer_tokens, source_lengths, likelihood)
+    items = grouped(given)
     changes = changes_of(items)
     slower = [name for name in SLOWER if name == first or not quick]
-    counts = counted_of(items, changes, slower, tokenize=tokenize, lowercase=lowercase)
+    counts = counted_of(items, changes, slower, tokenize=given.tokenize, lowercase=given.lowercase)
     found = {name: counts.value(name) for name in counts.statistics}
     if first == "ter" or (not quick and ter_is_within_reach(items.references, items.answers)):
         found["ter"] = ter(items.references, items.answers)
@@ -101,57 +89,47 @@ def pair_scores(
     values = {name: found[name] for name in NAMES if name in found}
     values["count"] = float(len(items.sources))
     tables = {} if quick else {"by length": by_length(counts), "most frequent edits": frequent_edits(items, changes)}
+    if not quick:
+        tables["some answers"] = some_answers(items, changes)
     return Scores(values, first, tables, higher_is_better=is_higher_better(first), loss=values.get("nll"))
 
 
-def pair_counts(
-    golds: Sequence[str],
-    sources: Sequence[str],
-    answers: Sequence[str],
-    *,
-    gold_tokens: Sequence[Tokens],
-    answer_tokens: Sequence[Tokens],
-    source_lengths: Sequence[int],
-    likelihood: Sequence[tuple[float, int]] | None,
-    tokenize: str,
-    lowercase: bool,
-) -> Counted:
+def pair_counts(given: PairAnswers) -> Counted:
     """What the scores of `pair_scores` are made of, but for TER, whose counts are sacrebleu's own."""
-    items = grouped(golds, sources, answers, gold_tokens, answer_tokens, source_lengths, likelihood)
-    return counted_of(items, changes_of(items), SLOWER, tokenize=tokenize, lowercase=lowercase)
+    items = grouped(given)
+    return counted_of(items, changes_of(items), SLOWER, tokenize=given.tokenize, lowercase=given.lowercase)
 
 
-def grouped(
-    golds: Sequence[str],
-    sources: Sequence[str],
-    answers: Sequence[str],
-    gold_tokens: Sequence[Tokens],
-    answer_tokens: Sequence[Tokens],
-    source_lengths: Sequence[int],
-    likelihood: Sequence[tuple[float, int]] | None = None,
-) -> Items:
+def grouped(given: PairAnswers) -> Items:
     """Rows as items, in the order in which their sources come first; the answer is that of the first row.
 
-    >>> items = grouped(["A", "B"], ["a", "a"], ["A", "A"], ["A", "B"], ["A", "A"], [1, 1])
+    >>> items = grouped(PairAnswers(["A", "B"], ["a", "a"], ["A", "A"], ["A", "B"], ["A", "A"], [1, 1]))
     >>> items.sources, items.references
     (['a'], [['A', 'B']])
     """
-    given = {"sources": sources, "answers": answers, "gold tokens": gold_tokens, "answer tokens": answer_tokens}
-    likely = golds if likelihood is None else likelihood
-    for name, column in {**given, "source lengths": source_lengths, "likelihoods": likely}.items():
+    golds, likelihood = given.golds, given.likelihood
+    columns: dict[str, Sequence[object]] = {
+        "sources": given.sources,
+        "answers": given.answers,
+        "gold tokens": given.gold_tokens,
+        "answer tokens": given.answer_tokens,
+        "source lengths": given.source_lengths,
+        "likelihoods": golds if likelihood is None else likelihood,
+    }
+    for name, column in columns.items():
         if len(column) != len(golds):
             raise DataError(f"there are {len(golds)} right answers, but {len(column)} {name}: each row needs all.")
     rows: dict[str, list[int]] = {}
-    for number, source in enumerate(sources):
+    for number, source in enumerate(given.sources):
         rows.setdefault(source, []).append(number)
     heads = [numbers[0] for numbers in rows.values()]
     return Items(
         sources=list(rows),
         references=[[golds[row] for row in numbers] for numbers in rows.values()],
-        reference_tokens=[[gold_tokens[row] for row in numbers] for numbers in rows.values()],
-        answers=[answers[row] for row in heads],
-        answer_tokens=[answer_tokens[row] for row in heads],
-        lengths=[source_lengths[row] for row in heads],
+        reference_tokens=[[given.gold_tokens[row] for row in numbers] for numbers in rows.values()],
+        answers=[given.answers[row] for row in heads],
+        answer_tokens=[given.answer_tokens[row] for row in heads],
+        lengths=[given.source_lengths[row] for row in heads],
         likelihood=None if likelihood is None else _summed(likelihood, list(rows.values())),
     )
 
@@ -218,6 +196,27 @@ def frequent_edits(items: Items, changes: NDArray[np.int64]) -> Table:
         seen.update((edit.predicted or NOTHING, edit.gold or NOTHING) for edit in edits(reference, answer))
     rows = sorted(seen.items(), key=lambda entry: (-entry[1], entry[0]))[:FREQUENT]
     return Table(["written", "right", "count"], [[written, right, count] for (written, right), count in rows])
+
+
+def some_answers(items: Items, changes: NDArray[np.int64]) -> Table:
+    """What was written, at equal distances in the data, beside what is right; = where they are the same."""
+    count = len(items.sources)
+    rows = []
+    for row in dict.fromkeys(np.linspace(0, count - 1, min(SOME, count)).astype(int).tolist()):
+        written = items.answers[row]
+        right = "=" if changes[row, 0] else " | ".join(dict.fromkeys(items.references[row]))
+        rows.append([_clipped(items.sources[row]), _clipped(written) or NOTHING, _clipped(right)])
+    return Table(["source", "written", "right"], rows)
+
+
+def _clipped(text: str) -> str:
+    """A text on one line, without what moves a cursor, cut where it is long.
+
+    >>> _clipped("a  b\\x1b\\n"), len(_clipped("so " * 40))
+    ('a b�', 60)
+    """
+    line = "".join(c if c.isprintable() else "�" for c in " ".join(text.split()))
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
 def _summed(likelihood: Sequence[tuple[float, int]], rows: Sequence[Sequence[int]]) -> NDArray[np.float64]:

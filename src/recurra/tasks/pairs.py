@@ -39,6 +39,13 @@ class Pair(NamedTuple):
     line: int
 
 
+def key_of(pair: Pair) -> str:
+    """What is the same for pairs with the same source, which are several references of one answer."""
+    if pair.frames is not None:
+        return f"{pair.file}:{pair.line}"
+    return "\t".join((*pair.source, *pair.features))
+
+
 def with_columns(data: Seq2SeqData) -> Seq2SeqData:
     """The settings with the columns that the first training file has and the tokens that suit it, where not named."""
     data = with_roles(data)

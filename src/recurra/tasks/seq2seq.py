@@ -26,7 +26,7 @@ from recurra.tasks.pair_remarks import described, longer_than_a_batch, unknown_t
 from recurra.tasks.pair_scores import NAMES as SCORES
 from recurra.tasks.pair_scores import PairAnswers, pair_counts, pair_scores
 from recurra.tasks.pair_texts import PairTexts
-from recurra.tasks.pairs import Pair, asked, pairs, with_columns
+from recurra.tasks.pairs import Pair, asked, key_of, pairs, with_columns
 from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
 from recurra.tasks.written import Answer, Written
 from recurra.text import Subwords
@@ -320,10 +320,10 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
     def score(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Scores:
         if self.settings.decoding.search == "given":
             raise ConfigError(CANNOT_BE_SCORED)
-        return pair_scores(**self._scored(examples, outputs), first=self.first, quick=self.quick)
+        return pair_scores(self._scored(examples, outputs), first=self.first, quick=self.quick)
 
     def counted(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Counted:
-        return pair_counts(**self._scored(examples, outputs))
+        return pair_counts(self._scored(examples, outputs))
 
     def _scored(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> PairAnswers:
         """What scores are made of."""
@@ -331,23 +331,17 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         golds = [example.target or "" for example in examples]
         evaluation, target = self.settings.evaluation, self.texts.target
         likelihood = [output.gold for output in outputs if output.gold is not None]
-        return {
-            "golds": golds,
-            "sources": [self._key(example) for example in examples],
-            "answers": [answer.text for answer in best],
-            "gold_tokens": [target.split(gold) for gold in golds],
-            "answer_tokens": [answer.tokens for answer in best],
-            "source_lengths": [self._source_length(example) for example in examples],
-            "likelihood": likelihood if len(likelihood) == len(outputs) else None,
-            "tokenize": evaluation.bleu_tokenize,
-            "lowercase": evaluation.lowercase,
-        }
-
-    def _key(self, example: Pair) -> str:
-        """What makes two sources the same."""
-        if example.frames is not None:
-            return f"{example.file}:{example.line}"
-        return "\t".join((*example.source, *example.features))
+        return PairAnswers(
+            golds=golds,
+            sources=[key_of(example) for example in examples],
+            answers=[answer.text for answer in best],
+            gold_tokens=[target.split(gold) for gold in golds],
+            answer_tokens=[answer.tokens for answer in best],
+            source_lengths=[self._source_length(example) for example in examples],
+            likelihood=likelihood if len(likelihood) == len(outputs) else None,
+            tokenize=evaluation.bleu_tokenize,
+            lowercase=evaluation.lowercase,
+        )
 
     def _source_length(self, example: Pair) -> int:
         """Words, where the source has blanks; otherwise its letters or frames."""
