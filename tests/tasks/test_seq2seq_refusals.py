@@ -142,6 +142,10 @@ SETTINGS = [
     (['decoding.forced=["<unk>"]'], "decoding.forced asks for '<unk>', which needs decoding.unknown = true."),
     (['decoding.banned=["Q"]'], "decoding.banned names 'Q', which is no token of the targets. Known: <unk>, T, AW, D"),
     (['decoding.banned=["K"]', 'decoding.forced=["K"]'], "decoding.forced asks for 'K', but decoding.banned bans it"),
+    (
+        ['decoding.forced=["K", "T"]', "decoding.prefix=K AE", "decoding.max_length=3"],
+        "decoding.prefix and decoding.forced ask for 4 tokens, but decoding.max_length = 3 allows fewer: set it to 5",
+    ),
     (['decoding.banned=["K"]', "decoding.prefix=K"], "decoding.prefix asks for 'K', but decoding.banned bans it"),
     (["decoding.best=9"], "but decoding.width = 5: set decoding.width = 9"),
     (["decoding.search=given"], "decoding.search = 'given' writes nothing that could be scored: choose a search"),

@@ -36,6 +36,12 @@ def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int
                 raise ConfigError(f"decoding.{what} asks for {UNKNOWN!r}, which needs decoding.unknown = true.")
             if what != "banned" and token in decoding.banned:
                 raise ConfigError(f"decoding.{what} asks for {token!r}, but decoding.banned bans it: choose one.")
+    must = len(prefix) + len(decoding.forced)
+    if must > decoding.max_length:
+        raise ConfigError(
+            f"decoding.prefix and decoding.forced ask for {must} tokens, but decoding.max_length = "
+            f"{decoding.max_length} allows fewer: set it to {must + 1}, which leaves room for the end."
+        )
     return {what: tuple(vocabulary.id(token) for token in tokens) for what, tokens in named.items()}
 
 

@@ -59,18 +59,23 @@ class Table(NamedTuple):
     rows: list[list[Any]]
 
     def text(self) -> str:
-        """Columns under each other.
+        """Columns under each other, numbers to the right.
 
-        >>> print(Table(["tag", "f1"], [["NOUN", 0.5]]).text())
-        tag      f1
-        NOUN 0.5000
+        >>> print(Table(["tag", "f1", "such as"], [["NOUN", 0.5, "cat"]]).text())
+        tag      f1 such as
+        NOUN 0.5000 cat
         """
         cells = [[f"{c:.4f}" if isinstance(c, float) else str(c) for c in row] for row in [self.columns, *self.rows]]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(self.columns))]
-        lines = [
-            [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))] for row in cells
-        ]
-        return "\n".join(" ".join(line).rstrip() for line in lines)
+        sides = []
+        for number, column in enumerate(zip(*cells, strict=True)):
+            is_text = all(isinstance(row[number], str) and not _is_number(row[number]) for row in self.rows)
+            width = max(map(len, column))
+            sides.append([cell.ljust(width) if number == 0 or is_text else cell.rjust(width) for cell in column])
+        return "\n".join(" ".join(line).rstrip() for line in zip(*sides, strict=True))
+
+
+def _is_number(cell: str) -> bool:
+    return cell.lstrip("[+-−")[:1].isdigit()
 
 
 class Scores(NamedTuple):
