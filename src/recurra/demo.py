@@ -17,9 +17,9 @@ from typing import Any
 
 from recurra.analysis.alignment import Alignment, as_text
 from recurra.analysis.lengths import ByLength
-from recurra.analysis.visible import columns
 from recurra.errors import CheckpointError
 from recurra.tasks.task import Prediction, Table
+from recurra.text.visible import columns
 from recurra.training.progress import progress
 
 WORDS = Path(__file__).parent / "demo_data"

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from recurra.analysis.alignment import Alignment, as_text, pharaoh
 from recurra.analysis.canvas import drawn
 from recurra.analysis.heat_map import as_html, as_png, as_svg
-from recurra.analysis.visible import columns, shown
 from recurra.errors import ConfigError, DataError
 from recurra.tasks.task import Prediction
+from recurra.text.visible import columns, shown
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOUSE = Alignment(

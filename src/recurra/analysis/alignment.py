@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recurra.analysis.visible import columns, shown, without_controls
 from recurra.errors import DataError
 from recurra.tasks.task import Prediction
+from recurra.text.visible import columns, shown, without_controls
 from recurra.text.vocabulary import END
 
 SHADES = " ░▒▓█"

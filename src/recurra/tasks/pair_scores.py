@@ -23,6 +23,7 @@ from recurra.metrics.ter import ter, ter_is_within_reach
 from recurra.named import choose
 from recurra.tasks.counted import Counted, Sums, counted, is_higher_better, ratio
 from recurra.tasks.task import Scores, Table
+from recurra.text.visible import without_controls
 
 SLOWER = ("chrf", "rouge_l", "meteor")
 """Scores that take longer, and are left out of training."""
@@ -215,7 +216,7 @@ def _clipped(text: str) -> str:
     >>> _clipped("a  b\\x1b\\n"), len(_clipped("so " * 40))
     ('a b�', 60)
     """
-    line = "".join(c if c.isprintable() else "�" for c in " ".join(text.split()))
+    line = without_controls(" ".join(text.split()))
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 

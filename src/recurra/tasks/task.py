@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError
+from recurra.text.visible import columns
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -61,16 +62,19 @@ class Table(NamedTuple):
     def text(self) -> str:
         """Columns under each other, numbers to the right.
 
-        >>> print(Table(["tag", "f1", "such as"], [["NOUN", 0.5, "cat"]]).text())
-        tag      f1 such as
-        NOUN 0.5000 cat
+        >>> print(Table(["tag", "such as", "f1"], [["NOUN", "cafe\u0301", 0.5], ["X", "no", 1.0]]).text())
+        tag  such as     f1
+        NOUN cafe\u0301    0.5000
+        X    no      1.0000
         """
         cells = [[f"{c:.4f}" if isinstance(c, float) else str(c) for c in row] for row in [self.columns, *self.rows]]
         sides = []
         for number, column in enumerate(zip(*cells, strict=True)):
             is_text = all(isinstance(row[number], str) and not _is_number(row[number]) for row in self.rows)
-            width = max(map(len, column))
-            sides.append([cell.ljust(width) if number == 0 or is_text else cell.rjust(width) for cell in column])
+            width = max(map(columns, column))
+            room = [" " * (width - columns(cell)) for cell in column]
+            is_left = number == 0 or is_text
+            sides.append([cell + left if is_left else left + cell for cell, left in zip(column, room, strict=True)])
         return "\n".join(" ".join(line).rstrip() for line in zip(*sides, strict=True))
 
 
