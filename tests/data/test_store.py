@@ -255,6 +255,13 @@ def test_a_store_whose_values_were_cut_off_since_it_was_opened_is_said_to_be_bro
         store.span("a", 0, 5)
 
 
+def test_numbers_in_another_byte_order_keep_it(tmp_path: Path) -> None:
+    rows = [{"a": np.array([1, 2], ">i2")}, {"a": np.array([3], ">i2")}]
+    taken = Store.write(tmp_path / "store", rows).take(np.array([1, 0]))
+    for found in (taken.flat("a").values, Rows([rows[1], rows[0]]).flat("a").values):
+        assert (found.dtype, found.tolist()) == (np.dtype(">i2"), [3, 1, 2])
+
+
 @given(examples_of_one_shape(), st.booleans(), st.data())
 @settings(max_examples=60)
 def test_rows_that_are_taken_together_are_those_read_one_by_one(

@@ -338,7 +338,9 @@ class Rows(Sequence[Encoded]):
         """All values of a field, row after row."""
         if isinstance(self._examples, _Some):
             return self._examples.flat(field)
-        return Flat(np.concatenate([example[field] for example in self._examples]), self.lengths(field))
+        parts = [example[field] for example in self._examples]
+        # Numbers of another machine's byte order stay as they are.
+        return Flat(np.concatenate(parts, dtype=parts[0].dtype if parts else None), self.lengths(field))
 
     def size(self, field: str) -> int:
         return int(self.lengths(field).sum())
