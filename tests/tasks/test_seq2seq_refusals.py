@@ -16,6 +16,7 @@ from recurra.runs import begin
 from recurra.search import exhaustive
 from recurra.tasks import pair_decoding
 from recurra.tasks.seq2seq import Seq2Seq
+from recurra.training.preparation import prepared
 from recurra.training.trained import load
 from tests.tasks.small_pairs import SMALL, Noted, small, table, trained, words
 
@@ -195,6 +196,16 @@ def test_nothing_left_to_learn_from_is_said(here: Path, capsys: pytest.CaptureFi
     (here / "a.tsv").write_text(LONG + "\n")
     assert train("--train", "a.tsv", sets=["data.max_length=100"]) == 2
     assert "nothing is left to learn from: a side is longer than data.max_length = 100" in only_sentence(capsys)
+
+
+def test_a_long_pair_that_many_rows_are_padded_to_is_said(tmp_path: Path) -> None:
+    pairs = [*[("a", "A")] * 40, ("ab" * 500, "B A")]
+    task = prepared(Seq2Seq, small(table(tmp_path / "a.tsv", pairs), "training.batch_size=32").settings, print)
+    said = task.task.noticed_in_training(task.store)
+    assert said is not None
+    assert "a.tsv:41, has 1,001 tokens, and training.batch_size = 32 pads a whole batch to it. That takes ti" in said
+    few = prepared(Seq2Seq, small(table(tmp_path / "a.tsv", pairs), "training.batch_size=8").settings, print)
+    assert few.task.noticed_in_training(few.store) is None
 
 
 def test_a_long_pair_is_said_trained_with_and_answered(tmp_path: Path) -> None:

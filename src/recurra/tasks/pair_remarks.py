@@ -16,6 +16,9 @@ from recurra.tasks.pairs import Pair
 SHOWN = 5
 """So many examples of what is odd are shown."""
 
+LARGE = 30_000
+"""A batch of so many tokens is worth a word."""
+
 
 def unknown_targets(target: Side, examples: Iterable[Pair]) -> str | None:
     """What of the targets of validation pairs cannot be written."""
@@ -44,6 +47,22 @@ def longer_than_a_batch(lengths: NDArray[np.int64], tokens: int, place: Callable
         f"{'one pair is' if count == 1 else f'{count:,} pairs are'} longer than a batch, training.batch_tokens = "
         f"{tokens:,}; the longest, {place(longest)}, has {lengths[longest]:,} tokens. Each is a batch of its own, "
         f"which takes time and memory; data.max_length leaves such pairs out"
+    )
+
+
+def padded_to_the_longest(lengths: NDArray[np.int64], rows: int, place: Callable[[int], str]) -> str | None:
+    """Whether a batch of so many rows is much larger than usual, because of a pair that the others are padded to.
+
+    >>> print(padded_to_the_longest(np.array([7, 3, 5, 20_000]), 2, "a.tsv:{}".format).partition(". ")[0])
+    the longest pair, a.tsv:3, has 20,000 tokens, and training.batch_size = 2 pads a whole batch to it
+    """
+    longest = int(lengths.argmax())
+    if min(rows, len(lengths)) * int(lengths[longest]) < LARGE or lengths[longest] < 10 * np.median(lengths):
+        return None
+    return (
+        f"the longest pair, {place(longest)}, has {lengths[longest]:,} tokens, and training.batch_size = {rows} pads a "
+        f"whole batch to it. That takes time and memory; data.max_length leaves such pairs out, and "
+        f"training.batch_tokens instead of batch_size makes batches of one size"
     )
 
 

@@ -22,7 +22,7 @@ from recurra.settings import name_of
 from recurra.tasks.counted import Counted
 from recurra.tasks.pair_columns import place_of
 from recurra.tasks.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
-from recurra.tasks.pair_remarks import described, longer_than_a_batch, unknown_targets
+from recurra.tasks.pair_remarks import described, longer_than_a_batch, padded_to_the_longest, unknown_targets
 from recurra.tasks.pair_scores import NAMES as SCORES
 from recurra.tasks.pair_scores import PairAnswers, pair_counts, pair_scores
 from recurra.tasks.pair_texts import PairTexts
@@ -97,9 +97,10 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
 
     def noticed_in_training(self, rows: Any) -> str | None:
         training = self.settings.training
+        lengths, place = self.lengths(rows), lambda row: self.place(rows[row])
         if training.batch_size is not None:
-            return None
-        return longer_than_a_batch(self.lengths(rows), training.batch_tokens, lambda row: self.place(rows[row]))
+            return padded_to_the_longest(lengths, training.batch_size, place)
+        return longer_than_a_batch(lengths, training.batch_tokens, place)
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Pair]:
         return self.texts.checked(asked(file, lines, self.settings.data), [file or "input"])
