@@ -316,3 +316,14 @@ def test_lack_of_memory_is_said_in_a_sentence(here: Path, capsys: pytest.Capture
     assert "the memory does not suffice. Long examples need most of it: leave them out" in only_sentence(capsys)
     assert is_lack_of_memory(MemoryError())
     assert not is_lack_of_memory(RuntimeError("shapes do not fit"))
+
+
+def test_a_question_whose_features_are_all_new_is_refused_and_one_with_some_is_answered(
+    tmp_path: Path,
+) -> None:
+    file = table(tmp_path / "forms.tsv", [("walk", "walked", "V;PST"), ("see", "sees", "V;PRS")])
+    model = trained(tmp_path, file, *TINY)
+    assert len(model.predict(["walk\tV;FUT", "walk", "walk\tPRS"])) == 3
+    said = r"^input:2: training had no 'PTS' and no 'X' among its features\. Did you mean 'PST'\? Known: V, PRS, PST\."
+    with pytest.raises(DataError, match=said):
+        model.predict(["walk\tPST", "walk\tPTS;X"])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from recurra.config import Seq2SeqData, Text
 from recurra.data.normal import Normal
 from recurra.errors import DataError
+from recurra.named import did_you_mean
 from recurra.tasks.pair_columns import place_of
 from recurra.tasks.pairs import Pair, pairs
 from recurra.text import END, START, UNKNOWN, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
@@ -23,6 +24,9 @@ from recurra.text.json_file import read_json, write_json
 SEPARATOR = "<sep>"
 SPECIALS = (UNKNOWN, START, END, SEPARATOR)
 """The first ids of both vocabularies, in this order. The features of the source are special too, and come next."""
+
+SHOWN, MOST_NAMED = 3, 40
+"""So many features of a question, and of training, are named where none of the question's is known."""
 
 Ids: TypeAlias = NDArray[np.int32]
 
@@ -163,6 +167,19 @@ class PairTexts:
         for pair in found:
             if self.frames is not None and pair.frames is not None:
                 self.frames.check(pair.frames, place_of(files[pair.file], pair.line))
+            yield pair
+
+    def with_known_features(self, questions: Iterable[Pair], file: str | Path) -> Iterator[Pair]:
+        """The questions; one whose features are all new means another column or language, and has no answer."""
+        specials = () if self.source is None else self.source.vocabulary.specials[len(SPECIALS) :]
+        for pair in questions:
+            if pair.features and not {*map(feature_token, pair.features)} & {*specials}:
+                named = " and no ".join(map(repr, pair.features[:SHOWN]))
+                near = did_you_mean(pair.features[0], [token[1:-1] for token in specials[:MOST_NAMED]])
+                raise DataError(
+                    f"{place_of(file, pair.line)}: training had no {named} among its features. {near} Is this the "
+                    f"right column?"
+                )
             yield pair
 
     def target_tokens(self, text: str) -> list[str]:

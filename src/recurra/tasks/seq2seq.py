@@ -103,7 +103,8 @@ class Seq2Seq(Task[Pair, "PairBatch", Written]):
         return longer_than_a_batch(lengths, training.batch_tokens, place)
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Pair]:
-        return self.texts.checked(asked(file, lines, self.settings.data), [file or "input"])
+        found = self.texts.checked(asked(file, lines, self.settings.data), [file or "input"])
+        return self.texts.with_known_features(found, file or "input")
 
     # Encoding
 
