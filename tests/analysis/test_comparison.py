@@ -298,3 +298,12 @@ def test_settings_of_evaluation_may_change(runs: Path) -> None:
     usual, strict = compare(names, data), compare(names, data, settings=["decoding.threshold=0.99"])
     assert isinstance(usual, Comparison)
     assert strict.runs[0].scores.values["f1"] == 0.0 != usual.runs[0].scores.values["f1"]
+
+
+def test_networks_that_look_the_same_are_told_apart_by_their_settings(runs: Path) -> None:
+    case = next(iter(CASES))
+    one, two = compare([runs / f"{case}-1", runs / f"{case}-2"], held_out(runs, case), resamples=2).runs
+    assert one.description.endswith(", training.seed = 1")
+    assert two.description.endswith(", training.seed = 2")
+    [same, again] = compare([runs / f"{case}-1"] * 2, held_out(runs, case), resamples=2).runs
+    assert same.description == again.description == recurra.load(runs / f"{case}-1").task.described()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,6 +15,7 @@ from recurra.analysis.lengths import ByLength
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.lengths import buckets
 from recurra.metrics.resampling import Difference, Drawn, Numbers, difference, drawn, interval
+from recurra.settings import table_of
 from recurra.tasks.counted import Counted, is_higher_better
 from recurra.tasks.task import Scores
 from recurra.training.trained import Trained, load
@@ -23,6 +24,9 @@ Place: TypeAlias = str | os.PathLike[str]
 
 LEVEL = 0.95
 RESAMPLES = 1000
+
+MOST_SETTINGS = 5
+"""So many settings that differ are named."""
 
 
 class Judged(NamedTuple):
@@ -150,8 +154,10 @@ def compare(
         data=", ".join(map(str, files)),
         items=len(known[0].items) if is_same else None,
         runs=[
-            Judged(name, folder, model.task.described(), scores, _intervals(drawn_again))
-            for name, folder, model, scores, drawn_again in zip(names, folders, models, judged, samples, strict=True)
+            Judged(name, folder, description, scores, _intervals(drawn_again))
+            for name, folder, description, scores, drawn_again in zip(
+                names, folders, _descriptions(models), judged, samples, strict=True
+            )
         ],
         apart=[pair for pair in apart if pair.scores],
         by_length=_by_length(judged[0].first, names, known) if is_same else None,
@@ -163,6 +169,37 @@ def compare(
 def _judged(model: Trained, files: Sequence[Path]) -> tuple[Scores, Counted | None]:
     examples, outputs = model.to_score(files)
     return model.task.score(examples, outputs), model.task.counted(examples, outputs)
+
+
+def _descriptions(models: Sequence[Trained]) -> list[str]:
+    """Each network in a line; where all lines are the same, with the settings that are not."""
+    lines = [model.task.described() for model in models]
+    if len({*lines}) > 1:
+        return lines
+    tables = [_flat(table_of(model.task.settings)) for model in models]
+    known = dict.fromkeys(key for table in tables for key in table if not key.startswith("data."))
+    apart = [key for key in known if any(table.get(key) != tables[0].get(key) for table in tables[1:])][:MOST_SETTINGS]
+    said = [[f"{key} = {_in_words(table.get(key))}" for key in apart] for table in tables]
+    return [", ".join([line, *settings]) for line, settings in zip(lines, said, strict=True)]
+
+
+def _flat(table: Mapping[str, object], before: str = "") -> dict[str, object]:
+    """A table of sections as one, by dotted names; a part with its options stays whole.
+
+    >>> _flat({"task": "x", "model": {"hidden": 3, "cell": {"name": "gru"}}})
+    {'task': 'x', 'model.hidden': 3, 'model.cell': {'name': 'gru'}}
+    """
+    found: dict[str, object] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping) and "name" not in value:
+            found |= _flat(value, f"{before}{key}.")
+        else:
+            found[f"{before}{key}"] = value
+    return found
+
+
+def _in_words(value: object) -> str:
+    return "none" if value is None else str(value)
 
 
 def _names(folders: Sequence[str]) -> list[str]:
