@@ -6,6 +6,7 @@ Nothing here imports torch until a command needs it, so that --help and --versio
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import recurra
 from recurra.errors import ConfigError, RecurraError
@@ -276,12 +277,26 @@ def predict(options: argparse.Namespace) -> None:
     file = None if options.file in (None, "-") else options.file
     text = (line for _, line in (lines(file) if file is not None else standard_input()))
     is_talk = file is None and sys.stdin.isatty()
-    for answer in model.predict_file(file, text, detail=options.json, at_once=is_talk):
-        if options.json:
-            whole = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6), **answer.detail}
-            print(json.dumps({**whole, "line": answer.line}, ensure_ascii=False, default=listed), flush=is_talk)
-        else:
-            print(answer.output, flush=is_talk)
+    with contextlib.nullcontext() if options.alignments is None else opened_to_write(options.alignments) as links:
+        for answer in model.predict_file(file, text, detail=options.json or links is not None, at_once=is_talk):
+            if links is not None:
+                from recurra.analysis.alignment import Alignment, pharaoh
+
+                print(pharaoh(Alignment.of(answer)) if answer.output else "", file=links, flush=is_talk)
+            if options.json:
+                found = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
+                whole = {**found, **answer.detail, "line": answer.line}
+                print(json.dumps(whole, ensure_ascii=False, default=listed), flush=is_talk)
+            else:
+                print(answer.output, flush=is_talk)
+
+
+def opened_to_write(path: str) -> TextIO:
+    """A file to write lines to, or a ConfigError that says why it cannot be."""
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def generate(options: argparse.Namespace) -> None:
@@ -501,6 +516,9 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and probabilities")
+    sub.add_argument(
+        "--alignments", metavar="FILE", help="seq2seq: links as Pharaoh writes them, a line for each answer"
+    )
 
     sub = add(generate, "texts that a language model writes on from a prompt")
     sub.add_argument("run", metavar="RUN")

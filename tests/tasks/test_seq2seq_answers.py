@@ -49,6 +49,20 @@ def test_each_row_of_an_alignment_adds_up_to_one(model: Trained) -> None:
         assert all(int(read_at) == best[int(written_at)] for read_at, written_at in pairs)
 
 
+def test_links_are_written_a_line_for_each_answer(
+    folder: Path, model: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked, links = tmp_path / "asked.txt", tmp_path / "links.txt"
+    asked.write_text("cat\n\ndog\n", "utf-8")
+    assert main(["predict", str(folder / "run"), str(asked), "--alignments", str(links)]) == 0
+    answers = model.predict(["cat", "", "dog"], detail=True)
+    assert capsys.readouterr().out.split("\n")[:3] == [answer.output for answer in answers]
+    found = links.read_text("utf-8").split("\n")
+    assert found == [pharaoh(Alignment.of(each)) if each.output else "" for each in answers] + [""]
+    assert main(["predict", str(folder / "run"), str(asked), "--alignments", str(tmp_path / "no" / "links")]) == 2
+    assert "cannot be written: No such file or directory." in capsys.readouterr().err
+
+
 def test_an_answer_without_attention_has_no_alignment(tmp_path: Path) -> None:
     [answer] = untrained(tmp_path, words(tmp_path), "model.attention=none").predict(["cat"], detail=True)
     assert answer.alignment is None
