@@ -28,7 +28,7 @@ def test_training_has_the_gradients_of_the_plain_loop(context: str, cell: str, l
         hidden=6,
         layers=layers,
         cell=cell,
-        context=context,  # type: ignore[arg-type]
+        context=context,
         attention={"name": "additive", "terms": ["monotonic"]},
         dropout=0.0,
         label_smoothing=0.0,
