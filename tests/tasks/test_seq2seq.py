@@ -268,3 +268,17 @@ def test_tokens_of_the_validation_targets_that_cannot_be_written_are_said(tmp_pa
     begin(small(words(tmp_path), "training.steps=1", valid=valid), tmp_path / "run", told)
     expected = "3 tokens of the validation targets are not in the vocabulary, such as 'Z', 'UW': they cannot be written"
     assert expected in " ".join(told.notes)
+
+
+def test_of_equal_scores_the_weights_with_the_lower_loss_are_kept(tmp_path: Path) -> None:
+    other = table(tmp_path / "other.tsv", [("dig", "D IH G"), ("moth", "M AO TH")])
+    model = trained(
+        tmp_path, words(tmp_path), "training.steps=8", "training.validate=2", "training.learning_rate=0.003", valid=other
+    )
+    lines = [json.loads(line) for line in (model.folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    valid = [line for line in lines if line["kind"] == "valid"]
+    assert {line["scores"]["word_error_rate"] for line in valid} == {1.0}  # nothing is right yet
+    losses = {line["step"]: line["loss"] for line in valid}
+    assert len(losses) == 4
+    summary = json.loads((model.folder / "summary.json").read_text("utf-8"))
+    assert summary["best"]["step"] == min(losses, key=losses.__getitem__) > 2

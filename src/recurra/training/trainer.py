@@ -47,6 +47,7 @@ class Position:
     batch: int = 0  # batches of this epoch that were used
     seconds: float = 0.0
     best: float | None = None
+    best_loss: float | None = None  # of the weights that are kept
     best_step: int = 0
     worse: int = 0  # validations since the best
     plateaus: int = 0  # times the learning rate was lowered
@@ -348,18 +349,23 @@ class Trainer:
             self.save_model()
             return
         scores = self.scores()
-        is_best = scores.beats(position.best)
+        loss = loss_of(self.validating, self.predicting, self.valid_rows) if scores.loss is None else scores.loss
+        is_better = scores.beats(position.best)
+        # Of equal scores, such as 0 at the beginning, the one with the lower loss is kept; patience waits for a better.
+        is_lower = math.isfinite(loss) and (position.best_loss is None or loss < position.best_loss)
+        is_best = is_better or (scores.values[scores.first] == position.best and is_lower)
         if is_best:
             position.best, position.best_step = scores.values[scores.first], position.step
-            position.worse = position.since_plateau = 0
+            position.best_loss = loss if math.isfinite(loss) else None
             self.save_model()
+        if is_better:
+            position.worse = position.since_plateau = 0
         else:
             position.worse += 1
             position.since_plateau += 1
             if self.schedule.name == "plateau" and position.since_plateau > self.schedule.options["patience"]:
                 position.plateaus, position.since_plateau = position.plateaus + 1, 0
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
-        loss = loss_of(self.validating, self.predicting, self.valid_rows) if scores.loss is None else scores.loss
         log.write(ValidLine(position.step, position.epoch, finite, loss, is_best, position.seconds))
         self.progress.valid(position.step, scores.values, scores.first, is_best)
 
