@@ -272,9 +272,8 @@ def test_tokens_of_the_validation_targets_that_cannot_be_written_are_said(tmp_pa
 
 def test_of_equal_scores_the_weights_with_the_lower_loss_are_kept(tmp_path: Path) -> None:
     other = table(tmp_path / "other.tsv", [("dig", "D IH G"), ("moth", "M AO TH")])
-    model = trained(
-        tmp_path, words(tmp_path), "training.steps=8", "training.validate=2", "training.learning_rate=0.003", valid=other
-    )
+    few = ("training.steps=8", "training.validate=2", "training.learning_rate=0.003")
+    model = trained(tmp_path, words(tmp_path), *few, valid=other)
     lines = [json.loads(line) for line in (model.folder / "metrics.jsonl").read_text("utf-8").splitlines()]
     valid = [line for line in lines if line["kind"] == "valid"]
     assert {line["scores"]["word_error_rate"] for line in valid} == {1.0}  # nothing is right yet
