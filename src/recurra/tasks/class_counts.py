@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recurra.metrics.resampling import Numbers
-from recurra.tasks.class_scores import Decided
+from recurra.tasks.class_scores import Decided, flagged
 from recurra.tasks.counted import Counted, Sums, counted, found_and_right, ratio, root, share
 
 BINS = 10
@@ -71,14 +71,8 @@ def several_class_counts(
     items: Sequence[object], decided: Decided, labels: Sequence[str], *, threshold: float
 ) -> Counted:
     """Of examples with any number of classes."""
-    every = [*labels, *sorted({name for names in decided.gold for name in names} - {*labels})]
-    number = {label: place for place, label in enumerate(every)}
-    gold = np.zeros((len(decided.gold), len(every)), bool)
-    for row, names in enumerate(decided.gold):
-        gold[row, [number[name] for name in names]] = True
+    every, gold, found = flagged(decided, labels, threshold=threshold)
     known = decided.probabilities
-    found = np.zeros_like(gold)
-    found[:, : len(labels)] = known >= threshold
     chosen = np.where(gold[:, : len(labels)], known, 1 - known).clip(1e-300)
     columns: dict[str, ArrayLike] = {
         "one": np.ones(len(gold)),

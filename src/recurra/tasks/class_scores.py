@@ -92,16 +92,30 @@ def of_one_class(decided: Decided, labels: Sequence[str], *, positive: str | Non
     return Scores(values, "accuracy", tables)
 
 
-def of_several_classes(decided: Decided, labels: Sequence[str], *, threshold: float) -> Scores:
-    """Scores where each example has any number of classes; one that training never saw is always missed."""
+class Flagged(NamedTuple):
+    """Which classes each example has, and which were answered: a column for each class."""
+
+    classes: list[str]  # those of the model, then others that only the gold answers have
+    gold: NDArray[np.bool_]
+    found: NDArray[np.bool_]
+
+
+def flagged(decided: Decided, labels: Sequence[str], *, threshold: float) -> Flagged:
+    """Several classes an example as flags; one that training never saw is never answered."""
     every = [*labels, *sorted({name for names in decided.gold for name in names} - {*labels})]
     number = {label: place for place, label in enumerate(every)}
     gold = np.zeros((len(decided.gold), len(every)), bool)
     for row, names in enumerate(decided.gold):
         gold[row, [number[name] for name in names]] = True
-    known = decided.probabilities
     found = np.zeros_like(gold)
-    found[:, : len(labels)] = known >= threshold
+    found[:, : len(labels)] = decided.probabilities >= threshold
+    return Flagged(every, gold, found)
+
+
+def of_several_classes(decided: Decided, labels: Sequence[str], *, threshold: float) -> Scores:
+    """Scores where each example has any number of classes; one that training never saw is always missed."""
+    every, gold, found = flagged(decided, labels, threshold=threshold)
+    known = decided.probabilities
     scores = multilabel_scores(gold, found)
     areas = np.array([auc(known[:, place], gold[:, place]) for place in range(len(labels))])
     chosen = np.where(gold[:, : len(labels)], known, 1 - known).clip(1e-300)
