@@ -93,3 +93,12 @@ def test_values_that_are_no_batch_are_refused() -> None:
 def test_lengths_may_be_any_whole_numbers(dtype: torch.dtype) -> None:
     batch = Padded(torch.zeros(2, 3, 1), torch.tensor([0, 3], dtype=dtype)).checked()
     assert batch.lengths.dtype == torch.long
+
+
+def test_a_grid_knows_which_places_are_real_and_clears_the_rest():
+    batch = gridded([torch.rand(2, 3, 5), torch.rand(2, 4, 1), torch.rand(2, 0, 2)])
+    assert batch.mask.sum((1, 2)).tolist() == [15, 4, 0]
+    dirty = Grid(batch.values.masked_fill(~batch.mask.unsqueeze(1), torch.nan), batch.sizes)
+    assert torch.equal(dirty.zeroed().values, batch.values)
+    assert gridded([torch.rand(1, 2, 2)]).is_full
+    assert not batch.is_full

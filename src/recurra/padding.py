@@ -133,3 +133,50 @@ def pad(sequences: Sequence[Tensor]) -> Padded:
             )
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     return Padded(torch.nn.utils.rnn.pad_sequence(list(sequences), batch_first=True), lengths)
+
+
+class Grid(NamedTuple):
+    """Pictures of different sizes, or maps of features, in one tensor, padded below and on the right.
+
+        values   (B, C, H, W)   what lies beyond a picture's size is never read
+        sizes    (B, 2)         rows and columns that are real: whole numbers on the CPU
+
+    >>> batch = gridded([torch.ones(1, 2, 3), torch.ones(1, 3, 1)])
+    >>> batch.values.shape, batch.sizes.tolist()
+    (torch.Size([2, 1, 3, 3]), [[2, 3], [3, 1]])
+    >>> batch.mask[1].int().tolist()
+    [[1, 0, 0], [1, 0, 0], [1, 0, 0]]
+    """
+
+    values: Tensor
+    sizes: Tensor
+
+    @property
+    def is_full(self) -> bool:
+        """True where nothing is padding."""
+        return bool(self.sizes.tolist() == [list(self.values.shape[2:])] * len(self.sizes))
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, H, W), True on real places, on the device of the values."""
+        height, width = self.values.shape[2:]
+        sizes = self.sizes.to(self.values.device)
+        rows = torch.arange(height, device=self.values.device) < sizes[:, :1]
+        columns = torch.arange(width, device=self.values.device) < sizes[:, 1:]
+        return rows.unsqueeze(2) & columns.unsqueeze(1)
+
+    def zeroed(self) -> Grid:
+        """The same pictures with zeros for padding: whatever was there, even NaN, is gone from values and gradients."""
+        if self.is_full:
+            return self
+        return Grid(self.values.masked_fill(~self.mask.unsqueeze(1), 0), self.sizes)
+
+
+def gridded(pictures: Sequence[Tensor]) -> Grid:
+    """Pictures (C, H, W) of one number of channels as a batch, zeros for padding."""
+    sizes = torch.tensor([picture.shape[1:] for picture in pictures], dtype=torch.long)
+    height, width = sizes.amax(0).tolist()
+    values = pictures[0].new_zeros(len(pictures), len(pictures[0]), height, width)
+    for row, picture in zip(values, pictures, strict=True):
+        row[:, : picture.shape[1], : picture.shape[2]] = picture
+    return Grid(values, sizes)
