@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recurra import DataError, Padded, pad
+from recurra.padding import Grid, gridded
 
 lengths_of_rows = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 
