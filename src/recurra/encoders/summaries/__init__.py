@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from recurra.encoders.pyramid import Pyramid
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.named import built
 from recurra.recurrent import Recurrent
@@ -21,7 +22,7 @@ def summary(spec: Part, size: int, states: Sequence[Sequence[int]]) -> Summary:
     return built(Summary, spec, size, states)
 
 
-def state_sizes(recurrent: Recurrent) -> list[list[int]]:
+def state_sizes(recurrent: Recurrent | Pyramid) -> list[list[int]]:
     """The sizes of the fields of the last layer's state, per direction.
 
     >>> state_sizes(Recurrent("lstm", 2, 3, bidirectional=True))

@@ -1,0 +1,120 @@
+"""Pyramid: a stack whose layers read half as many steps each (Chan et al., Listen, Attend and Spell, 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.cells import Spec
+from recurra.encoders.dropout import Dropout
+from recurra.errors import ConfigError
+from recurra.padding import Padded
+from recurra.recurrent import Recurrent, States
+
+
+@final
+class Pyramid(nn.Module):
+    """A stack of cells in which each layer above the first reads two steps of the layer below as one.
+
+        h¹_t = layer_1(x)_t                           t = 1 … n
+        hˡ_i = layer_l([hˡ⁻¹_{2i-1}; hˡ⁻¹_{2i}])_i     i = 1 … ⌈nˡ⁻¹ / 2⌉
+
+    A last step without a partner has zeros beside it. Three layers leave a quarter of the steps, so that some seconds of
+    speech, a hundred frames each, become a memory that is short enough to be attended to. Dropout is on what goes from
+    one layer to the next.
+
+    >>> pyramid = Pyramid("gru", 3, 5, layers=3, bidirectional=True)
+    >>> outputs, states = pyramid(Padded(torch.randn(2, 7, 3), torch.tensor([7, 4])))
+    >>> outputs.values.shape, outputs.lengths.tolist()
+    (torch.Size([2, 2, 10]), [2, 1])
+    >>> states[2][0].h.shape                    # third layer, forward direction
+    torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        cell: Spec,
+        input_size: int,
+        hidden_size: int | Sequence[int],
+        *,
+        layers: int | None = None,
+        bidirectional: bool = False,
+        merge: str = "concat",
+        dropout: float = 0.0,
+        locked: bool = False,
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        widths = list(hidden_size) if isinstance(hidden_size, Sequence) else [hidden_size] * (layers or 1)
+        if not widths or (layers is not None and layers != len(widths)):
+            raise ConfigError(
+                f"hidden_size = {widths} gives {len(widths)} widths, but a pyramid has {layers or 1} layers."
+            )
+        self.input_size = input_size
+        self.bidirectional = bidirectional
+        self.layers = nn.ModuleList()
+        for width in widths:
+            layer = Recurrent(cell, input_size, width, bidirectional=bidirectional, merge=merge, engine=engine)
+            self.layers.append(layer)
+            input_size = 2 * layer.output_size
+        self.output_size = layer.output_size
+        self.dropout = Dropout(dropout, locked=locked)
+
+    def forward(self, x: Padded, *, every: bool = False) -> tuple[Padded, States]:
+        """Outputs (B, T', output_size), zero on padding, and the states of each layer after its last real step.
+
+        every=True returns the state after each step instead, fields (B, Tˡ, n): a layer has as many steps as it reads.
+        """
+        found = []
+        for number, layer in enumerate(self._layers()):
+            if number:
+                x = paired(x)
+                x = Padded(self.dropout(x.values), x.lengths)
+            x, [states] = layer(x, every=every)
+            found.append(states)
+        return x, tuple(found)
+
+    def start(self, rows: int, like: Tensor | None = None) -> States:
+        """The states before the first step, for so many rows."""
+        return tuple(state for layer in self._layers() for state in layer.start(rows, like))
+
+    def steps(self, lengths: Tensor) -> list[Tensor]:
+        """How many steps of rows of such lengths each layer reads.
+
+        >>> [each.tolist() for each in Pyramid("elman", 1, 1, layers=3).steps(torch.tensor([9, 4, 0]))]
+        [[9, 4, 0], [5, 2, 0], [3, 1, 0]]
+        """
+        found = [lengths]
+        for _ in self._layers()[1:]:
+            found.append(halved(found[-1]))
+        return found
+
+    @property
+    def cells(self) -> list[nn.ModuleList]:
+        """The cells of each layer, one for each direction."""
+        return [layer.cells[0] for layer in self._layers()]  # type: ignore[misc]  # ModuleLists of cells
+
+    def _layers(self) -> list[Recurrent]:
+        return list(self.layers)  # type: ignore[arg-type]  # a ModuleList of them
+
+
+def paired(x: Padded) -> Padded:
+    """Steps 1 and 2 beside each other as the first, 3 and 4 as the second, …; zeros beside a last one alone.
+
+    >>> found = paired(Padded(torch.arange(1.0, 7.0).view(2, 3, 1), torch.tensor([3, 2])))
+    >>> found.values.tolist(), found.lengths.tolist()
+    ([[[1.0, 2.0], [3.0, 0.0]], [[4.0, 5.0], [0.0, 0.0]]], [2, 1])
+    """
+    values = x.zeroed().values
+    values = functional.pad(values, (0, 0, 0, values.shape[1] % 2))
+    rows, steps, size = values.shape
+    return Padded(values.reshape(rows, steps // 2, 2 * size), halved(x.lengths))
+
+
+def halved(lengths: Tensor) -> Tensor:
+    """⌈n / 2⌉."""
+    return torch.div(lengths + 1, 2, rounding_mode="floor")
