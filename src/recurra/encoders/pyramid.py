@@ -23,7 +23,7 @@ class Pyramid(nn.Module):
         h¹_t = layer_1(x)_t                           t = 1 … n
         hˡ_i = layer_l([hˡ⁻¹_{2i-1}; hˡ⁻¹_{2i}])_i     i = 1 … ⌈nˡ⁻¹ / 2⌉
 
-    A last step without a partner has zeros beside it. Three layers leave a quarter of the steps, so that some seconds of
+    A last step without a partner has zeros beside it. Three layers leave a quarter of the steps, so that seconds of
     speech, a hundred frames each, become a memory that is short enough to be attended to. Dropout is on what goes from
     one layer to the next.
 
