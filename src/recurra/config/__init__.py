@@ -18,6 +18,7 @@ from recurra.config.forecasting import (
     ForecastingModel,
     ForecastingSettings,
 )
+from recurra.config.image_model import ImageModel
 from recurra.config.language_model import (
     LanguageModelData,
     LanguageModelDecoding,
@@ -51,6 +52,7 @@ __all__ = [
     "ForecastingEvaluation",
     "ForecastingModel",
     "ForecastingSettings",
+    "ImageModel",
     "LanguageModelData",
     "LanguageModelDecoding",
     "LanguageModelEvaluation",

@@ -1,0 +1,73 @@
+"""A map of features in which each position sees all others."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.cells.weights import check_size
+from recurra.errors import DataError
+
+
+@final
+class NonLocal(nn.Module):
+    """A non-local block over the positions of a map of 1, 2 or 3 dimensions (Wang et al. 2018).
+
+        z_i = Σ_j softmax_j(θ(x_i) · φ(x_j)) g(x_j)          over the real positions j
+        y_i = W_z z_i + x_i                                  θ, φ, g: `inner` features each, half of the channels
+
+    W_z starts at 0, so that y = x at first: a trained network can be given such a block without harm.
+
+    x is (B, C, T), (B, C, H, W) or (B, C, D, H, W), the mask (B, ...), True on real positions. The others are neither
+    seen nor changed: they come out as they went in.
+
+    >>> import torch
+    >>> x = torch.randn(2, 6, 3, 4)
+    >>> torch.equal(NonLocal(6)(x), x)
+    True
+    """
+
+    def __init__(self, channels: int, *, inner: int | None = None) -> None:
+        super().__init__()
+        self.channels = check_size(channels, "channels")
+        self.inner = max(1, channels // 2) if inner is None else check_size(inner, "inner")
+        self.theta = nn.Linear(channels, self.inner)
+        self.phi = nn.Linear(channels, self.inner)
+        self.g = nn.Linear(channels, self.inner)
+        self.to_output = nn.Linear(self.inner, channels)  # W_z
+        nn.init.zeros_(self.to_output.weight)
+        nn.init.zeros_(self.to_output.bias)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        self._check(x, mask)
+        read = x.flatten(2).transpose(1, 2)  # (B, N, C)
+        if x.numel() == 0:
+            return x
+        seen = hidden = None
+        if mask is not None:
+            hidden = ~mask.flatten(1).unsqueeze(2)
+            read = read.masked_fill(hidden, 0.0)  # what stands there may be NaN, and 0 · NaN is NaN
+            # Where nothing is real all is open: a softmax over nothing is NaN, and what comes of it is not used.
+            seen = (mask.flatten(1) | ~mask.flatten(1).any(1, keepdim=True)).unsqueeze(1)
+        z = functional.scaled_dot_product_attention(
+            self.theta(read), self.phi(read), self.g(read), attn_mask=seen, scale=1.0
+        )
+        change = self.to_output(z)
+        change = change if hidden is None else change.masked_fill(hidden, 0.0)
+        return x + change.transpose(1, 2).unflatten(2, x.shape[2:])
+
+    def _check(self, x: Tensor, mask: Tensor | None) -> None:
+        if x.dim() not in (3, 4, 5) or x.shape[1] != self.channels:
+            raise DataError(
+                f"this non-local block reads a map (B, {self.channels}, ...) of 1, 2 or 3 dimensions, but got "
+                f"{tuple(x.shape)}."
+            )
+        if mask is not None and mask.shape != (len(x), *x.shape[2:]):
+            raise DataError(
+                f"the mask of a map {tuple(x.shape)} has shape {(len(x), *x.shape[2:])}, but got {tuple(mask.shape)}."
+            )
+
+    def extra_repr(self) -> str:
+        return f"{self.channels}, inner={self.inner}"
