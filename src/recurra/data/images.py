@@ -1,0 +1,212 @@
+"""Pictures as bytes (H, W, C), from files by Pillow or from arrays of numbers; C is 1, gray, or 3, colours."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.data.files import PathLike, opened
+from recurra.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Picture: TypeAlias = NDArray[np.uint8]
+Invert: TypeAlias = Literal["auto"] | bool
+
+MOST_PIXELS = 1 << 26
+"""A larger picture is not unpacked: a small file can claim to be any size."""
+
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+"""How bright red, green and blue are to the eye."""
+
+FORMATS = ("PNG", "JPEG")
+
+
+def read_image(
+    path: object,
+    place: str,
+    *,
+    folder: PathLike = "",
+    channels: int = 1,
+    max_height: int | None = None,
+    max_width: int | None = None,
+    invert: Invert = False,
+) -> Picture:
+    """The picture (H, W, channels) of a PNG or JPEG file; a relative path starts from `folder`.
+
+    What is transparent shows white paper. A picture is turned as its camera says, and made smaller, never larger,
+    to fit. `invert` makes ink bright: "auto" does so where the border is brighter than the picture as a whole.
+    `place` is where the path was found, for what is said of a picture that cannot be had.
+    """
+    try:
+        from PIL import Image, ImageOps, UnidentifiedImageError
+    except ImportError as error:
+        raise DataError(f"{place}: pictures in files are read by Pillow: pip install 'recurra[image]'.") from error
+    if not isinstance(path, str | Path) or not str(path).strip():
+        raise DataError(f"{place}: a picture is named by its path, but found {_clipped(path)}.")
+    full = Path(folder) / path
+    try:
+        file = opened(full)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from error
+    too_large = f"{place}: '{full}' has more than {MOST_PIXELS:,} pixels. Make it smaller first."
+    try:
+        with file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(file, formats=FORMATS) as image:
+                if image.width * image.height > MOST_PIXELS:
+                    raise DataError(too_large)
+                pixels = _pixels(ImageOps.exif_transpose(image), channels, max_height, max_width)
+    except DataError:
+        raise
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+        raise DataError(too_large) from error
+    except UnidentifiedImageError as error:
+        raise DataError(f"{place}: '{full}' is not a PNG or JPEG picture. Save it as one of them.") from error
+    except Exception as error:  # a broken file may fail in any way
+        raise DataError(
+            f"{place}: the picture '{full}' is broken ({_clipped(error)}). Copy or download it again."
+        ) from error
+    return _inverted(pixels, invert)
+
+
+def array_image(
+    value: object,
+    place: str,
+    *,
+    channels: int = 1,
+    max_height: int | None = None,
+    max_width: int | None = None,
+    invert: Invert = False,
+) -> Picture:
+    """The picture (H, W, channels) that nested lists or an array (H, W), (H, W, 1) or (H, W, 3) of numbers mean.
+
+    Pixels are 0 to 1, or 0 to 255 where any of them is above 1. Sizes and `invert` are as in read_image.
+
+    >>> array_image([[0, 0.5], [1, 0]], "here")[:, :, 0]
+    array([[  0, 128],
+           [255,   0]], dtype=uint8)
+    """
+    pixels = _numbers(value, place)
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    if pixels.max() <= 1:
+        pixels = pixels * np.float32(255)
+    pixels = _with_channels(pixels, channels)
+    height, width = pixels.shape[:2]
+    rows, columns = _fitting(height, width, max_height, max_width)
+    if (rows, columns) != (height, width):
+        pixels = np.einsum("hy,yxc->hxc", _shrinking(height, rows), pixels, optimize=True)
+        pixels = np.einsum("wx,hxc->hwc", _shrinking(width, columns), pixels, optimize=True)
+    return _inverted(np.rint(pixels).clip(0, 255).astype(np.uint8), invert)
+
+
+def with_channels(picture: Picture, channels: int) -> Picture:
+    """The same picture (H, W) or (H, W, C), gray or in colours.
+
+    >>> with_channels(np.array([[[255, 0, 0]]], np.uint8), 1).tolist()
+    [[[76]]]
+    """
+    pixels = picture if picture.ndim == 3 else picture[:, :, None]
+    if pixels.shape[2] == channels:
+        return pixels
+    return np.rint(_with_channels(pixels.astype(np.float32), channels)).astype(np.uint8)
+
+
+def packed_picture(picture: Picture) -> dict[str, NDArray[Any]]:
+    """A picture (H, W, C) as the flat fields of a stored example.
+
+    >>> fields = packed_picture(np.zeros((2, 3, 1), np.uint8))
+    >>> fields["picture"].shape, fields["shape"].tolist()
+    ((6,), [2, 3, 1])
+    """
+    return {"picture": picture.reshape(-1), "shape": np.array(picture.shape, np.int32)}
+
+
+def unpacked(values: Picture, shape: NDArray[Any]) -> Picture:
+    """The picture (H, W, C) of packed_picture's fields."""
+    height, width, channels = shape.tolist()
+    return values.reshape(height, width, channels)
+
+
+def _pixels(image: Image.Image, channels: int, max_height: int | None, max_width: int | None) -> Picture:
+    from PIL import Image
+
+    if image.mode.startswith("I"):  # gray of 16 bits
+        image = Image.fromarray((np.asarray(image).astype(np.float32) / 257).round().clip(0, 255).astype(np.uint8))
+    if image.mode in ("LA", "PA", "RGBA", "La", "RGBa") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    image = image.convert("RGB" if channels == 3 else "L")
+    rows, columns = _fitting(image.height, image.width, max_height, max_width)
+    if (rows, columns) != (image.height, image.width):
+        image = image.resize((columns, rows), Image.Resampling.BILINEAR)
+    return np.array(image).reshape(rows, columns, channels)
+
+
+def _numbers(value: object, place: str) -> NDArray[np.float32]:
+    """An array of finite numbers from 0 to 255 in the shape of a picture."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise DataError(f"{place}: a picture is an array of pixels, but found {_clipped(value)}.")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise DataError(f"{place}: the rows of the picture are not all of one length.") from error
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{place}: a picture is an array of numbers, but something else is in it.")
+    if array.size == 0:
+        raise DataError(f"{place}: the picture has no pixels: its shape is {array.shape}.")
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
+        raise DataError(
+            f"{place}: a picture has the shape (rows, columns) or (rows, columns, channels) with 1 or 3 channels, "
+            f"but this one has {array.shape}."
+        )
+    if array.shape[0] * array.shape[1] > MOST_PIXELS:
+        raise DataError(f"{place}: the picture has more than {MOST_PIXELS:,} pixels. Make it smaller first.")
+    is_bad = ~((array >= 0) & (array <= 255))
+    if is_bad.any():
+        row, column = (int(index) for index in np.argwhere(is_bad)[0][:2])
+        raise DataError(
+            f"{place}: the pixel in row {row + 1} and column {column + 1} of the picture is "
+            f"{array[is_bad][0].item()}. Pixels lie between 0 and 1, or 0 and 255."
+        )
+    return array.astype(np.float32)
+
+
+def _with_channels(pixels: NDArray[np.float32], channels: int) -> NDArray[np.float32]:
+    if pixels.shape[2] == channels:
+        return pixels
+    return np.repeat(pixels, 3, axis=2) if channels == 3 else (pixels @ LUMA)[:, :, None]
+
+
+def _fitting(height: int, width: int, max_height: int | None, max_width: int | None) -> tuple[int, int]:
+    """Rows and columns of the picture when it fits, its aspect kept."""
+    share = min(1.0, (max_height or height) / height, (max_width or width) / width)
+    return max(1, round(height * share)), max(1, round(width * share))
+
+
+def _shrinking(size: int, smaller: int) -> NDArray[np.float32]:
+    """(smaller, size): each new pixel is a mean of old ones, whose weights fall off linearly over a pixel's width."""
+    factor = size / smaller
+    middles = (np.arange(smaller) + 0.5) * factor
+    away = np.abs(np.arange(size) + 0.5 - middles[:, None]) / factor
+    weights = np.maximum(1 - away, 0)
+    return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+
+
+def _inverted(picture: Picture, invert: Invert) -> Picture:
+    if invert == "auto":
+        edges = [picture[0], picture[-1], picture[1:-1, 0], picture[1:-1, -1]]
+        invert = bool(np.concatenate(edges).mean() > picture.mean())
+    return 255 - picture if invert else picture
+
+
+def _clipped(value: object) -> str:
+    text = str(value) if isinstance(value, Exception) else repr(value)
+    return text if len(text) <= 80 else text[:80] + "…"
