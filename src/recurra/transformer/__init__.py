@@ -1,0 +1,8 @@
+"""Transformer: layers that look at all steps at once, made of the parts of recurra.attention, to compare with."""
+
+from __future__ import annotations
+
+from recurra.transformer.layer import Cache, TransformerLayer
+from recurra.transformer.stack import Reading, Transformer, continued
+
+__all__ = ["Cache", "Reading", "Transformer", "TransformerLayer", "continued"]

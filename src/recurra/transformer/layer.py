@@ -1,0 +1,147 @@
+"""One layer of a Transformer: steps look at one another, then at a memory, then each is mapped by itself."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.attention import Memory
+from recurra.attention.fused import attended
+from recurra.attention.projected_dot import ProjectedDot
+from recurra.attention.rotary import Rotation, rotated
+from recurra.cells.weights import initialise
+
+
+class Cache(NamedTuple):
+    """What a layer keeps of the t steps before: the last column is the step just before the next one."""
+
+    keys: Tensor  # (N, heads, t, d), not turned: how far away each is follows from its column
+    values: Tensor  # (N, heads, t, d)
+    real: Tensor  # (N, t): False where a row has fewer steps behind it
+
+
+class Sight(NamedTuple):
+    """Which steps may see which, and how far apart they are."""
+
+    angles: Rotation  # of all columns, those of the cache first
+    allowed: Tensor | None  # broadcasts to (B, heads, T, t + T)
+    causal: bool  # where nothing else need be said
+
+
+@final
+class SelfAttention(nn.Module):
+    """α_ij = softmax_j(R_i U q_i · R_j W k_j / √d) and Σ_j α_ij V x_j for each head, then O on all of them.
+
+    R turns by the angle of a position, so that only the distance i − j counts.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.from_input = nn.Linear(width, 3 * width, bias=False)  # U, W and V
+        self.output = nn.Linear(width, width, bias=False)  # O
+
+    def forward(self, x: Tensor, past: Cache | None, sight: Sight) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """(B, T, width), and the keys and values of all columns."""
+        q, k, v = self.parts(x)
+        if past is not None:
+            k = torch.cat([past.keys.to(k.dtype), k], dim=2)
+            v = torch.cat([past.values.to(v.dtype), v], dim=2)
+        q, turned = rotated(q, sight.angles.last(x.shape[1])), rotated(k, sight.angles)
+        seen = attended(q.to(v.dtype), turned.to(v.dtype), v, sight.allowed, causal=sight.causal)
+        return self.output(seen.transpose(1, 2).flatten(2)), (k, v)
+
+    def parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """U x, W x and V x, each (B, heads, T, d)."""
+        q, k, v = self.from_input(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        return q, k, v
+
+
+@final
+class CrossAttention(nn.Module):
+    """ProjectedDot on a memory, without positions, then O on its context."""
+
+    def __init__(self, width: int, memory_size: int, heads: int) -> None:
+        super().__init__()
+        self.attention = ProjectedDot(width, memory_size, heads=heads, values=width)
+        self.output = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, memory: Memory, *, weighed: bool) -> tuple[Tensor, Tensor | None]:
+        """(N, T, width) for x of the same shape; weighed: with the weights, (N, T, S).
+
+        With k rows for each of the B sources, N = k B, one after the other: they are queries of one source.
+        """
+        rows, steps, width = x.shape
+        queries = x.reshape(len(memory.mask), -1, width) if rows else x
+        weights: Tensor | None = None
+        if weighed:
+            seen = self.attention(queries, memory)
+            context, weights = seen.context, seen.weights.reshape(rows, steps, memory.mask.shape[1])
+        else:
+            context = self._context(queries, memory)
+        return self.output(context.reshape(x.shape)), weights
+
+    def _context(self, queries: Tensor, memory: Memory) -> Tensor:
+        """The same context by the kernel that makes no weights."""
+        attention = self.attention
+        q = queries if attention.heads == 1 else attention.from_query(queries)
+        keys, values = (each.unsqueeze(1) if attention.heads == 1 else each for each in memory[:2])
+        allowed = memory.mask[:, None, None]
+        seen = attended(attention.split(q), keys, values, allowed, scale=1.0)  # the keys are scaled already
+        return seen.transpose(1, 2).flatten(2)
+
+
+@final
+class TransformerLayer(nn.Module):
+    """One layer, its norms before its parts (Vaswani et al. 2017; pre-norm: Xiong et al. 2020).
+
+    x ← x + drop(SelfAttention(LN(x)))
+    x ← x + drop(CrossAttention(LN(x), memory))        where there is a memory
+    x ← x + drop(W_2 gelu(W_1 LN(x) + b_1) + b_2)
+    """
+
+    def __init__(
+        self, width: int, *, heads: int, feed_forward: int, dropout: float = 0.0, memory_size: int | None = None
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.attention_norm = nn.LayerNorm(width)
+        self.attention = SelfAttention(width, heads)
+        self.memory_norm = None if memory_size is None else nn.LayerNorm(width)
+        self.memory_attention = None if memory_size is None else CrossAttention(width, memory_size, heads)
+        self.norm = nn.LayerNorm(width)
+        self.inner = nn.Linear(width, feed_forward)
+        self.outer = nn.Linear(feed_forward, width)
+
+    def forward(
+        self, x: Tensor, past: Cache | None, sight: Sight, memory: Memory | None = None, *, weighed: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
+        """(B, T, width), the keys and values of all columns, and the weights on the memory where they are asked for."""
+        y, columns = self.attention(self.attention_norm(x), past, sight)
+        x = x + self._dropped(y)
+        weights: Tensor | None = None
+        if self.memory_attention is not None and self.memory_norm is not None:
+            assert memory is not None, "this layer looks at a memory"
+            y, weights = self.memory_attention(self.memory_norm(x), memory, weighed=weighed)
+            x = x + self._dropped(y)
+        return x + self._dropped(self.outer(functional.gelu(self.inner(self.norm(x))))), columns, weights
+
+    def _dropped(self, y: Tensor) -> Tensor:
+        return functional.dropout(y, self.dropout, self.training)
+
+    def initialise(self, parts: int) -> None:
+        """Glorot for every matrix; those that add to x, `parts` of them in the whole stack, are smaller by √parts."""
+        initialise(self.attention.from_input.weight, 3, "glorot")
+        added, others = [self.attention.output, self.outer], [self.inner]
+        if self.memory_attention is not None:
+            added.append(self.memory_attention.output)
+            others += [layer for layer in self.memory_attention.attention.children() if isinstance(layer, nn.Linear)]
+        for layer in (*added, *others):
+            initialise(layer.weight, 1, "glorot")
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+        for layer in added:
+            layer.weight.detach().mul_(parts**-0.5)
