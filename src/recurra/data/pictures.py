@@ -1,0 +1,49 @@
+"""From the value of a column to the picture that data.image makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recurra.config import ImageData
+from recurra.data.files import PathLike
+from recurra.data.images import Picture, array_image, read_image, with_channels
+from recurra.data.strokes import draw
+from recurra.errors import DataError
+
+
+def picture_of(value: object, place: str, how: ImageData, *, folder: PathLike = "") -> Picture:
+    """The picture (H, W, C) of pen strokes, of pixels, or of a file whose path starts from `folder`.
+
+    >>> picture_of([[0, 255]], "a.jsonl:1", ImageData(column="pixels"))[:, :, 0].tolist()
+    [[0, 255]]
+    """
+    if value is None:
+        raise DataError(f"{place}: there is no picture: '{how.given}' has no value.")
+    if how.strokes is not None:
+        drawn = draw(
+            value,
+            place,
+            stroke=how.stroke,
+            thickness=how.thickness,
+            max_height=how.max_height,
+            max_width=how.max_width,
+        )
+        return with_channels(drawn, how.channels)
+    if isinstance(value, list | tuple | np.ndarray):
+        return array_image(
+            value,
+            place,
+            channels=how.channels,
+            max_height=how.max_height,
+            max_width=how.max_width,
+            invert=how.invert,
+        )
+    return read_image(
+        value,
+        place,
+        folder=folder,
+        channels=how.channels,
+        max_height=how.max_height,
+        max_width=how.max_width,
+        invert=how.invert,
+    )
