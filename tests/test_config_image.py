@@ -54,7 +54,7 @@ def test_nothing_is_changed_unless_it_is_asked_for() -> None:
         ({"mask": 1.5}, "augmentation.mask must be at least 0 and below 1, but is 1.5."),
         ({"rotate": -1}, "augmentation.rotate must be at least 0, but is -1."),
         ({"rotate": 181}, "augmentation.rotate must be at most 180, but is 181."),
-        ({"ink": 9}, "augmentation.ink must be at most 8, but is 9."),
+        ({"ink": 5}, "augmentation.ink must be at most 4, but is 5."),
         ({"noise": float("inf")}, "augmentation.noise must be at least 0, but is inf."),
     ],
 )

@@ -1,0 +1,126 @@
+"""Small random changes of pictures and of series in training, so that a model learns what does not matter.
+
+Everything is drawn by torch on the device of the values: the seed of a step decides. What is drawn for one row says
+nothing of the others, sizes and lengths stay as they are, and padding stays 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from recurra.config import Augmentation
+from recurra.padding import Grid, Padded
+
+
+class Moves(NamedTuple):
+    """How each picture of a batch is moved, around its own middle: slanted, turned, made larger, shifted."""
+
+    shift: Tensor  # (B, 2) pixels down and to the right
+    scale: Tensor  # (B,) times as large
+    angle: Tensor  # (B,) radians, from the right downwards
+    shear: Tensor  # (B,) pixels to the right for each pixel down
+
+    @classmethod
+    def none(cls, rows: int) -> Moves:
+        """All stay where they are."""
+        return cls(torch.zeros(rows, 2), torch.ones(rows), torch.zeros(rows), torch.zeros(rows))
+
+
+@torch.no_grad()
+def augmented_pictures(pictures: Grid, how: Augmentation) -> Grid:
+    """The pictures, each changed in its own way; pixels are 0 to 1, and what comes in from outside is 0."""
+    changed = pictures
+    if how.ink:
+        changed = thickened(changed, _within(how.ink, pictures.values))
+    if how.shift or how.scale or how.rotate or how.shear:
+        sides = pictures.sizes.to(pictures.values.device, torch.float32)
+        moves = Moves(
+            shift=torch.stack([_within(how.shift, pictures.values) for _ in range(2)], 1) * sides,
+            scale=1 + _within(how.scale, pictures.values),
+            angle=torch.deg2rad(_within(how.rotate, pictures.values)),
+            shear=_within(how.shear, pictures.values),
+        )
+        changed = moved(changed, moves)
+    if how.noise:
+        changed = Grid(changed.values + how.noise * torch.randn_like(changed.values), changed.sizes).zeroed()
+    return changed
+
+
+@torch.no_grad()
+def augmented_series(series: Padded, how: Augmentation) -> Padded:
+    """The series (B, T, ...), each changed in its own way; where it was moved away or is masked stands 0.
+
+    >>> from recurra.padding import pad
+    >>> masked = augmented_series(pad([torch.ones(10, 1)]), Augmentation(mask=0.5))
+    >>> bool(masked.values.sum() >= 5), masked.lengths.tolist()
+    (True, [10])
+    """
+    values, lengths = series.values, series.lengths.to(series.values.device)
+    apart = (...,) + (None,) * (values.dim() - 1)
+    if how.scale:
+        values = values * (1 + _within(how.scale, values)).to(values.dtype)[apart]
+    if how.shift:
+        values = _later(values, (_within(how.shift, values) * lengths).round().long(), lengths)
+    if how.noise:
+        values = values + how.noise * torch.randn_like(values)
+    if how.mask:
+        longest = torch.rand(len(values), device=values.device) * how.mask
+        steps = (longest * lengths).floor().long()
+        first = (torch.rand(len(values), device=values.device) * (lengths - steps + 1)).floor().long()
+        place = torch.arange(values.shape[1], device=values.device)
+        masked = (place >= first.unsqueeze(1)) & (place < (first + steps).unsqueeze(1))
+        values = values.masked_fill(masked[(...,) + (None,) * (values.dim() - 2)], 0)
+    return series if values is series.values else Padded(values, series.lengths).zeroed()
+
+
+def moved(pictures: Grid, moves: Moves) -> Grid:
+    """The pictures moved, in sizes that stay: what leaves a picture is lost.
+
+        q = m + t + scale · R · S · (p - m),   R turns by the angle, S adds shear · y to x,   m is the middle
+
+    A pixel at q is taken from p, between pixels by their weighted mean.
+    """
+    values = pictures.zeroed().values
+    device, (height, width) = values.device, values.shape[2:]
+    down, right = (moves.shift.to(device, torch.float32)[:, side, None, None] for side in range(2))
+    scale, angle, shear = (move.to(device, torch.float32)[:, None, None] for move in moves[1:])
+    middle_y, middle_x = ((pictures.sizes.to(device, torch.float32) - 1) / 2)[:, :, None, None].unbind(1)
+    y = torch.arange(height, device=device).unsqueeze(1) - middle_y - down
+    x = torch.arange(width, device=device) - middle_x - right
+    x, y = (x * angle.cos() + y * angle.sin()) / scale, (y * angle.cos() - x * angle.sin()) / scale
+    x, y = x - shear * y + middle_x, y + middle_y
+    # grid_sample counts from -1 to 1, from edge to edge.
+    places = torch.stack([(2 * x + 1) / width - 1, (2 * y + 1) / height - 1], dim=-1).to(values.dtype)
+    found = F.grid_sample(values, places, mode="bilinear", padding_mode="zeros", align_corners=False)
+    return Grid(found, pictures.sizes).zeroed()
+
+
+def thickened(pictures: Grid, by: Tensor) -> Grid:
+    """Bright lines whose edges are moved out by so many pixels in each picture (B,), or in where it is below 0."""
+    by = by.to(pictures.values.device)[:, None, None, None]
+    result = pictures.zeroed()
+    for level in range(int(by.abs().max().ceil())):
+        # Padded by hand: outside of a picture stands 0, as it does in a batch with larger ones.
+        around = F.pad(result.values, (1, 1, 1, 1))
+        grown = torch.where(by > 0, F.max_pool2d(around, 3, stride=1), -F.max_pool2d(-around, 3, stride=1))
+        share = (by.abs() - level).clamp(0, 1).to(grown.dtype)
+        result = Grid(result.values.lerp(grown, share), pictures.sizes).zeroed()
+    return result
+
+
+def _within(most: float, like: Tensor) -> Tensor:
+    """(B,) numbers between -most and most."""
+    return most * (2 * torch.rand(len(like), device=like.device) - 1)
+
+
+def _later(values: Tensor, steps: Tensor, lengths: Tensor) -> Tensor:
+    """Each row so many steps later, or earlier where it is below 0; what comes in from outside is 0."""
+    place = torch.arange(values.shape[1], device=values.device) - steps.unsqueeze(1)
+    outside = (place < 0) | (place >= lengths.unsqueeze(1))
+    rows = torch.arange(len(values), device=values.device).unsqueeze(1)
+    found = values[rows, place.clamp(0, max(values.shape[1] - 1, 0))]
+    return found.masked_fill(outside[(...,) + (None,) * (values.dim() - 2)], 0)

@@ -1,0 +1,174 @@
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from recurra.augmentation import Moves, augmented_pictures, augmented_series, moved, thickened
+from recurra.config import Augmentation
+from recurra.padding import Grid, Padded, gridded, pad
+
+EVERYTHING = Augmentation(shift=0.2, scale=0.2, rotate=20, shear=0.2, ink=1.5, noise=0.1, mask=0.4)
+
+
+def dot(row: int, column: int, height: int = 9, width: int = 11) -> Tensor:
+    picture = torch.zeros(1, height, width)
+    picture[:, row, column] = 1
+    return picture
+
+
+def pictures() -> Grid:
+    torch.manual_seed(3)
+    return gridded([torch.rand(2, 8, 13), torch.rand(2, 11, 5), torch.rand(2, 11, 5)])
+
+
+def series() -> Padded:
+    torch.manual_seed(4)
+    return pad([torch.randn(30, 2), torch.randn(17, 2), torch.randn(1, 2)])
+
+
+def test_without_augmentation_nothing_is_changed_and_nothing_is_drawn() -> None:
+    given, heard = pictures(), series()
+    before = torch.get_rng_state()
+    assert augmented_pictures(given, Augmentation()).values is given.values
+    assert augmented_series(heard, Augmentation()).values is heard.values
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Augmentation)])
+def test_each_change_does_something_to_what_it_is_for(field: str) -> None:
+    how = Augmentation(**{field: 0.5})
+    if field != "mask":
+        assert not torch.equal(augmented_pictures(pictures(), how).values, pictures().values)
+    if field not in ("rotate", "shear", "ink"):
+        assert not torch.equal(augmented_series(series(), how).values, series().values)
+
+
+def test_a_shift_moves_a_dot_by_so_many_pixels_down_and_to_the_right() -> None:
+    moves = Moves.none(1)._replace(shift=torch.tensor([[2.0, -3.0]]))
+    assert_close(moved(gridded([dot(4, 5)]), moves).values[0], dot(6, 2), atol=1e-5, rtol=0)
+
+
+def test_half_a_pixel_is_shared_by_two() -> None:
+    moves = Moves.none(1)._replace(shift=torch.tensor([[0.0, 0.5]]))
+    assert_close(moved(gridded([dot(4, 5)]), moves).values[0], (dot(4, 5) + dot(4, 6)) / 2, atol=1e-5, rtol=0)
+
+
+def test_a_quarter_turn_is_the_one_of_torch() -> None:
+    square = torch.rand(3, 7, 7, generator=torch.Generator().manual_seed(1))
+    moves = Moves.none(1)._replace(angle=torch.tensor([math.pi / 2]))
+    # From the right downwards: clockwise, as seen.
+    assert_close(moved(gridded([square]), moves).values[0], square.rot90(-1, (1, 2)), atol=1e-5, rtol=0)
+
+
+def test_twice_as_large_is_twice_as_far_from_the_middle() -> None:
+    found = moved(gridded([dot(3, 7)]), Moves.none(1)._replace(scale=torch.tensor([2.0]))).values[0, 0]
+    row, column = divmod(int(found.argmax()), 11)
+    assert (row, column) == (4 + 2 * (3 - 4), 5 + 2 * (7 - 5))
+    assert_close(found.sum(), torch.tensor(4.0))
+
+
+def test_a_shear_moves_rows_sideways_by_their_distance_from_the_middle() -> None:
+    upright = torch.zeros(1, 9, 11)
+    upright[:, :, 5] = 1
+    expected = torch.zeros(1, 9, 11)
+    expected[0, torch.arange(9), 5 + torch.arange(9) - 4] = 1
+    found = moved(gridded([upright]), Moves.none(1)._replace(shear=torch.ones(1))).values[0]
+    assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def test_all_moves_together_are_as_the_equation_says() -> None:
+    """A blurred dot's centre of mass goes where q = m + t + scale R S (p - m) puts it."""
+    y, x = torch.meshgrid(torch.arange(41.0), torch.arange(61.0), indexing="ij")
+    blob = torch.exp(-((y - 15) ** 2 + (x - 36) ** 2) / 18).unsqueeze(0)
+    moves = Moves(torch.tensor([[3.0, -4.0]]), torch.tensor([0.9]), torch.tensor([0.3]), torch.tensor([0.2]))
+    found = moved(gridded([blob]), moves).values[0, 0]
+    centre = torch.stack([(found * x).sum(), (found * y).sum()]) / found.sum()
+    away = torch.tensor([36.0 - 30 + 0.2 * (15 - 20), 15.0 - 20])
+    turn = torch.tensor([[math.cos(0.3), -math.sin(0.3)], [math.sin(0.3), math.cos(0.3)]])
+    expected = torch.tensor([30.0, 20.0]) + torch.tensor([-4.0, 3.0]) + 0.9 * turn @ away
+    assert_close(centre, expected, atol=0.02, rtol=0)
+
+
+def test_edges_of_lines_move_out_and_in() -> None:
+    line = torch.zeros(1, 9, 11)
+    line[:, 3:6] = 1
+    rows = thickened(gridded([line] * 4), torch.tensor([1.0, 2.0, -1.0, 0.5])).values[:, 0, :, 5]
+    assert rows.tolist() == [
+        [0, 0, 1, 1, 1, 1, 1, 0, 0],
+        [0, 1, 1, 1, 1, 1, 1, 1, 0],
+        [0, 0, 0, 0, 1, 0, 0, 0, 0],
+        [0, 0, 0.5, 1, 1, 1, 0.5, 0, 0],
+    ]
+
+
+def test_a_series_is_shifted_scaled_and_masked_in_place_of_its_steps() -> None:
+    given = pad([torch.arange(1.0, 101).unsqueeze(1)])
+    torch.manual_seed(1)
+    later = augmented_series(given, Augmentation(shift=0.3)).values[0, :, 0]
+    steps = int(given.values[0, later.nonzero()[0], 0] - later[later.nonzero()[0]])
+    assert 0 < abs(steps) <= 30
+    expected = torch.zeros(100)
+    expected[max(steps, 0) : 100 + min(steps, 0)] = given.values[0, max(-steps, 0) : 100 - max(steps, 0), 0]
+    assert later.tolist() == expected.tolist()
+    louder = augmented_series(given, Augmentation(scale=0.3)).values[0, :, 0] / given.values[0, :, 0]
+    assert_close(louder, louder[0].expand(100))
+    assert 0.7 <= louder[0] <= 1.3
+    masked = augmented_series(given, Augmentation(mask=0.3)).values[0, :, 0]
+    gone = (masked == 0).nonzero().flatten()
+    assert 0 < len(gone) <= 30
+    assert gone.tolist() == list(range(int(gone[0]), int(gone[-1]) + 1))
+    kept = masked != 0
+    assert torch.equal(masked[kept], given.values[0, kept, 0])
+
+
+def test_noise_has_the_deviation_that_was_asked_for() -> None:
+    torch.manual_seed(1)
+    heard = augmented_series(Padded.full(torch.zeros(4, 1000, 1)), Augmentation(noise=0.3)).values
+    seen = augmented_pictures(gridded([torch.zeros(1, 60, 60)]), Augmentation(noise=0.3)).values
+    assert float(heard.std()) == pytest.approx(0.3, rel=0.05)
+    assert float(seen.std()) == pytest.approx(0.3, rel=0.05)
+
+
+def test_the_same_seed_gives_the_same_and_rows_differ() -> None:
+    rows = gridded([torch.rand(1, 9, 9, generator=torch.Generator().manual_seed(1))] * 3)
+    heard = Padded.full(torch.ones(3, 20, 1))
+    found: list[Tensor] = []
+    for _ in range(2):
+        torch.manual_seed(7)
+        found += [augmented_pictures(rows, EVERYTHING).values, augmented_series(heard, EVERYTHING).values]
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[1], found[3])
+    for values in found[:2]:
+        assert not torch.equal(values[0], values[1])
+        assert not torch.equal(values[1], values[2])
+
+
+def test_sizes_stay_and_padding_stays_zero_whatever_stood_there() -> None:
+    given, heard = pictures(), series()
+    given.values[~given.mask.unsqueeze(1).expand_as(given.values)] = torch.nan
+    heard.values[~heard.mask] = torch.nan
+    seen, listened = augmented_pictures(given, EVERYTHING), augmented_series(heard, EVERYTHING)
+    assert torch.equal(seen.sizes, given.sizes)
+    assert torch.equal(listened.lengths, heard.lengths)
+    assert seen.values.isfinite().all()
+    assert listened.values.isfinite().all()
+    assert not seen.values[~given.mask.unsqueeze(1).expand_as(given.values)].any()
+    assert not listened.values[~heard.mask].any()
+
+
+def test_a_picture_is_moved_and_thickened_alone_as_in_a_batch() -> None:
+    torch.manual_seed(2)
+    small, large = torch.rand(1, 6, 9), torch.rand(1, 12, 20)
+    moves = Moves(torch.rand(2, 2), torch.rand(2) + 0.5, torch.rand(2), torch.rand(2))
+    by = torch.tensor([-1.3, 0.6])
+    together = thickened(moved(gridded([small, large]), moves), by)
+    alone = thickened(moved(gridded([small]), Moves(*(move[:1] for move in moves))), by[:1])
+    assert_close(together.values[:1, :, :6, :9], alone.values)
+
+
+def test_a_series_without_steps_stays_one() -> None:
+    empty = Padded(torch.zeros(2, 0, 3), torch.zeros(2, dtype=torch.long))
+    assert augmented_series(empty, Augmentation(shift=0.1, scale=0.1, noise=0.1, mask=0.5)).values.shape == (2, 0, 3)
