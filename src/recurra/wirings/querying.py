@@ -20,5 +20,5 @@ def before(start: Tensor, after: Tensor) -> Tensor:
 
 def memory_of(source: Source) -> Memory:
     """The memory, which a decoder with attention is always given."""
-    assert source.memory is not None, "a decoder with attention reads a memory"
+    assert isinstance(source.memory, Memory), "a decoder with attention reads a memory"
     return source.memory

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from recurra.attention import Attention, Memory, Past
+from recurra.attention import Attention, Past
 from recurra.cells import AnyCell, AnyState, Spec
 from recurra.encoders.dropout import Dropout
 from recurra.named import built
@@ -32,12 +32,14 @@ class Shape(NamedTuple):
     dropout: float = 0.0
     locked: bool = False
     engine: str = "auto"
+    heads: int = 4  # of a Transformer's attentions
+    feed_forward: int | None = None  # inside a Transformer's layers; None: 4 × their width
 
 
 class Source(NamedTuple):
     """What a decoder knows of each source: B rows."""
 
-    memory: Memory | None  # what is attended to
+    memory: tuple[Any, ...] | None  # what is attended to, as `remember` made it: a Memory, or one for each layer
     summary: Tensor | None  # (B, ·): a vector of the whole
 
 
@@ -72,6 +74,11 @@ class Wiring(nn.Module, ABC):
     @abstractmethod
     def layers(self) -> list[AnyCell]:
         """One cell of each layer: they say which states a decoder starts from."""
+
+    def remember(self, values: Tensor, mask: Tensor, columns: int | None = None) -> tuple[Any, ...] | None:
+        """What is attended to, of places (B, S, D) of sources; None without attention."""
+        attention: Attention | None = getattr(self, "attention", None)
+        return None if attention is None else attention.remember(values, mask)
 
     @abstractmethod
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
