@@ -33,7 +33,8 @@ LENGTHS, STEPS = [5, 2, 1], 4
 
 
 def test_every_file_is_tested() -> None:
-    assert {variant.name for variant in VARIANTS} == set(catalogue(Wiring))
+    others = {"transformer"}  # without cells: it has tests of its own, test_transformer.py
+    assert {variant.name for variant in VARIANTS} | others == set(catalogue(Wiring))
 
 
 @pytest.mark.parametrize("layers", [1, 2])
