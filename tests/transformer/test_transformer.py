@@ -14,6 +14,7 @@ from torch.testing import assert_close
 
 from recurra.attention.fused import attended
 from recurra.attention.projected_dot import ProjectedDot
+from recurra.attention.rotary import rotation
 from recurra.errors import ConfigError, DataError
 from recurra.padding import Padded
 from recurra.recurrent import States, detached
@@ -234,6 +235,15 @@ def test_order_counts_and_where_a_row_stands_does_not() -> None:
     assert not torch.allclose(there, back.flip(1))
 
 
+def test_a_million_steps_on_the_numbers_are_the_same() -> None:
+    model, x = Transformer(INPUT, WIDTH, heads=2, causal=True, context=4), torch.randn(1, 5, INPUT)
+    _, states = model(Padded.full(x))
+    far = model.start(1)
+    far = tuple((layer[0]._replace(position=torch.tensor([10**6])),) for layer in far)  # type: ignore[attr-defined]
+    _, later = model(Padded.full(x), far)
+    assert_close(model.step(x[:, 0], later)[0], model.step(x[:, 0], states)[0], rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("heads", [1, 2, 4])
 def test_each_attention_is_a_projected_dot_of_the_same_weights(heads: int) -> None:
     model = drawn(WIDTH, heads=heads, memory_size=MEMORY)
@@ -245,7 +255,8 @@ def test_each_attention_is_a_projected_dot_of_the_same_weights(heads: int) -> No
     for name, weight in zip(names, own.from_input.weight.chunk(3), strict=True):  # type: ignore[union-attr, operator]
         getattr(theirs, name).weight = nn.Parameter(weight.detach())
     expected = theirs(x, theirs.remember(x, mask)).context
-    q, k, v = own.parts(x)  # type: ignore[union-attr, operator]  # before they are turned
+    nowhere = rotation(torch.zeros(5, dtype=torch.long), WIDTH // heads, x)  # all steps at one place
+    q, k, v = own.parts(x, nowhere)  # type: ignore[union-attr, operator]
     same(attended(q, k, v, mask[:, None, None]).transpose(1, 2).flatten(2), expected)
 
     cross = model.layers[0].memory_attention

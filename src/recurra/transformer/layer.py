@@ -18,15 +18,16 @@ from recurra.cells.weights import initialise
 class Cache(NamedTuple):
     """What a layer keeps of the t steps before: the last column is the step just before the next one."""
 
-    keys: Tensor  # (N, heads, t, d), not turned: how far away each is follows from its column
+    keys: Tensor  # (N, heads, t, d), turned by their positions
     values: Tensor  # (N, heads, t, d)
     real: Tensor  # (N, t): False where a row has fewer steps behind it
+    position: Tensor  # (N,): of the next step
 
 
 class Sight(NamedTuple):
     """Which steps may see which, and how far apart they are."""
 
-    angles: Rotation  # of all columns, those of the cache first
+    angles: Rotation  # of the T steps
     allowed: Tensor | None  # broadcasts to (B, heads, T, t + T)
     causal: bool  # where nothing else need be said
 
@@ -46,18 +47,18 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, past: Cache | None, sight: Sight) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """(B, T, width), and the keys and values of all columns."""
-        q, k, v = self.parts(x)
+        q, k, v = self.parts(x, sight.angles)
         if past is not None:
             k = torch.cat([past.keys.to(k.dtype), k], dim=2)
             v = torch.cat([past.values.to(v.dtype), v], dim=2)
-        q, turned = rotated(q, sight.angles.last(x.shape[1])), rotated(k, sight.angles)
-        seen = attended(q.to(v.dtype), turned.to(v.dtype), v, sight.allowed, causal=sight.causal)
+        seen = attended(q, k, v, sight.allowed, causal=sight.causal)
         return self.output(seen.transpose(1, 2).flatten(2)), (k, v)
 
-    def parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """U x, W x and V x, each (B, heads, T, d)."""
-        q, k, v = self.from_input(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        return q, k, v
+    def parts(self, x: Tensor, angles: Rotation) -> tuple[Tensor, Tensor, Tensor]:
+        """R U x, R W x and V x, each (B, heads, T, d)."""
+        parts = self.from_input(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        q, k = rotated(parts[:2], angles).to(parts.dtype)
+        return q, k, parts[2]
 
 
 @final

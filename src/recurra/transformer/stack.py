@@ -111,7 +111,8 @@ class Transformer(nn.Module):
         like = self.norm.weight if like is None else like
         nothing = like.new_zeros(rows, self.heads, 0, self.output_size // self.heads)
         real = torch.zeros(rows, 0, dtype=torch.bool, device=like.device)
-        return tuple((Cache(nothing, nothing, real),) for _ in self.layers)
+        position = torch.zeros(rows, dtype=torch.long, device=like.device)
+        return tuple((Cache(nothing, nothing, real, position),) for _ in self.layers)
 
     def remember(self, values: Tensor, mask: Tensor) -> tuple[Memory, ...]:
         """The memory (B, S, memory_size), with its mask (B, S), as each layer looks at it."""
@@ -134,39 +135,43 @@ class Transformer(nn.Module):
 
     def after(self, reading: Reading, x: Padded, states: States | None) -> States:
         """The states after a batch: the last columns of each row, as many as are needed."""
-        steps, device, pasts = x.values.shape[1], x.values.device, self._pasts(states, x)
+        steps, pasts, lengths = x.values.shape[1], self._pasts(states, x), x.lengths.to(x.values.device)
         real = torch.cat([pasts[0].real, x.mask], dim=1) if pasts else x.mask
+        position = pasts[0].position + lengths if pasts else lengths
         kept = real.shape[1] if self.context is None else min(self.context, real.shape[1])
+        first = real.shape[1] - kept
         if x.is_full:
-            first = real.shape[1] - kept
-            return tuple((Cache(k[:, :, first:], v[:, :, first:], real[:, first:]),) for k, v in reading.columns)
+            ends = [(k[:, :, first:], v[:, :, first:]) for k, v in reading.columns]
+            return tuple((Cache(*end, real[:, first:], position),) for end in ends)
         # Each row moves to the right, until its last real step stands in the last column.
-        at = torch.arange(real.shape[1] - kept, real.shape[1], device=device) - (steps - x.lengths.to(device))[:, None]
+        at = torch.arange(first, real.shape[1], device=real.device) - (steps - lengths)[:, None]
         real = real.gather(1, at.clamp_min(0)) & (at >= 0)
 
         def moved(each: Tensor) -> Tensor:
             places = at.clamp_min(0)[:, None, :, None].expand(-1, each.shape[1], -1, each.shape[3])
             return each.gather(2, places)
 
-        return tuple((Cache(moved(k), moved(v), real),) for k, v in reading.columns)
+        return tuple((Cache(moved(k), moved(v), real, position),) for k, v in reading.columns)
 
     def _sight(self, x: Padded, past: Cache | None) -> Sight:
-        steps, before = x.values.shape[1], 0 if past is None else past.real.shape[1]
-        angles = rotation(before + steps, self.output_size // self.heads, x.values)
+        steps, before, device = x.values.shape[1], 0 if past is None else past.real.shape[1], x.values.device
+        positions = torch.arange(steps, device=device)
+        if past is not None:
+            positions = (past.position[:, None] + positions)[:, None]  # for each row its own, for each head the same
+        angles = rotation(positions, self.output_size // self.heads, x.values)
         if not self.causal:
             # A row without any step sees its padding: whatever it finds there is put to zero in the end.
-            allowed = None if x.is_full else x.mask | (x.lengths == 0).to(x.values.device)[:, None]
+            allowed = None if x.is_full else x.mask | (x.lengths == 0).to(device)[:, None]
             return Sight(angles, None if allowed is None else allowed[:, None, None], False)
         if not before and (self.context is None or self.context >= steps - 1):
             return Sight(angles, None, True)  # padding stands to the right, where no real step looks
-        columns = torch.arange(before + steps, device=x.values.device)
+        columns = torch.arange(before + steps, device=device)
         distance = columns[before:, None] - columns
         allowed = distance >= 0 if self.context is None else (distance >= 0) & (distance <= self.context)
-        if past is not None and before:
-            new = past.real.new_ones(len(past.real), steps)
-            allowed = allowed & torch.cat([past.real, new], dim=1)[:, None]
-            return Sight(angles, allowed[:, None], False)
-        return Sight(angles, allowed, False)
+        if past is None:
+            return Sight(angles, allowed, False)
+        new = past.real.new_ones(len(past.real), steps)
+        return Sight(angles, (allowed & torch.cat([past.real, new], dim=1)[:, None])[:, None], False)
 
     def _pasts(self, states: States | None, x: Padded) -> list[Cache]:
         """The cache of each layer; none where a batch follows on nothing."""
