@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, final
+from typing import Literal, TypeAlias, final
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +14,17 @@ from recurra.encoders.memory import Read, carried
 from recurra.errors import ConfigError
 from recurra.recurrent import Recurrent
 
+How: TypeAlias = Literal["auto", "identity", "map", "direct"]
+"""`direct` is for a vector that is no state, `identity` for a state; auto: a state as it is where sizes agree."""
+
 
 @final
 class Bridge(nn.Module):
-    """The decoder's start states out of the encoder's (D4).
+    """The decoder's start states out of the encoder's, or out of a vector (D1, D4).
 
         identity   s_0 of layer l = the encoder's state of layer l, both directions side by side
         map        h_0 = tanh(W_h e_h + b_h),  c_0 = W_c e_c + b_c     for each layer, e of the layer below or beside it
+        direct     h_0 = v                                             for each layer, c_0 as the cell begins
 
     Where the encoder has no c the decoder's comes from h. What else a cell keeps begins as it always does; so does a
     c that means nothing without it, that of an sLSTM.
@@ -31,7 +35,7 @@ class Bridge(nn.Module):
         ends: Sequence[dict[str, int]],
         encoder: Recurrent | None,
         decoder: Sequence[AnyCell],
-        how: Literal["auto", "identity", "map"],
+        how: How,
         *,
         are_last: bool,
     ) -> None:
@@ -40,8 +44,16 @@ class Bridge(nn.Module):
         if how == "identity" and ends and reason is not None:
             raise ConfigError(f"model.bridge = 'identity' is not possible: {reason}. Use 'auto' or 'map'.")
         self.copies = bool(ends) and reason is None and how != "map"
+        self.is_direct = bool(ends) and how == "direct"
         self.maps = nn.ModuleList()
-        if ends and not self.copies:
+        if self.is_direct:
+            for cell in decoder:
+                if (size := cell.start(0, torch.zeros(()))[0].shape[1]) != ends[0]["h"]:
+                    raise ConfigError(
+                        f"model.direct = true makes the vector of {ends[0]['h']} numbers the first state as it is, but "
+                        f"a layer has {size}: set model.hidden = {ends[0]['h']}, or model.direct = false."
+                    )
+        elif ends and not self.copies:
             for number, cell in enumerate(decoder):
                 below = ends[min(number, len(ends) - 1)]
                 start = cell.start(0, torch.zeros(()))
@@ -62,6 +74,8 @@ class Bridge(nn.Module):
                 type(start)(*(torch.cat(each, dim=-1) for each in zip(*layer, strict=True)))
                 for start, layer in zip(starts, read.states, strict=True)
             )
+        if self.is_direct:
+            return tuple(start._replace(h=read.ends[0]["h"]) for start in starts)  # type: ignore[attr-defined]
         if not self.maps:
             return starts
         found = []

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from recurra.attention import Attention
-from recurra.bridge import Bridge
-from recurra.config import Seq2SeqModel
+from recurra.bridge import Bridge, How
+from recurra.config import WriterModel
 from recurra.encoders.dropout import Dropout
-from recurra.encoders.memory import Read, SourceEncoder
+from recurra.encoders.memory import Encoder, Read
+from recurra.errors import ConfigError
 from recurra.named import built
 from recurra.padding import Padded
 from recurra.settings import name_of
@@ -38,7 +39,14 @@ class Decoder(nn.Module):
     h̃_t = wiring(x_1 … x_t, source)  started from the bridge; with "first", the summary is read before any token
     """
 
-    def __init__(self, settings: Seq2SeqModel, encoder: SourceEncoder, embedding: nn.Embedding) -> None:
+    def __init__(
+        self,
+        settings: WriterModel,
+        encoder: Encoder,
+        embedding: nn.Embedding,
+        *,
+        bridge: How = "auto",
+    ) -> None:
         super().__init__()
         own = settings.decoder
         size = settings.embedding
@@ -63,11 +71,17 @@ class Decoder(nn.Module):
         )
         self.wiring: Wiring = built(Wiring, settings.context if attends else "alone", shape)
         self.output_size = shape.features
-        are_last = settings.start == "last"
         self.bridge = Bridge(
-            encoder.end_sizes, encoder.recurrent, self.wiring.layers, settings.bridge, are_last=are_last
+            encoder.end_sizes, encoder.recurrent, self.wiring.layers, bridge, are_last=encoder.ends_are_last
         )
-        self.first = nn.Linear(summary, shape.input_size) if "first" in self.conditioning else None
+        self.first: nn.Module | None = None
+        if "first" in self.conditioning:
+            self.first = nn.Linear(summary, shape.input_size) if bridge != "direct" else nn.Identity()
+            if bridge == "direct" and summary != shape.input_size:
+                raise ConfigError(
+                    f"model.direct = true makes the vector of {summary} numbers the first input as it is, but an input "
+                    f"has {shape.input_size}: set model.embedding so that they agree, or model.direct = false."
+                )
         rate = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
         self.dropout = Dropout(rate, locked=settings.locked)
 
@@ -79,10 +93,8 @@ class Decoder(nn.Module):
 
     def start(self, read: Read) -> Started:
         """The state before the first token, and what stays the same for all of them."""
-        attention = self.attention
-        memory = None if attention is None else attention.remember(read.memory.values, read.memory.mask)
-        source = Source(memory, read.summary)
-        like, rows = read.memory.values, len(read.memory.lengths)
+        source = Source(self.wiring.remember(*read.memory), read.summary)
+        like, rows = read.memory.values, len(read.memory.mask)
         starts = tuple(cell.start(rows, like) for cell in self.wiring.layers)
         state = self.wiring.start(self.bridge(read, starts), source)
         if self.first is not None:

@@ -205,11 +205,24 @@ def _made(kind: type[S], table: Table, path: tuple[str, ...], usual: S | None) -
         if not dataclasses.is_dataclass(hints[key]):
             given[key] = _value(value, hints[key], default, keys)
             continue
+        value = _by_kind(value, hints[key])
         if not isinstance(value, Mapping):
             name = dotted(keys)
             raise SettingError(f"{name} is a section, [{name}], but is {shown(value)}.", keys)
         given[key] = _made(hints[key], value, keys, default)
     return kind(**given)
+
+
+def _by_kind(value: object, section: type) -> object:
+    """encoder = "cnn" means [encoder] kind = "cnn"; --set encoder=cnn and --set encoder.width=5 have made it a name."""
+    known = {field.name for field in dataclasses.fields(section)}
+    if "kind" not in known:
+        return value
+    if isinstance(value, str):
+        return {"kind": value}
+    if isinstance(value, Mapping) and "name" in value and "name" not in known and "kind" not in value:
+        return {"kind" if key == "name" else key: item for key, item in value.items()}
+    return value
 
 
 def _value(value: object, hint: Any, default: object, keys: tuple[str, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recurra.config.augmentation import Augmentation
 from recurra.config.bag import BagModel
 from recurra.config.classification import (
     ClassificationData,
@@ -18,6 +19,7 @@ from recurra.config.forecasting import (
     ForecastingModel,
     ForecastingSettings,
 )
+from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
 from recurra.config.language_model import (
     LanguageModelData,
@@ -34,10 +36,13 @@ from recurra.config.seq2seq import (
     Seq2SeqSettings,
     Seq2SeqTraining,
 )
-from recurra.config.seq2seq_model import DecoderModel, EncoderModel, Seq2SeqModel
+from recurra.config.seq2seq_model import EncoderModel, Seq2SeqModel
 from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
+from recurra.config.vec2seq import GivenModel, Vec2SeqData, Vec2SeqModel, Vec2SeqSettings
+from recurra.config.writer_model import DecoderModel, WriterModel
 
 __all__ = [
+    "Augmentation",
     "BagModel",
     "ClassificationData",
     "ClassificationDecoding",
@@ -52,6 +57,8 @@ __all__ = [
     "ForecastingEvaluation",
     "ForecastingModel",
     "ForecastingSettings",
+    "GivenModel",
+    "ImageData",
     "ImageModel",
     "LanguageModelData",
     "LanguageModelDecoding",
@@ -71,4 +78,8 @@ __all__ = [
     "TaggingSettings",
     "Text",
     "Training",
+    "Vec2SeqData",
+    "Vec2SeqModel",
+    "Vec2SeqSettings",
+    "WriterModel",
 ]

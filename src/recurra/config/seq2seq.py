@@ -9,6 +9,7 @@ from typing import Literal
 
 from recurra.config.common import Data, Text, Training, one_batch_size
 from recurra.config.seq2seq_model import Seq2SeqModel
+from recurra.config.writer_model import WriterModel
 from recurra.forcing import Forcing
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
@@ -97,7 +98,9 @@ class Seq2SeqDecoding:
     length_penalty: float = setting(1.0, "α: scores are divided by ((5 + length) / 6)^α; 0: plain sums")
     coverage_penalty: float = setting(0.0, "β: adds β Σ_j log min(1, Σ_i α_ij) to a score")
     max_length: int = setting(200, "tokens of an answer, its end among them, at most")
-    max_ratio: float = setting(3.0, "tokens of an answer for each of the source, at most, plus ten")
+    max_ratio: float | None = setting(
+        3.0, "tokens of an answer for each of the source, at most, plus ten; none: max_length alone"
+    )
     min_length: int = setting(0, "tokens of an answer, at least")
     no_repeat: int = setting(0, "an answer holds no run of so many tokens twice; 0: it may")
     unknown: bool = setting(False, "an answer may hold <unk>, for what the targets of training do not have")
@@ -162,13 +165,7 @@ class Seq2SeqSettings:
                 "data.joint = true, or model.tied = 'output'.",
                 ("model", "tied"),
             )
-        forcing = Forcing.of(self.training.forcing)
-        if self.model.locked and self.model.dropout and (forcing.shape != "constant" or forcing.k < 1):
-            raise SettingError(
-                "model.locked = true has one mask for a whole row, but training.forcing below 1 trains step by step: "
-                "leave one of them out.",
-                ("training", "forcing"),
-            )
+        check_forcing(self.model, self.training)
         if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
             raise SettingError(
                 "decoding.coverage_penalty counts where attention looks, but model.attention is none: leave it out.",
@@ -185,6 +182,17 @@ class Seq2SeqSettings:
             raise SettingError(
                 "model.copy = true writes tokens of the source, but data.frames are numbers.", ("model", "copy")
             )
+
+
+def check_forcing(model: WriterModel, training: Seq2SeqTraining) -> None:
+    """Refuse what cannot be trained step by step, where it must be."""
+    forcing = Forcing.of(training.forcing)
+    if model.locked and model.dropout and (forcing.shape != "constant" or forcing.k < 1):
+        raise SettingError(
+            "model.locked = true has one mask for a whole row, but training.forcing below 1 trains step by step: "
+            "leave one of them out.",
+            ("training", "forcing"),
+        )
 
 
 def _is_cut_anew(tokens: Part) -> bool:

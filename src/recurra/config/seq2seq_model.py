@@ -6,17 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.common import check_layers
-from recurra.named import did_you_mean
-from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
-
-CONTEXTS = ("outside", "between", "inside", "feeding", "conditional")
-"""Where attention may meet the decoder."""
-
-CONTEXTS_WITH_A_CHOICE = ("outside", "between")
-"""Where attention may look from the state before or after a step."""
-
-LAYERS_APART = ("between", "inside", "conditional")
-"""Where attention stands between the decoder's first layer and those above it."""
+from recurra.config.writer_model import WriterModel
+from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 
 @dataclass(frozen=True)
@@ -40,46 +31,15 @@ class EncoderModel:
 
 
 @dataclass(frozen=True)
-class DecoderModel:
-    """What writes the target."""
-
-    cell: Part | None = setting(None, "none: model.cell")
-    hidden: int | list[int] | None = setting(None, "size of a layer; or one per layer; none: model.hidden")
-    layers: int | None = setting(None, "none: model.layers, but two where the context is between layers")
-
-    def __post_init__(self) -> None:
-        at_least(1, "model.decoder", self, "layers")
-        if self.hidden is not None:
-            check_layers(self.hidden, self.layers, "model.decoder")
-
-
-@dataclass(frozen=True)
-class Seq2SeqModel:
+class Seq2SeqModel(WriterModel):
     """The network."""
 
     embedding: int = setting(128, "size of a token's vector, on both sides")
-    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
     hidden: int = setting(256, "size of the decoder and of the memory; each direction of the encoder has half of it")
     layers: int = setting(1, "layers of the encoder and of the decoder")
     bidirectional: bool = setting(True, "the source is read both ways")
     merge: str = setting("concat", "how two directions become one")
-    skip: Literal["none", "residual", "highway"] = setting(
-        "none", "none, residual or highway: a way past the second layer and those above it"
-    )
     encoder: EncoderModel = section(EncoderModel, "what reads the source, where it differs")
-    decoder: DecoderModel = section(DecoderModel, "what writes the target, where it differs")
-    attention: Part = setting(
-        "bilinear", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
-    )
-    context: Part = setting(
-        "outside",
-        "outside, between, inside, feeding or conditional: where attention meets the decoder; the last three train "
-        "step by step; or a wiring of yours, as package.module:Class",
-    )
-    query: Literal["previous", "current"] | None = setting(
-        None,
-        "previous or current: attention looks from the state before or after a step; none: what the context asks for",
-    )
     start: Literal["last", "mean", "max", "zeros"] = setting(
         "last", "last, mean, max or zeros: what of the encoder's states the decoder starts from"
     )
@@ -96,52 +56,12 @@ class Seq2SeqModel:
     tied: Literal["none", "output", "all"] = setting(
         "none", "output: its weights are the target's embedding; all: the source's embedding too, with data.joint"
     )
-    dropout: float = setting(0.25, "between layers and before the output")
-    embedding_dropout: float | None = setting(None, "of token vectors; none: as dropout")
-    locked: bool = setting(False, "one mask for a whole row")
     token_dropout: float = setting(0.0, "share of the tokens, on both sides, that are read as the unknown one")
-    label_smoothing: float = setting(0.1, "share of the probability that is spread over all tokens, in training")
-    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
 
     def __post_init__(self) -> None:
-        at_least(1, "model", self, "embedding", "hidden", "layers")
-        rates("model", self, "dropout", "token_dropout", "label_smoothing")
-        if self.embedding_dropout is not None:
-            rates("model", self, "embedding_dropout")
-        if not {*self.conditioning} <= {"first", "every", "output"}:
-            raise SettingError(
-                f'model.conditioning must name first, every and output, as in ["every", "output"], but is '
-                f"{self.conditioning}.",
-                ("model", "conditioning"),
-            )
-        is_own = ":" in name_of(self.context)
-        if not is_own and self.context not in CONTEXTS:
-            name = name_of(self.context)
-            raise SettingError(
-                f"model.context = '{name}' has no options: write its name alone."
-                if name in CONTEXTS
-                else f"model.context = '{name}' is not known. {did_you_mean(name, CONTEXTS)} A wiring of your own is "
-                f"named as 'package.module:Class'.",
-                ("model", "context"),
-            )
-        attends = name_of(self.attention) != "none"
-        if not attends and self.context != "outside":
-            raise SettingError(
-                f"model.context = '{self.context}' says where attention meets the decoder, but model.attention is "
-                f"none: leave one of them out.",
-                ("model", "context"),
-            )
-        if not attends and self.copy:
+        super().__post_init__()
+        if name_of(self.attention) == "none" and self.copy:
             raise SettingError("model.copy = true points by attention, but model.attention is none.", ("model", "copy"))
-        if self.query is not None and (not attends or not (is_own or self.context in CONTEXTS_WITH_A_CHOICE)):
-            why = "there is no attention" if not attends else f"context = '{self.context}' has its own query"
-            raise SettingError(f"model.query = '{self.query}' has no effect: {why}. Leave it out.", ("model", "query"))
-        if self.context == "between" and self.decoder_widths == self.decoder_widths[:1]:
-            raise SettingError(
-                "model.context = 'between' puts attention between two decoder layers, but there is one: set "
-                "model.decoder.layers = 2.",
-                ("model", "decoder", "layers"),
-            )
         if self.encoder.kind != "rnn" and self.start == "last":
             raise SettingError(
                 f"model.encoder.kind = '{self.encoder.kind}' has no last state to start the decoder from: set "
@@ -172,28 +92,6 @@ class Seq2SeqModel:
                 f'Set that, as in ["every"], or leave it out.',
                 ("model", "summary"),
             )
-        if self.locked and self.dropout and (self.context == "feeding" or "first" in self.conditioning):
-            what = "model.context = 'feeding'" if self.context == "feeding" else "model.conditioning = ['first', …]"
-            raise SettingError(
-                f"model.locked = true has one mask for a whole row, but {what} trains step by step: leave one of them "
-                f"out.",
-                ("model", "locked"),
-            )
-        if self.skip != "none" and self.context in LAYERS_APART and len(self.decoder_widths) > 1:
-            raise SettingError(
-                f"model.skip = '{self.skip}' leads past the decoder's second layer, but model.context = "
-                f"'{self.context}' runs its first one apart: leave one of them out.",
-                ("model", "skip"),
-            )
-
-    @property
-    def decoder_widths(self) -> tuple[int, ...]:
-        """The size of each layer of the decoder."""
-        own = self.decoder
-        if isinstance(own.hidden, list):
-            return tuple(own.hidden)
-        layers = own.layers or (max(2, self.layers) if self.context == "between" else self.layers)
-        return (own.hidden or self.hidden,) * layers
 
     @property
     def encoder_widths(self) -> tuple[int, ...]:

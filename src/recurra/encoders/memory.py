@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, final
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol, final
 
 import torch
 from torch import Tensor, nn
@@ -12,17 +13,67 @@ from recurra.cells.cell import AnyCell, fields
 from recurra.config import Seq2SeqModel
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.summaries import state_sizes, summary
-from recurra.padding import Padded
+from recurra.padding import Grid, Padded
 from recurra.recurrent import Recurrent, States
+
+
+class Places(NamedTuple):
+    """What may be looked at: S places of B sources."""
+
+    values: Tensor  # (B, S, D)
+    mask: Tensor  # (B, S): False where there is nothing
+    columns: int | None = None  # places of a grid stand row after row, so many a row; None: all in one row
+
+    @classmethod
+    def of(cls, values: Padded | Grid) -> Places:
+        """Steps one after the other, or a map (B, D, H, W) row after row."""
+        if isinstance(values, Grid):
+            features = values.values.flatten(2).transpose(1, 2)
+            return cls(features, values.mask.flatten(1), values.values.shape[3])
+        return cls(values.values, values.mask)
+
+
+class Extents(NamedTuple):
+    """How many places the memory of each source really has."""
+
+    each: Sequence[tuple[int, int]]  # rows and columns of them; of steps one row
+    columns: int | None  # of the batch, as `Places` has it
 
 
 class Read(NamedTuple):
     """What was found in a batch of sources."""
 
-    memory: Padded  # (B, S, D)
+    memory: Places
     ends: tuple[dict[str, Tensor], ...]  # of each layer, the states that a decoder may start from; () without any
     states: States | None  # as they are, where they are last states
     summary: Tensor | None  # (B, ·)
+
+
+class Encoder(Protocol):
+    """What a decoder knows of what reads its sources."""
+
+    @property
+    def output_size(self) -> int:
+        """Of a place of the memory."""
+
+    @property
+    def summary_size(self) -> int:
+        """Of the vector of a whole; 0: none is made."""
+
+    @property
+    def recurrent(self) -> Recurrent | None:
+        """Whose last states may be taken over as they are."""
+
+    @property
+    def ends_are_last(self) -> bool:
+        """Whether a decoder starts from them."""
+
+    @property
+    def end_sizes(self) -> tuple[dict[str, int], ...]:
+        """The sizes of `Read.ends`, per layer."""
+
+    def extents(self, source: Padded | Grid) -> Extents:
+        """How many places the memory of each source has."""
 
 
 @final
@@ -42,6 +93,7 @@ class SourceEncoder(nn.Module):
         super().__init__()
         widths, own = settings.encoder_widths, settings.encoder
         self.kind, self.start = own.kind, settings.start
+        self.ends_are_last = settings.start == "last"
         self.recurrent: Recurrent | None = None
         self.layers = nn.ModuleList()
         if own.kind == "rnn":
@@ -72,13 +124,18 @@ class SourceEncoder(nn.Module):
 
     @property
     def end_sizes(self) -> tuple[dict[str, int], ...]:
-        """The sizes of `ends`, per layer."""
+        """The sizes of `Read.ends`, per layer."""
         if self.start == "zeros":
             return ()
         if self.recurrent is None:
             return ({"h": self.output_size},)
         ends = self._ends(self.recurrent, self.recurrent.start(0))
         return tuple({name: value.shape[1] for name, value in layer.items()} for layer in ends)
+
+    def extents(self, source: Padded | Grid) -> Extents:
+        """A place for each step."""
+        assert isinstance(source, Padded), "steps are read"
+        return Extents([(1, length) for length in source.lengths.tolist()], None)
 
     def forward(self, x: Padded) -> Read:
         """(B, S, I) to a memory (B, S, output_size) and what stands beside it."""
@@ -117,7 +174,7 @@ class SourceEncoder(nn.Module):
 
     def _found(self, memory: Padded, ends: tuple[dict[str, Tensor], ...], states: States | None) -> Read:
         whole = None if self.summary is None else self.summary(memory, () if states is None else states).vector
-        return Read(memory, ends, None if self.start == "zeros" else states, whole)
+        return Read(Places.of(memory), ends, None if self.start == "zeros" else states, whole)
 
 
 def convolved(layer: nn.Conv1d, x: Tensor) -> Tensor:

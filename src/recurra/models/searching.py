@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from recurra.config import Seq2SeqDecoding
+from recurra.encoders.memory import Extents
 from recurra.errors import ConfigError
 from recurra.models.seq2seq import PairBatch, SequenceToSequence
+from recurra.padding import Grid, Padded
 from recurra.search.beam import beam
 from recurra.search.ensemble import together
 from recurra.search.exhaustive import exhaustive
@@ -29,6 +31,7 @@ class Writer(Protocol):
     def start(self, batch: PairBatch) -> tuple[Tensor, Any, Any]: ...
     def step(self, tokens: Tensor, moving: Any, fixed: Any, *, extra: int = 0) -> tuple[Tensor, Any]: ...
     def weights(self, moving: Any) -> Tensor | None: ...
+    def extents(self, source: Padded | Grid) -> Extents: ...
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor: ...
 
 
@@ -64,6 +67,16 @@ class Ensemble(nn.Module):
         known = [each for each in seen if each is not None]
         return torch.stack(known).mean(0) if known else None
 
+    def extents(self, source: Padded | Grid) -> Extents:
+        """How many places there are to look at in each source, which must be as many for all members."""
+        found = [member.extents(source) for member in self._members()]
+        if any(other != found[0] for other in found):
+            raise ConfigError(
+                "these runs read their sources at different resolutions, so that where they look has no mean: take "
+                "runs that agree, or one alone."
+            )
+        return found[0]
+
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
         """log of the mean probability of each token of the targets."""
         each = torch.stack([member.token_log_likelihoods(batch) for member in self._members()])
@@ -80,10 +93,11 @@ def searched(
     tokens, moving, fixed = model.start(batch)
     # However short a source is, there is room for all that its answer must have, and for an end where that may be.
     must = max(decoding.min_length, len(words.prefix) + len(words.forced))
-    lengths = [
-        max(must, min(decoding.max_length, max(must + 1, int(decoding.max_ratio * length) + 10)))
-        for length in batch.source.lengths.tolist()
-    ]
+    lengths = [decoding.max_length] * len(tokens)
+    if decoding.max_ratio is not None and isinstance(batch.source, Padded):
+        relative = [int(decoding.max_ratio * length) + 10 for length in batch.source.lengths.tolist()]
+        lengths = [min(most, max(must + 1, each)) for most, each in zip(lengths, relative, strict=True)]
+    lengths = [max(must, length) for length in lengths]
     rules = Rules(
         min_length=decoding.min_length,
         banned=(*words.never, *words.banned),
@@ -100,7 +114,7 @@ def searched(
         "length_penalty": decoding.length_penalty,
         "watch": seen,
         "coverage_penalty": decoding.coverage_penalty,
-        "places": batch.source.mask if decoding.coverage_penalty else None,
+        "places": real_places(model.extents(batch.source)) if decoding.coverage_penalty else None,
     }
     if decoding.search == "beam":
         return beam(step, tokens, moving, fixed, width=decoding.width, best=decoding.best, **every)
@@ -121,6 +135,31 @@ def searched(
 
 def numbers_of(batch: PairBatch) -> list[int]:
     """A number for each source, made from what it holds: it is answered alike wherever it stands."""
-    values, lengths = batch.source.values.cpu().numpy(), batch.source.lengths.tolist()
-    digests = [blake2b(row[:length].tobytes(), digest_size=8) for row, length in zip(values, lengths, strict=True)]
+    values = batch.source.values.cpu().numpy()
+    if isinstance(batch.source, Grid):
+        sizes = batch.source.sizes.tolist()
+        real = [row[:, :rows, :columns] for row, (rows, columns) in zip(values, sizes, strict=True)]
+    else:
+        real = [row[:length] for row, length in zip(values, batch.source.lengths.tolist(), strict=True)]
+    digests = [blake2b(each.tobytes(), digest_size=8) for each in real]
     return [int.from_bytes(digest.digest(), "little") for digest in digests]
+
+
+def real_places(extents: Extents) -> Tensor:
+    """(B, S): which places of the memories there are.
+
+    >>> real_places(Extents([(2, 1), (1, 2)], 2)).int().tolist()
+    [[1, 0, 1, 0], [1, 1, 0, 0]]
+    """
+    rows = max((rows for rows, _ in extents.each), default=0)
+    columns = extents.columns or max((columns for _, columns in extents.each), default=0)
+    each = [Grid(torch.empty(1, 0, rows, columns), torch.tensor([extent])).mask.flatten(1) for extent in extents.each]
+    return torch.cat(each) if each else torch.ones(0, rows * columns, dtype=torch.bool)
+
+
+def seen_in(watched: Tensor, extent: tuple[int, int], columns: int | None) -> Tensor:
+    """(T, rows, columns) from weights (T, S) over the places of a padded memory: those of one source alone."""
+    rows, width = extent
+    if not columns:
+        return watched[:, None, :width]
+    return watched.unflatten(1, (-1, columns))[:, :rows, :width]

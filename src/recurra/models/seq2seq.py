@@ -9,13 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from recurra.config import Seq2SeqModel
+from recurra.augmentation import augmented_pictures, augmented_series
+from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
+from recurra.data.images import unpacked
 from recurra.data.store import Encoded
 from recurra.decoder import Decoder, Started
 from recurra.encoders.dropout import Dropout
-from recurra.encoders.memory import Read, SourceEncoder
+from recurra.encoders.given import GivenEncoder, PictureEncoder
+from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.outputs.softmax import Softmax
-from recurra.padding import Padded, pad
+from recurra.padding import Grid, Padded, gridded, pad
 from recurra.pointer import Pointer
 from recurra.wirings import Features, Source, WiringState
 
@@ -23,20 +26,21 @@ from recurra.wirings import Features, Source, WiringState
 class PairBatch(NamedTuple):
     """Sources, and the targets that are to be written for them."""
 
-    source: Padded  # (B, S) ids, or (B, S, F) frames
+    source: Padded | Grid  # (B, S) ids, (B, S, F) frames, a vector being one, or pictures
     target: Padded | None  # (B, T) ids, each row ending in </s>; None where only questions are asked
     copied: Tensor | None  # (B, S): what each place of the source is called in the target, V + n for unknown words
     extra: int = 0  # so many unknown words a row has at most
 
 
 class Sizes(NamedTuple):
-    """What the data say of a network: how many tokens there are, or how wide the frames are."""
+    """What the data say of a network: how many tokens there are, or how many numbers a vector or frame has."""
 
     source: int | None  # tokens of the source
     target: int
-    frames: int | None
+    frames: int | None  # numbers of a frame, a vector or a place
     unknown: int
     start: int
+    channels: int | None = None  # of pictures
 
 
 class Forced(NamedTuple):
@@ -64,7 +68,7 @@ LEAST = -100.0
 class SequenceToSequence(nn.Module):
     """p(y_t | y_1 … y_{t-1}, source), from a memory of the source and the tokens so far.
 
-        m, end  = encoder(E_x[x])                           frames: m, end = encoder(W frames)
+        m, end  = encoder(E_x[x])                           frames: encoder(W frames); a vector, a picture: itself
         h̃       = decoder(E_y[<s>, y_1 … y_{T-1}], m, end)
         p(y_t)  = softmax(W_o h̃_t + b)                      copy: mixed with pointing at the source
 
@@ -73,9 +77,11 @@ class SequenceToSequence(nn.Module):
         loss = ½ (CE_p + CE_q) + α/4 (KL(p‖q) + KL(q‖p))    (Liang et al. 2021)
     """
 
-    def __init__(self, settings: Seq2SeqModel, sizes: Sizes) -> None:
+    def __init__(
+        self, settings: Seq2SeqModel | Vec2SeqModel, sizes: Sizes, augmentation: Augmentation | None = None
+    ) -> None:
         super().__init__()
-        self.sizes = sizes
+        self.sizes, self.augmentation = sizes, augmentation
         self.smoothing, self.token_dropout = settings.label_smoothing, settings.token_dropout
         rate = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
         self.dropout = Dropout(rate, locked=settings.locked)
@@ -86,29 +92,45 @@ class SequenceToSequence(nn.Module):
         self.scale = size**0.5 if settings.tied == "all" else 1.0
         self.embedding: nn.Embedding | None = None
         self.from_frames: nn.Linear | None = None
-        if sizes.source is None:
-            assert sizes.frames is not None, "a source is tokens or frames"
-            self.from_frames = nn.Linear(sizes.frames, size)
-        elif settings.tied == "all":
-            self.embedding = target
+        self.encoder: SourceEncoder | GivenEncoder | PictureEncoder
+        if isinstance(settings, Vec2SeqModel):
+            self.encoder = given_encoder(settings, sizes)
         else:
-            self.embedding = nn.Embedding(sizes.source, size)
-        self.encoder = SourceEncoder(settings, size)
-        self.decoder = Decoder(settings, self.encoder, target)
+            if sizes.source is None:
+                assert sizes.frames is not None, "a source is tokens or frames"
+                self.from_frames = nn.Linear(sizes.frames, size)
+            else:
+                self.embedding = target if settings.tied == "all" else nn.Embedding(sizes.source, size)
+            self.encoder = SourceEncoder(settings, size)
+        self.decoder = Decoder(settings, self.encoder, target, bridge=settings.bridge)
         tied = target.weight if settings.tied != "none" else None
         self.output = Softmax(self.decoder.output_size, sizes.target, tied)
         self.pointer = None
-        if settings.copy:
+        if isinstance(settings, Seq2SeqModel) and settings.copy:
             self.pointer = Pointer(self.decoder.output_size)
 
-    def read(self, source: Padded) -> Read:
+    def read(self, source: Padded | Grid) -> Read:
         """What the encoder finds in sources."""
+        if isinstance(source, Grid):
+            return self._pictures(source)
         if self.embedding is not None:
             x = self.scale * self.embedding(self._some_unknown(source.values))
-        else:
-            assert self.from_frames is not None, "a source is tokens or frames"
-            x = self.from_frames(source.zeroed().values)
-        found: Read = self.encoder(Padded(self.dropout(x), source.lengths))
+            return self.encoder(Padded(self.dropout(x), source.lengths))
+        frames = Padded(source.values.to(self.decoder.embedding.weight.dtype), source.lengths).zeroed()
+        if self.training and self.augmentation is not None:
+            frames = augmented_series(frames, self.augmentation)
+        if self.from_frames is not None:
+            frames = Padded(self.dropout(self.from_frames(frames.values)), frames.lengths)
+        found: Read = self.encoder(frames)
+        return found
+
+    def _pictures(self, source: Grid) -> Read:
+        pictures = source
+        if not source.values.is_floating_point():  # bytes until now: a quarter of what there is to move
+            pictures = Grid(source.values.to(self.decoder.embedding.weight.dtype) / 255, source.sizes)
+            if self.training and self.augmentation is not None:
+                pictures = augmented_pictures(pictures, self.augmentation)
+        found: Read = self.encoder(pictures)
         return found
 
     def loss(self, batch: PairBatch, *, forced: Forced = ALWAYS, r_drop: float = 0.0) -> Tensor:
@@ -138,13 +160,17 @@ class SequenceToSequence(nn.Module):
     def start(self, batch: PairBatch) -> tuple[Tensor, WiringState, Fixed]:
         """What a search begins with: <s> for each source, the decoder's state, and what it keeps of the sources."""
         started = self.decoder.start(self.read(batch.source))
-        tokens = torch.full((len(batch.source.lengths),), self.sizes.start, device=batch.source.values.device)
+        tokens = torch.full((len(batch.source.values),), self.sizes.start, device=batch.source.values.device)
         return tokens, started.state, Fixed(started.source, batch.copied)
 
     def step(self, tokens: Tensor, state: WiringState, fixed: Fixed, *, extra: int = 0) -> tuple[Tensor, WiringState]:
         """log p of what may come after one more token of each row, (N,) to (N, V + extra); and the state after it."""
         h, state = self.decoder.step(self._known(tokens), state, fixed.source)
         return self._scored(h, state.weights, fixed.copied, extra), state
+
+    def extents(self, source: Padded | Grid) -> Extents:
+        """How many places there are to look at in each source."""
+        return self.encoder.extents(source)
 
     def weights(self, state: WiringState) -> Tensor | None:
         """(N, S): where the step that gave this state has looked."""
@@ -222,11 +248,22 @@ def of_rows(each: Tensor, lengths: Tensor) -> Tensor:
 def doubled(batch: PairBatch) -> PairBatch:
     """Every row twice: all of them, then all of them again."""
 
-    def twice(values: Padded) -> Padded:
-        return Padded(torch.cat([values.values] * 2), torch.cat([values.lengths] * 2))
-
     copied = None if batch.copied is None else torch.cat([batch.copied] * 2)
-    return PairBatch(twice(batch.source), None if batch.target is None else twice(batch.target), copied, batch.extra)
+    source = type(batch.source)(*(torch.cat([part] * 2) for part in batch.source))
+    target = None if batch.target is None else Padded(*(torch.cat([part] * 2) for part in batch.target))
+    return PairBatch(source, target, copied, batch.extra)
+
+
+def given_encoder(settings: Vec2SeqModel, sizes: Sizes) -> GivenEncoder | PictureEncoder:
+    """What reads a vector, places or pictures."""
+    starts = "initial" in settings.conditioning
+    if sizes.channels is not None:
+        return PictureEncoder(settings.image, sizes.channels, starts=starts)
+    assert sizes.frames is not None, "what is given is a picture or numbers"
+    own = settings.encoder
+    return GivenEncoder(
+        sizes.frames, own.hidden or settings.hidden, own.layers, dropout=settings.dropout, starts=starts
+    )
 
 
 def pairs_batched(rows: Sequence[Encoded], *, vocabulary: int) -> PairBatch:
@@ -241,7 +278,13 @@ def pairs_batched(rows: Sequence[Encoded], *, vocabulary: int) -> PairBatch:
     def padded(name: str) -> Padded:
         return pad([torch.from_numpy(row[name].astype(np.int64)) for row in rows])
 
-    if "frames" in rows[0]:
+    source: Padded | Grid
+    if "picture" in rows[0]:
+        source = gridded([torch.from_numpy(unpacked(row["picture"], row["shape"])).permute(2, 0, 1) for row in rows])
+    elif "map" in rows[0]:  # features of the places of a grid
+        maps = [row["map"].reshape(*row["shape"], -1).astype(np.float32) for row in rows]
+        source = gridded([torch.from_numpy(each).permute(2, 0, 1) for each in maps])
+    elif "frames" in rows[0]:
         source = pad([torch.from_numpy(row["frames"].astype(np.float32)) for row in rows])
     else:
         source = padded("source")

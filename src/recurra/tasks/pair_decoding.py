@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recurra.config import Seq2SeqDecoding, Seq2SeqSettings
+from recurra.config import Seq2SeqDecoding, Seq2SeqSettings, Vec2SeqSettings
 from recurra.errors import ConfigError
 from recurra.named import did_you_mean
 from recurra.tasks.pair_texts import Side
@@ -45,7 +45,7 @@ def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int
     return {what: tuple(vocabulary.id(token) for token in tokens) for what, tokens in named.items()}
 
 
-def check_search(settings: Seq2SeqSettings, target: Side) -> None:
+def check_search(settings: Seq2SeqSettings | Vec2SeqSettings, target: Side) -> None:
     """Refuse, before training, a search by which the trained model could not be scored."""
     data, decoding = settings.data, settings.decoding
     named_tokens(decoding, target)

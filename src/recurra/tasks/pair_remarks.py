@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from recurra.config import Seq2SeqModel
 from recurra.settings import name_of
 from recurra.tasks.pair_texts import PairTexts, Side
-from recurra.tasks.pairs import Pair
 
 SHOWN = 5
 """So many examples of what is odd are shown."""
@@ -20,11 +19,11 @@ LARGE = 30_000
 """A batch of so many tokens is worth a word."""
 
 
-def unknown_targets(target: Side, examples: Iterable[Pair]) -> str | None:
-    """What of the targets of validation pairs cannot be written."""
+def unknown_targets(target: Side, texts: Iterable[str]) -> str | None:
+    """What of the targets of validation examples cannot be written."""
     unknown: Counter[str] = Counter()
-    for example in examples:
-        unknown.update(token for token in target.split(example.target or "") if token not in target.vocabulary)
+    for text in texts:
+        unknown.update(token for token in target.split(text) if token not in target.vocabulary)
     if not unknown:
         return None
     shown = ", ".join(repr(token) for token, _ in unknown.most_common(SHOWN))
@@ -72,7 +71,7 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
         assert texts.frames is not None, "a source is tokens or frames"
         read = f"series of {len(texts.frames.mean)} numbers a step"
     else:
-        read = _side(texts.source)
+        read = side_in_words(texts.source)
     own = model.encoder
     widths = " × ".join(map(str, model.encoder_widths))
     ways = " both ways" if own.kind == "rnn" and model.bidirectional else ""
@@ -80,10 +79,11 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
     decoder = f"{name_of(model.decoder.cell or model.cell)} {' × '.join(map(str, model.decoder_widths))}"
     attention = name_of(model.attention)
     looks = "no attention" if attention == "none" else f"{attention} attention {name_of(model.context)}"
-    return f"{read} by {encoder}, {looks}, {decoder} to {_side(texts.target)}"
+    return f"{read} by {encoder}, {looks}, {decoder} to {side_in_words(texts.target)}"
 
 
-def _side(side: Side) -> str:
+def side_in_words(side: Side) -> str:
+    """How many tokens of which kind."""
     kind = side.tokenizer.name
     known = kind in ("characters", "words", "symbols", "subwords")
     return f"{len(side.vocabulary):,} {kind if known else 'tokens'}"

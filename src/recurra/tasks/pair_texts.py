@@ -84,19 +84,19 @@ class PairTexts:
             for pair in pairs(files, data):
                 assert pair.frames is not None
                 scale.add(pair.frames, place_of(files[pair.file], pair.line))
-            return cls(None, _learned("target", data.target, files, (), lambda: _targets(data)), scale.finished())
+            return cls(None, learned_side("target", data.target, files, (), lambda: _targets(data)), scale.finished())
         features = (
             Counter(name for pair in pairs(files, data) for name in pair.features) if data.features else Counter()
         )
         marked = tuple(feature_token(name) for name in sorted(features, key=lambda name: (-features[name], name)))
         if data.joint:
-            both = _learned(
+            both = learned_side(
                 "source", data.source, files, marked, lambda: itertools.chain(_sources(data), _targets(data))
             )
             return cls(both, both)
         return cls(
-            _learned("source", data.source, files, marked, lambda: _sources(data)),
-            _learned("target", data.target, files, (), lambda: _targets(data)),
+            learned_side("source", data.source, files, marked, lambda: _sources(data)),
+            learned_side("target", data.target, files, (), lambda: _targets(data)),
         )
 
     @property
@@ -240,7 +240,7 @@ def _targets(data: Seq2SeqData) -> Iterator[str]:
     return (pair.target or "" for pair in pairs(data.files("train"), data))
 
 
-def _learned(
+def learned_side(
     side: str, settings: Text, files: Sequence[str], features: Sequence[str], texts: Callable[[], Iterable[str]]
 ) -> Side:
     """The tokenizer and the vocabulary of one side, or of both."""

@@ -41,7 +41,7 @@ def with_tokens(data: Seq2SeqData, sources: Sequence[str], targets: Sequence[str
     sources, targets = sources[:LOOKED_AT], targets[:LOOKED_AT]
     usual = "subwords" if count >= ENOUGH else "words"
     if data.joint and read == "auto":
-        is_one = _mostly(is_word, sources) and _mostly(is_word, targets)
+        is_one = mostly(is_word, sources) and mostly(is_word, targets)
         read = written = "characters" if is_one else usual
     elif not data.joint:
         read = _tokens(sources, targets, usual) if read == "auto" else read
@@ -71,7 +71,7 @@ def is_spelt(symbols: str, text: str) -> bool:
     (True, False, False)
     """
     parts = symbols.split()
-    return len(parts) >= 2 * max(1, len(text.split())) and _mostly(_is_symbol, parts)
+    return len(parts) >= 2 * max(1, len(text.split())) and mostly(_is_symbol, parts)
 
 
 def _is_symbol(part: str) -> bool:
@@ -81,13 +81,13 @@ def _is_symbol(part: str) -> bool:
 def _tokens(texts: Sequence[str], others: Sequence[str], usual: str) -> Part:
     """What a side is cut into, beside the other; of a source with several texts there is no telling whose is whose."""
     pairs = list(zip(texts, others, strict=True)) if len(texts) == len(others) else []
-    if _mostly(lambda pair: is_spelt(*pair), pairs):
+    if mostly(lambda pair: is_spelt(*pair), pairs):
         return "symbols"
-    is_spelling = _mostly(lambda pair: is_spelt(*reversed(pair)), pairs)
-    return "characters" if is_spelling or _mostly(is_word, texts) else usual
+    is_spelling = mostly(lambda pair: is_spelt(*reversed(pair)), pairs)
+    return "characters" if is_spelling or mostly(is_word, texts) else usual
 
 
-def _mostly(holds: Callable[[T], bool], items: Sequence[T]) -> bool:
+def mostly(holds: Callable[[T], bool], items: Sequence[T]) -> bool:
     return sum(map(holds, items)) >= MOSTLY * len(items) > 0
 
 

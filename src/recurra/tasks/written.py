@@ -16,7 +16,8 @@ class Answer(NamedTuple):
     score: float  # what answers are ordered by
     log_probability: float
     ended: bool = True  # false where it was cut off at its greatest length
-    weights: NDArray[np.float64] | None = None  # (tokens and end, source tokens): where each looked
+    weights: NDArray[np.float64] | None = None  # (tokens and end, source tokens or places): where each looked
+    columns: int | None = None  # places of a picture stand row after row, so many a row
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as `recurra predict --json` names it."""
@@ -26,6 +27,8 @@ class Answer(NamedTuple):
             found["cut_off"] = True
         if self.weights is not None:
             found["alignment"] = self.weights
+        if self.columns is not None:
+            found["columns"] = self.columns
         return found
 
 

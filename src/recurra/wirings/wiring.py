@@ -78,7 +78,7 @@ class Wiring(nn.Module, ABC):
     def remember(self, values: Tensor, mask: Tensor, columns: int | None = None) -> tuple[Any, ...] | None:
         """What is attended to, of places (B, S, D) of sources; None without attention."""
         attention: Attention | None = getattr(self, "attention", None)
-        return None if attention is None else attention.remember(values, mask)
+        return None if attention is None else attention.remember(values, mask, columns)
 
     @abstractmethod
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:

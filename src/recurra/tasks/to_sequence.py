@@ -1,0 +1,312 @@
+"""Writing a sequence: all that does not depend on what it is written from."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import Seq2SeqSettings, Vec2SeqSettings
+from recurra.data.store import Encoded
+from recurra.errors import ConfigError, DataError
+from recurra.forcing import Forcing
+from recurra.metrics.cutting import cut
+from recurra.metrics.ter import ter
+from recurra.named import choose
+from recurra.settings import name_of
+from recurra.tasks.counted import Counted
+from recurra.tasks.pair_columns import place_of
+from recurra.tasks.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
+from recurra.tasks.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
+from recurra.tasks.pair_scores import NAMES as SCORES
+from recurra.tasks.pair_scores import PairAnswers, pair_counts, pair_scores
+from recurra.tasks.pair_texts import PairTexts
+from recurra.tasks.task import START, Loss, Moment, Prediction, Scores, Task
+from recurra.tasks.written import Answer, Written
+from recurra.text import Subwords
+from recurra.text.vocabulary import END, UNKNOWN
+from recurra.text.vocabulary import START as FIRST
+
+if TYPE_CHECKING:
+    from recurra.encoders.memory import Extents
+    from recurra.models.searching import Words
+    from recurra.models.seq2seq import PairBatch, Sizes
+    from recurra.search.search import Hypothesis
+
+CUT_ANEW = "cut anew"
+"""Marks rows of training whose subwords are cut by chance each time they are seen."""
+
+SPELLED = ("characters", "symbols")
+"""Where these are written, an answer is right as a whole or not at all."""
+
+
+class WithTarget(Protocol):
+    """An example of what is to be written."""
+
+    @property
+    def target(self) -> str | None:
+        """None in a question."""
+
+    @property
+    def line(self) -> int:
+        """Where it stands in its file."""
+
+
+AnyExample = TypeVar("AnyExample", bound=WithTarget)
+
+
+class ToSequence(Task[AnyExample, "PairBatch", Written]):
+    """A task whose answers are sequences, written token by token; a task of its kind says what they are written from.
+
+    `texts` holds the target's tokenizer and vocabulary, and the source's or the scale of its numbers.
+    """
+
+    def __init__(self, settings: Seq2SeqSettings | Vec2SeqSettings, texts: PairTexts, *, quick: bool = False) -> None:
+        self.settings = settings
+        self.texts = texts
+        self.forcing = Forcing.of(settings.training.forcing)
+        self.quick = quick
+
+    # What it is written from
+
+    @abstractmethod
+    def shown(self, example: AnyExample) -> str:
+        """What a prediction calls its input."""
+
+    @abstractmethod
+    def key(self, example: AnyExample) -> str:
+        """What is the same for examples with the same source, which are several references of one answer."""
+
+    @abstractmethod
+    def source_length(self, example: AnyExample) -> int:
+        """What scores by length go by."""
+
+    @abstractmethod
+    def is_empty(self, example: AnyExample) -> bool:
+        """Whether there is nothing to read."""
+
+    def spelled(self, example: AnyExample, answer: Answer) -> Answer:
+        """The answer with what only its source can spell."""
+        return answer
+
+    def source_tokens(self, example: AnyExample) -> list[str] | None:
+        """What the places that were looked at are called; None where they have no names."""
+        return None
+
+    def check(self) -> None:
+        choose(SCORES, self.first, "evaluation.first")
+        if self.first == "ter":
+            ter([["there"]], ["there"])  # it needs what may not be installed
+        cut(self.settings.evaluation.bleu_tokenize)
+        check_search(self.settings, self.texts.target)
+
+    def save(self, folder: Path) -> None:
+        self.texts.save(folder)
+
+    @classmethod
+    def load(cls, settings: Any, folder: Path) -> Self:
+        return cls(settings, PairTexts.load(folder))
+
+    def while_training(self) -> Self:
+        if self.settings.training.validate_with == "decoding":
+            return type(self)(self.settings, self.texts, quick=True)
+        greedy = dataclasses.replace(self.settings.decoding, search="greedy", best=1, forced=[])
+        return type(self)(dataclasses.replace(self.settings, decoding=greedy), self.texts, quick=True)
+
+    def noticed(self, examples: Sequence[AnyExample]) -> str | None:
+        return unknown_targets(self.texts.target, [example.target or "" for example in examples])
+
+    def noticed_in_training(self, rows: Any) -> str | None:
+        training = self.settings.training
+        lengths, place = self.lengths(rows), lambda row: self.place(rows[row])
+        if training.batch_size is not None:
+            return padded_to_the_longest(lengths, training.batch_size, place)
+        return longer_than_a_batch(lengths, training.batch_tokens, place)
+
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
+        rows = super().chosen(store, numbers)
+        return [{**row, CUT_ANEW: row["place"][:0]} for row in rows] if self._cuts_anew else rows
+
+    @cached_property
+    def _cuts_anew(self) -> bool:
+        sides = (self.texts.source, self.texts.target)
+        return any(
+            isinstance(side.tokenizer, Subwords) and side.tokenizer.dropout > 0 for side in sides if side is not None
+        )
+
+    def batch(self, rows: Sequence[Encoded]) -> PairBatch:
+        from recurra.models.seq2seq import pairs_batched
+
+        if CUT_ANEW in rows[0]:
+            import torch
+
+            seeds = torch.randint(1 << 31, (len(rows), 2)).tolist()  # the trainer has seeded torch for this step
+            rows = [self._recut(row, *pair) for row, pair in zip(rows, seeds, strict=True)]
+        return pairs_batched(rows, vocabulary=len(self.texts.target.vocabulary))
+
+    def _recut(self, row: Encoded, *seeds: int) -> Encoded:
+        sides = [side for side in ("source", "target") if side in row]
+        return {**row, **{s: self.texts.recut(row[s], s, seed) for s, seed in zip(sides, seeds, strict=False)}}  # type: ignore[arg-type]
+
+    def place(self, row: Encoded) -> str:
+        file, line = row["place"].tolist()
+        return place_of(self.settings.data.files("train")[file], line)
+
+    # The model
+
+    def sizes(self, *, channels: int | None = None) -> Sizes:
+        """What the data say of a network. (torch)"""
+        from recurra.models.seq2seq import Sizes
+
+        texts, vocabulary = self.texts, self.texts.target.vocabulary
+        return Sizes(
+            source=None if texts.source is None else len(texts.source.vocabulary),
+            target=len(vocabulary),
+            frames=None if texts.frames is None else len(texts.frames.mean),
+            unknown=vocabulary.id(UNKNOWN),
+            start=vocabulary.id(FIRST),
+            channels=channels,
+        )
+
+    def for_prediction(self, model: Any) -> Any:
+        from recurra.packing import packed
+
+        return packed(model, *(f"{member}{part}" for member in _members(model) for part in ("decoder", "output")))
+
+    def together(self, models: Sequence[Any]) -> Any:
+        from recurra.models.searching import Ensemble
+
+        if len({model.pointer is None for model in models}) > 1:
+            raise ConfigError(
+                "of these runs some may copy words from the source (model.copy) and others not, so they do not choose "
+                "among the same: take runs that agree."
+            )
+        return Ensemble(models)
+
+    def loss(self, model: Any, batch: PairBatch, moment: Moment = START) -> Loss:
+        from recurra.models.seq2seq import Forced
+
+        if batch.target is None:
+            raise DataError("there is nothing to learn from a source without a target.")
+        training, forcing = self.settings.training, self.forcing
+        p = forcing.probability(moment.step)
+        total = model.loss(batch, forced=Forced(p, forcing.unit, forcing.replacement), r_drop=training.r_drop)
+        logged = {} if p >= 1 and forcing.shape == "constant" else {"forcing": p}
+        return Loss(total, int(batch.target.lengths.sum()), logged=logged)
+
+    # Answers
+
+    @cached_property
+    def words(self) -> Words:
+        """The ids that [decoding] means."""
+        from recurra.models.searching import Words
+
+        vocabulary = self.texts.target.vocabulary
+        written = (END, UNKNOWN) if self.settings.decoding.unknown else (END,)
+        never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in written)
+        return Words(end=vocabulary.id(END), never=never, **named_tokens(self.settings.decoding, self.texts.target))
+
+    def predict(self, model: Any, batch: PairBatch, *, detail: bool = False) -> list[Written]:
+        import torch
+
+        from recurra.models.searching import searched
+        from recurra.models.seq2seq import of_rows
+
+        golds: list[tuple[float, int] | None] = [None] * len(batch.source.values)
+        given = self.settings.decoding.search == "given"
+        with torch.no_grad():
+            if batch.target is not None:
+                sums = of_rows(model.token_log_likelihoods(batch), batch.target.lengths)
+                golds = list(zip(sums.tolist(), batch.target.lengths.tolist(), strict=True))
+            elif given:
+                raise DataError(
+                    "decoding.search = 'given' tells how likely a given target is, but some row has none: give rows "
+                    "with a source and a target."
+                )
+            found: list[list[Hypothesis]] = [[] for _ in golds]
+            attends = name_of(self.settings.model.attention) != "none"
+            watch = attends and (detail or batch.target is None) and not given  # what is asked, not scored, is shown
+            if not given:
+                found = searched(model, batch, self.settings.decoding, self.words, watch=watch)
+            extents = model.extents(batch.source) if watch else None
+        return [
+            Written(tuple(self._answer(each, number, extents) for each in row), gold)
+            for number, (row, gold) in enumerate(zip(found, golds, strict=True))
+        ]
+
+    def _answer(self, found: Hypothesis, row: int, extents: Extents | None) -> Answer:
+        """An answer whose copied words are still numbers: only with its source can they be spelled."""
+        ids = found.tokens[:-1] if found.ended else found.tokens
+        vocabulary = self.texts.target.vocabulary
+        tokens = [vocabulary.tokens[number] if number < len(vocabulary) else f"\0{number}" for number in ids]
+        text = self.texts.target.tokenizer.join(tokens)
+        weights, columns = None, None
+        if found.watched is not None and extents is not None:
+            from recurra.models.searching import seen_in
+
+            seen = seen_in(found.watched, extents.each[row], extents.columns)
+            weights = seen.flatten(1).double().numpy()
+            columns = None if extents.columns is None else extents.each[row][1]
+        return Answer(tokens, text, found.score, found.log_probability, found.ended, weights, columns)
+
+    def answer(self, example: AnyExample, output: Written) -> Prediction:
+        source = self.shown(example)
+        if self.settings.decoding.search == "given":
+            assert output.gold is not None, "`predict` has refused a row without a target"
+            total, count = output.gold
+            detail: dict[str, Any] = {"target": example.target, "nll": -total / count}
+            return Prediction(source, f"{total:.4f}\t{count}", total, example.line, detail)
+        if self.settings.data.empty == "refuse" and self.is_empty(example):  # training has seen no such thing
+            return Prediction(source, "", 0.0, example.line, {"tokens": [], "alternatives": []})
+        best, *others = [self.spelled(example, each) for each in output.answers]
+        detail = best.to_json()
+        del detail["output"], detail["score"]
+        if best.weights is not None and (names := self.source_tokens(example)) is not None:
+            detail["source_tokens"] = names
+        detail["alternatives"] = [other.to_json() for other in others]
+        return Prediction(source, best.text, best.score, example.line, detail)
+
+    @property
+    def first(self) -> str:
+        """The score that training stops on."""
+        wanted = self.settings.evaluation.first
+        if wanted is not None:
+            return wanted
+        return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
+
+    def score(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Scores:
+        if self.settings.decoding.search == "given":
+            raise ConfigError(CANNOT_BE_SCORED)
+        return pair_scores(self._scored(examples, outputs), first=self.first, quick=self.quick)
+
+    def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
+        return pair_counts(self._scored(examples, outputs))
+
+    def _scored(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> PairAnswers:
+        """What scores are made of."""
+        best = [self.spelled(example, output.answers[0]) for example, output in zip(examples, outputs, strict=True)]
+        golds = [example.target or "" for example in examples]
+        evaluation, target = self.settings.evaluation, self.texts.target
+        likelihood = [output.gold for output in outputs if output.gold is not None]
+        return PairAnswers(
+            golds=golds,
+            sources=[self.key(example) for example in examples],
+            answers=[answer.text for answer in best],
+            gold_tokens=[target.split(gold) for gold in golds],
+            answer_tokens=[answer.tokens for answer in best],
+            source_lengths=[self.source_length(example) for example in examples],
+            likelihood=likelihood if len(likelihood) == len(outputs) else None,
+            tokenize=evaluation.bleu_tokenize,
+            lowercase=evaluation.lowercase,
+        )
+
+
+def _members(model: Any) -> list[str]:
+    """What the names of the modules of each network begin with."""
+    return [f"members.{number}." for number in range(len(model.members))] if hasattr(model, "members") else [""]
