@@ -31,6 +31,11 @@ def additive(w: dict[str, Array], activation: str = "tanh") -> Score:
     return lambda q, k: [float(w["v"] @ PHI[activation](together @ np.concatenate([q, k])))]
 
 
+def seeing(w: dict[str, Array], q: Array, k: Array, f: Array, activation: str = "tanh") -> list[float]:
+    a = w["from_query.weight"] @ q + w["from_memory.weight"] @ k + w["from_location.weight"] @ f
+    return [float(w["v"] @ PHI[activation](a))]
+
+
 def bilinear(w: dict[str, Array]) -> Score:
     return lambda q, k: [float(q @ w["project.weight"] @ k)]
 
@@ -58,18 +63,22 @@ SCORES: dict[str, Callable[..., Score]] = {
 
 
 class Monotonic:
-    def __init__(self, w: dict[str, Array]) -> None:
+    def __init__(self, w: dict[str, Array], columns: int | None) -> None:
         self.a, self.pace, self.place = np.log1p(np.exp(-w["strength"])), w["pace"], -1.0
+        self.columns = columns
+
+    def number(self, j: int) -> int:
+        return j if self.columns is None else j % self.columns
 
     def terms(self, places: int) -> Array:
-        return np.array([-self.a * (j - self.place - self.pace) ** 2 for j in range(places)])
+        return np.array([-self.a * (self.number(j) - self.place - self.pace) ** 2 for j in range(places)])
 
     def look(self, alpha: Array) -> None:
-        self.place = sum(j * weight for j, weight in enumerate(alpha))
+        self.place = sum(self.number(j) * weight for j, weight in enumerate(alpha))
 
 
 class Coverage:
-    def __init__(self, w: dict[str, Array]) -> None:
+    def __init__(self, w: dict[str, Array], columns: int | None) -> None:
         self.a, self.looks = -w["bonus"], [np.zeros(1)]
 
     def terms(self, places: int) -> Array:
@@ -79,32 +88,60 @@ class Coverage:
         self.looks.append(alpha)
 
 
-class Location:
-    def __init__(self, w: dict[str, Array]) -> None:
-        self.w, self.last = w, np.zeros(0)
+class Window:
+    """Each place asks every other whether it lies within reach."""
 
-    def terms(self, places: int) -> Array:
-        around = self.w["features.weight"]
-        reach = around.shape[1] // 2
-        f = np.tile(self.w["features.bias"], (places, 1))
-        for j in range(places):
-            for i in range(-reach, reach + 1):
-                if 0 <= j + i < len(self.last):
-                    f[j] += around[:, reach + i] * self.last[j + i]
-        return np.tanh(f) @ self.w["to_score.weight"][0]
+    def __init__(
+        self, w: dict[str, Array], columns: int | None, of: str = "last", dimensions: int = 1, **_: object
+    ) -> None:
+        self.F, self.b, self.columns, self.of, self.dimensions = w["weight"], w["bias"], columns, of, dimensions
+        self.looks: list[Array] = []
+
+    def features(self, places: int) -> Array:
+        width = round(self.F.shape[1] ** (1 / self.dimensions))
+        reach = width // 2
+        seen = self.looks[-1:] if self.of == "last" else self.looks
+        f = np.tile(self.b, (places, 1))
+        for j, i in np.ndindex(places, places):
+            (r, c), (row, column) = divmod(j, self.columns or places), divmod(i, self.columns or places)
+            down, right = row - r, column - c
+            if abs(right) > reach or abs(down) > (0 if self.dimensions == 1 else reach):
+                continue
+            at = reach + right if self.dimensions == 1 else (reach + down) * width + reach + right
+            f[j] += self.F[:, at] * sum(alpha[i] for alpha in seen)
+        return f
 
     def look(self, alpha: Array) -> None:
-        self.last = alpha
+        self.looks.append(alpha)
+
+
+class Location:
+    def __init__(self, w: dict[str, Array], columns: int | None, **options: Any) -> None:
+        self.u = w["to_score.weight"][0]
+        self.window = Window(within(w, "features."), columns, **options)
+
+    def terms(self, places: int) -> Array:
+        return np.tanh(self.window.features(places)) @ self.u
+
+    def look(self, alpha: Array) -> None:
+        self.window.look(alpha)
+
+
+def within(w: dict[str, Array], start: str) -> dict[str, Array]:
+    return {name.removeprefix(start): value for name, value in w.items() if name.startswith(start)}
 
 
 Looking: TypeAlias = Monotonic | Coverage | Location
-TERMS: dict[str, type[Looking]] = {"monotonic": Monotonic, "coverage": Coverage, "location": Location}
+TERMS: dict[str, Callable[..., Looking]] = {"monotonic": Monotonic, "coverage": Coverage, "location": Location}
 
 
-def terms_of(spec: dict[str, Any], w: dict[str, Array]) -> list[Looking]:
-    names = [term if isinstance(term, str) else term["name"] for term in spec.get("terms", ())]
-    own = [{key.removeprefix(f"terms.{i}."): w[key] for key in w if f"terms.{i}." in key} for i in range(len(names))]
-    return [TERMS[name](weights) for name, weights in zip(names, own, strict=True)]
+def terms_of(spec: dict[str, Any], w: dict[str, Array], columns: int | None = None) -> list[Looking]:
+    found = []
+    for number, term in enumerate(spec.get("terms", ())):
+        table = {"name": term} if isinstance(term, str) else term
+        options = {key: table[key] for key in ("of", "dimensions") if key in table}
+        found.append(TERMS[table["name"]](within(w, f"terms.{number}."), columns, **options))
+    return found
 
 
 def softmax(scores: Array, real: NDArray[np.bool_]) -> Array:
@@ -113,21 +150,31 @@ def softmax(scores: Array, real: NDArray[np.bool_]) -> Array:
 
 
 def attended(
-    spec: dict[str, Any], attention: Attention, queries: Array, places: Array, real: NDArray[np.bool_]
+    spec: dict[str, Any],
+    attention: Attention,
+    queries: Array,
+    places: Array,
+    real: NDArray[np.bool_],
+    columns: int | None = None,
 ) -> tuple[Array, Array]:
     """The contexts (T, D) and weights (T, S) of the queries (T, ·) that look at one source (S, ·)."""
     w = weights_of(attention)
     options = {key: spec[key] for key in ("activation", "heads") if key in spec}
-    score, terms = SCORES[spec["name"]](w, **options), terms_of(spec, w)
+    score, terms = SCORES[spec["name"]](w, **options), terms_of(spec, w, columns)
+    window = Window(within(w, "location."), columns, **spec["location"]) if "location" in spec else None
     seen = np.stack([w["to_values.weight"] @ place for place in places]) if "to_values.weight" in w else places
     contexts, weights = [], []
     for q in queries:
-        e = np.array([score(q, k) for k in places]).T  # (heads, S)
+        if window is None:
+            e = np.array([score(q, k) for k in places]).T  # (heads, S)
+        else:
+            features = window.features(len(places))
+            e = np.array([seeing(w, q, k, f, **options) for k, f in zip(places, features, strict=True)]).T
         e = e + sum(term.terms(len(places)) for term in terms)
         alpha = np.stack([softmax(head, real) for head in e])
         shares = np.split(seen, len(alpha), axis=1)
         contexts.append(np.concatenate([a @ share for a, share in zip(alpha, shares, strict=True)]))
         weights.append(alpha.mean(0))
-        for term in terms:
-            term.look(weights[-1])
+        for part in [*terms, *([] if window is None else [window])]:
+            part.look(weights[-1])
     return np.stack(contexts), np.stack(weights)

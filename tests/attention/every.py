@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from recurra.attention import Attention, Memory
 from recurra.named import built
+from recurra.padding import Grid, gridded
 
 Spec: TypeAlias = dict[str, Any]
 
@@ -41,7 +42,15 @@ WITH_TERMS: list[Spec] = [
     {"name": "bilinear", "values": 3, "terms": TERMS},
     {"name": "projected_dot", "heads": 2, "terms": ["location", "monotonic", "coverage"]},
 ]
-EVERY = PLAIN + WITH_TERMS
+SEEING: list[Spec] = [
+    {"name": "additive", "location": {"filters": 3, "width": 3}},
+    {"name": "additive", "size": 3, "values": 2, "location": {"filters": 2, "width": 5, "of": "all"}},
+    {"name": "additive", "activation": "sigmoid", "location": {"width": 3}, "terms": ["coverage", "monotonic"]},
+    {"name": "bilinear", "terms": [{"name": "location", "width": 3, "of": "all"}]},
+]
+"""Scores that see where one has looked, and what has looked at all places so far."""
+
+EVERY = PLAIN + WITH_TERMS + SEEING
 
 
 def title(spec: Spec) -> str:
@@ -59,6 +68,18 @@ def drawn(spec: Spec) -> Attention:
         if "strength" not in name and "pace" not in name:
             nn.init.normal_(parameter, std=0.7)
     return attention
+
+
+def drawn_grid(sizes: list[tuple[int, int]], features: int = 4) -> Grid:
+    """Random maps of different sizes, NaN where there is nothing."""
+    grid = gridded([torch.randn(features, *size, dtype=torch.float64) for size in sizes])
+    return Grid(grid.values.masked_fill(~grid.mask.unsqueeze(1), torch.nan), grid.sizes)
+
+
+def remembered_grid(attention: Attention, grid: Grid) -> Memory:
+    """The places of maps, row after row."""
+    places = grid.values.flatten(2).transpose(1, 2)
+    return attention.remember(places, grid.mask.flatten(1), grid.values.shape[3])
 
 
 def remembered(attention: Attention, lengths: list[int], places: int | None = None) -> Memory:

@@ -42,7 +42,7 @@ def test_the_first_monotonic_bell_is_as_wide_as_said() -> None:
 @pytest.mark.parametrize("strength", [1e-3, 0.1, 1.0, 30.0])
 def test_the_strength_that_was_asked_for_is_that_of_the_first_step(strength: float) -> None:
     term = Monotonic(strength=strength)
-    scores = term.score(term.start(mask := torch.ones(1, 3, dtype=torch.bool)).unsqueeze(1), mask)
+    scores = term.score(term.start(mask := torch.ones(1, 3, dtype=torch.bool)).unsqueeze(1), mask, None)
     assert_close(scores, -strength * torch.tensor([[[0.0, 1.0, 4.0]]]))
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from recurra.attention.masking import masked_softmax
 from recurra.attention.products import averaged
 from recurra.attention.terms.term import Term
+from recurra.attention.terms.window import Window
 from recurra.cells.weights import check_size
 from recurra.errors import ConfigError, DataError
 from recurra.named import built
@@ -28,6 +29,7 @@ class Memory(NamedTuple):
     keys: Tensor  # (B, S, K) or (B, heads, S, K): what a query is compared with
     values: Tensor  # (B, S, D) or (B, heads, S, D / heads): what is averaged; 0 where the mask is False
     mask: Tensor  # (B, S): False where there is nothing to look at
+    columns: int | None = None  # places of a grid stand row after row, so many a row; None: they are one row
 
 
 class Attended(NamedTuple):
@@ -65,6 +67,7 @@ class Attention(nn.Module, ABC):
                 f"{max(1, self.context_size // heads) * heads} or another multiple of {heads}."
             )
         self.terms = nn.ModuleList(built(Term, spec) for spec in terms)
+        self.location: Window | None = None  # of a score that also sees where one has looked
 
     @property
     def context_size(self) -> int:
@@ -79,17 +82,23 @@ class Attention(nn.Module, ABC):
         """(B, S, K), or (B, heads, S, K): what a query is compared with, once for a memory (B, S, memory_size)."""
         return values
 
-    def remember(self, values: Tensor, mask: Tensor) -> Memory:
-        """A memory to look at: its places (B, S, memory_size), and which are real, (B, S)."""
+    def score_seeing(self, query: Tensor, keys: Tensor, seen: Tensor) -> Tensor:
+        """What `score` says, of an attention with a `location`: its features (B, Q, S, filters) are seen too."""
+        raise NotImplementedError
+
+    def remember(self, values: Tensor, mask: Tensor, columns: int | None = None) -> Memory:
+        """A memory to look at: its places (B, S, memory_size), which are real, (B, S), and how many make a row."""
         if values.dim() != 3 or values.shape[2] != self.memory_size or values.shape[:2] != mask.shape:
             raise DataError(
                 f"this attention remembers places of shape (B, S, {self.memory_size}) under a mask (B, S), but got "
                 f"{tuple(values.shape)} and {tuple(mask.shape)}."
             )
+        if columns is not None and (columns < 1 or values.shape[1] % columns):
+            raise DataError(f"{values.shape[1]} places of a grid cannot stand in rows of {columns} each.")
         values = values.masked_fill(~mask.unsqueeze(2), 0.0)
         keys = self.keys(values)
         values = values if self.to_values is None else self.to_values(values)
-        return Memory(keys, values if self.heads == 1 else self.split(values).contiguous(), mask)
+        return Memory(keys, values if self.heads == 1 else self.split(values).contiguous(), mask, columns)
 
     def split(self, features: Tensor) -> Tensor:
         """(B, heads, S, F / heads) from (B, S, F): each head has a share of its own."""
@@ -97,7 +106,8 @@ class Attention(nn.Module, ABC):
 
     def start(self, memory: Memory, rows: int | None = None) -> Past:
         """What the terms know before the first of a row's queries."""
-        return tuple(term.start(memory.mask, rows) for term in self.terms)  # type: ignore[operator]
+        looking_back = [*([] if self.location is None else [self.location]), *self.terms]
+        return tuple(part.start(memory.mask, rows) for part in looking_back)
 
     def step(self, query: Tensor, memory: Memory, past: Past = ()) -> Attended:
         """One query of each row: (N, query_size). N is B, or k times B for k rows of each source, one after the other.
@@ -107,28 +117,30 @@ class Attention(nn.Module, ABC):
         sources = len(memory.mask)
         self._check(query, 2, len(query) % sources == 0 if sources else len(query) == 0, memory)
         each = len(query) // sources if sources else 1
-        scores = self._scores(query.view(sources, each, self.query_size), memory)
-        for term, known in self._with(past):
-            scores = added(scores, term.score(known.view(sources, each, known.shape[1]), memory.mask))
-        weights = masked_softmax(scores, over(scores, memory.mask))
+        known = tuple(part.view(sources, each, part.shape[1]) for part in past)
+        scores = self._scores(query.view(sources, each, self.query_size), memory, known)
+        weights = self._weights(scores, memory, known)
         context = self._context(weights, memory.values).flatten(0, 1)
         weights = mean_of_heads(weights).flatten(0, 1)
-        return Attended(context, weights, self._moved(past, weights))
+        return Attended(context, weights, self._moved(past, weights, memory.columns))
 
     def forward(self, queries: Tensor, memory: Memory, past: Past | None = None) -> Attended:
         """All queries of each row, (B, T, query_size). Only terms, which look back, take one step after the other."""
         self._check(queries, 3, len(queries) == len(memory.mask), memory)
         past = self.start(memory) if past is None else past
-        scores = self._scores(queries, memory)
-        if self.terms and queries.shape[1]:
-            weights, past = self._weights_by_step(scores, memory.mask, past)
+        if past and queries.shape[1]:
+            weights, past = self._weights_by_step(queries, memory, past)
         else:
-            weights = masked_softmax(scores, over(scores, memory.mask))
+            known = tuple(part.unsqueeze(1)[:, :0] for part in past)
+            weights = self._weights(self._scores(queries, memory, known), memory, known)
         return Attended(self._context(weights, memory.values), mean_of_heads(weights), past)
 
-    def _scores(self, queries: Tensor, memory: Memory) -> Tensor:
+    def _scores(self, queries: Tensor, memory: Memory, past: Past) -> Tensor:
         """What `score` says, which may be a user's own: of the shape that all else needs."""
-        scores = self.score(queries, memory.keys)
+        if self.location is None:
+            scores = self.score(queries, memory.keys)
+        else:
+            scores = self.score_seeing(queries, memory.keys, self.location(past[0], memory.columns))
         rows, places = memory.mask.shape
         wanted = (rows, *([self.heads] if self.heads > 1 else []), queries.shape[1], places)
         if scores.shape != wanted:
@@ -144,22 +156,31 @@ class Attention(nn.Module, ABC):
         seen = averaged(weights, values)
         return seen if self.heads == 1 else seen.transpose(1, 2).flatten(2)
 
-    def _weights_by_step(self, scores: Tensor, mask: Tensor, past: Past) -> tuple[Tensor, Past]:
-        """The weights of scores (B, [heads,] T, S) and the terms of each step."""
+    def _weights(self, scores: Tensor, memory: Memory, past: Past) -> Tensor:
+        """softmax(scores + terms) of Q rows for each source, whose pasts are (B, Q, n)."""
+        for term, known in self._with(past):
+            scores = added(scores, term.score(known, memory.mask, memory.columns))
+        return masked_softmax(scores, over(scores, memory.mask))
+
+    def _weights_by_step(self, queries: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Past]:
+        """The weights of queries (B, T, query_size), (B, [heads,] T, S), each after those before it."""
+        # Only a score that sees where one has looked has to wait for its turn.
+        ready = None if self.location is not None else self._scores(queries, memory, past).split(1, dim=-2)
         found = []
-        for score in scores.split(1, dim=-2):
-            for term, known in self._with(past):
-                score = added(score, term.score(known.unsqueeze(1), mask))
-            found.append(masked_softmax(score, over(score, mask)))
-            past = self._moved(past, mean_of_heads(found[-1]).squeeze(1))
+        for t, query in enumerate(queries.split(1, dim=1)):
+            known = tuple(part.unsqueeze(1) for part in past)
+            scores = self._scores(query, memory, known) if ready is None else ready[t]
+            found.append(self._weights(scores, memory, known))
+            past = self._moved(past, mean_of_heads(found[-1]).squeeze(1), memory.columns)
         return torch.cat(found, dim=-2), past
 
-    def _moved(self, past: Past, weights: Tensor) -> Past:
-        return tuple(term.moved(known, weights) for term, known in self._with(past))
+    def _moved(self, past: Past, weights: Tensor, columns: int | None) -> Past:
+        terms = tuple(term.moved(known, weights, columns) for term, known in self._with(past))
+        return terms if self.location is None else (self.location.moved(past[0], weights), *terms)
 
     def _with(self, past: Past) -> Iterator[tuple[Term, Tensor]]:
         """The terms, each with what it knows."""
-        return zip(self.terms, past, strict=True)  # type: ignore[arg-type]  # a ModuleList of terms
+        return zip(self.terms, past[self.location is not None :], strict=True)  # type: ignore[arg-type]  # a ModuleList
 
     def _check(self, queries: Tensor, dims: int, rows_fit: bool, memory: Memory) -> None:
         if queries.dim() != dims or queries.shape[-1] != self.query_size or not rows_fit:

@@ -31,8 +31,8 @@ class Coverage(Term):
     def start(self, mask: Tensor, rows: int | None = None) -> Tensor:
         return self.bonus.new_zeros(len(mask) if rows is None else rows, mask.shape[1])
 
-    def score(self, past: Tensor, mask: Tensor) -> Tensor:
+    def score(self, past: Tensor, mask: Tensor, columns: int | None) -> Tensor:
         return self.bonus * past
 
-    def moved(self, past: Tensor, weights: Tensor) -> Tensor:
+    def moved(self, past: Tensor, weights: Tensor, columns: int | None) -> Tensor:
         return past + weights

@@ -1,47 +1,38 @@
-"""Seeing the weights of the step before."""
+"""Seeing the weights of the steps before."""
 
 from __future__ import annotations
 
-from typing import final
+from typing import Literal, final
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from recurra.attention.terms.term import Term
-from recurra.cells.weights import check_size
-from recurra.errors import ConfigError
+from recurra.attention.terms.window import Window
 
 
 @final
 class Location(Term):
-    """Features of where one looked last, and what a small network makes of them (Chorowski et al. 2015).
+    """Features of where one looked, and what a small network makes of them (Chorowski et al. 2015).
 
-        α_0 = 0
-        f_tj = b + Σ_i F_i α_{t-1,j+i}                       i = -r … r, a convolution with width = 2r + 1
+        f_tj = those of a Window around place j              of the last weights, or the sum of all
         term_tj = uᵀ tanh(f_tj)
 
-    `filters` features for each place. The paper's U F is one convolution here, and its map sees these features alone:
-    what there is to see at a place is the score's affair.
+    The paper's U F is one convolution here, and its map sees these features alone: what there is to see at a place is
+    the score's affair. `additive` has an option `location` in which both meet.
     """
 
-    def __init__(self, *, filters: int = 10, width: int = 7) -> None:
+    def __init__(
+        self, *, filters: int = 10, width: int = 7, of: Literal["last", "all"] = "last", dimensions: Literal[1, 2] = 1
+    ) -> None:
         super().__init__()
-        if check_size(width, "width") % 2 == 0:
-            raise ConfigError(
-                f"the width of a location term is a place and as many on both sides, so odd: not {width}."
-            )
-        self.features = nn.Linear(width, check_size(filters, "filters"))  # b, and F_-r … F_r side by side
+        self.features = Window(filters=filters, width=width, of=of, dimensions=dimensions)
         self.to_score = nn.Linear(filters, 1, bias=False)
 
     def start(self, mask: Tensor, rows: int | None = None) -> Tensor:
-        return self.to_score.weight.new_zeros(len(mask) if rows is None else rows, mask.shape[1])
+        return self.features.start(mask, rows)
 
-    def score(self, past: Tensor, mask: Tensor) -> Tensor:
-        if past.shape[2] == 0:
-            return past
-        width = self.features.in_features
-        around = functional.pad(past, (width // 2, width // 2)).unfold(2, width, 1)  # (B, Q, S, width)
-        return self.to_score(self.features(around).tanh()).squeeze(3)
+    def score(self, past: Tensor, mask: Tensor, columns: int | None) -> Tensor:
+        return self.to_score(self.features(past, columns).tanh()).squeeze(3)
 
-    def moved(self, past: Tensor, weights: Tensor) -> Tensor:
-        return weights
+    def moved(self, past: Tensor, weights: Tensor, columns: int | None) -> Tensor:
+        return self.features.moved(past, weights)

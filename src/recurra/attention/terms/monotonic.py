@@ -20,7 +20,7 @@ class Monotonic(Term):
         p_0 = -1,  p_t = Σ_j α_tj j                          the place that was looked at, from 0
         term_tj = -a (j - p_{t-1} - δ)²,  a = -log σ(a')     δ = 1 and a = `strength` at first, both learned
 
-    By itself it would make weights of a bell √(1 / 2a) places wide: 2.2 at first.
+    By itself it would make weights of a bell √(1 / 2a) places wide: 2.2 at first. In a grid, j is the column.
     """
 
     def __init__(self, *, strength: float = 0.1) -> None:
@@ -33,10 +33,15 @@ class Monotonic(Term):
     def start(self, mask: Tensor, rows: int | None = None) -> Tensor:
         return self.pace.new_full((len(mask) if rows is None else rows, 1), -1.0)
 
-    def score(self, past: Tensor, mask: Tensor) -> Tensor:
-        j = torch.arange(mask.shape[1], device=past.device, dtype=past.dtype)
+    def score(self, past: Tensor, mask: Tensor, columns: int | None) -> Tensor:
+        j = numbered(mask.shape[1], columns, past)
         return functional.logsigmoid(self.strength) * (j - (past + self.pace)).square()
 
-    def moved(self, past: Tensor, weights: Tensor) -> Tensor:
-        j = torch.arange(weights.shape[1], device=weights.device, dtype=weights.dtype)
-        return (weights @ j).unsqueeze(1)
+    def moved(self, past: Tensor, weights: Tensor, columns: int | None) -> Tensor:
+        return (weights @ numbered(weights.shape[1], columns, weights)).unsqueeze(1)
+
+
+def numbered(places: int, columns: int | None, like: Tensor) -> Tensor:
+    """The number of each place, or of its column: that of a place in a grid would change with the padding beside it."""
+    j = torch.arange(places, device=like.device)
+    return (j if columns is None else j % columns).to(like.dtype)

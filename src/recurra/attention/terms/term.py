@@ -11,6 +11,7 @@ class Term(nn.Module, ABC):
     """e_tj + term(past_{t-1})_j, and past_t from past_{t-1} and the weights α_t.
 
     What a term says of a place behind the mask is never seen, and the weights it is told of are exactly 0 there.
+    The places of a grid stand row after row, `columns` of them a row; None: they are one row.
     """
 
     @abstractmethod
@@ -18,9 +19,9 @@ class Term(nn.Module, ABC):
         """(N, n): what is known before the first step of N rows, by default one for each row of the mask (B, S)."""
 
     @abstractmethod
-    def score(self, past: Tensor, mask: Tensor) -> Tensor:
+    def score(self, past: Tensor, mask: Tensor, columns: int | None) -> Tensor:
         """(B, Q, S): what is added to the scores of Q rows for each source, whose past is (B, Q, n)."""
 
     @abstractmethod
-    def moved(self, past: Tensor, weights: Tensor) -> Tensor:
+    def moved(self, past: Tensor, weights: Tensor, columns: int | None) -> Tensor:
         """(N, n): the past after one more step, with weights (N, S)."""
