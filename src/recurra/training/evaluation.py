@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
-from recurra.padding import Padded
+from recurra.padding import Grid, Padded
 from recurra.tasks.task import Task
 
 TOKENS = 8192
@@ -76,11 +76,11 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
 
 
 def moved(batch: Any, device: torch.device) -> Any:
-    """A batch, a NamedTuple of tensors and of more such, on a device; lengths stay on the CPU."""
+    """A batch, a NamedTuple of tensors and of more such, on a device; lengths and sizes stay on the CPU."""
     if device.type == "cpu":
         return batch
-    if isinstance(batch, Padded):
-        return Padded(batch.values.to(device, non_blocking=True), batch.lengths)
+    if isinstance(batch, Padded | Grid):
+        return batch._replace(values=batch.values.to(device, non_blocking=True))
     if isinstance(batch, Tensor):
         return batch.to(device, non_blocking=True)
     if isinstance(batch, tuple):
