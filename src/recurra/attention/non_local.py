@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import final
 
 from torch import Tensor, nn
-from torch.nn import functional
 
+from recurra.attention.fused import attended
 from recurra.cells.weights import check_size
 from recurra.errors import DataError
 
@@ -43,19 +43,14 @@ class NonLocal(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         self._check(x, mask)
         read = x.flatten(2).transpose(1, 2)  # (B, N, C)
-        if x.numel() == 0:
-            return x
-        seen = hidden = None
-        if mask is not None:
-            hidden = ~mask.flatten(1).unsqueeze(2)
-            read = read.masked_fill(hidden, 0.0)  # what stands there may be NaN, and 0 · NaN is NaN
-            # Where nothing is real all is open: a softmax over nothing is NaN, and what comes of it is not used.
-            seen = (mask.flatten(1) | ~mask.flatten(1).any(1, keepdim=True)).unsqueeze(1)
-        z = functional.scaled_dot_product_attention(
-            self.theta(read), self.phi(read), self.g(read), attn_mask=seen, scale=1.0
-        )
+        real = None if mask is None else mask.flatten(1)
+        if real is not None:
+            read = read.masked_fill(~real.unsqueeze(2), 0.0)  # what stands there may be NaN, and 0 · NaN is NaN
+        q, k, v = (part(read).unsqueeze(1) for part in (self.theta, self.phi, self.g))  # one head
+        z = attended(q, k, v, None if real is None else real[:, None, None], scale=1.0).squeeze(1)
         change = self.to_output(z)
-        change = change if hidden is None else change.masked_fill(hidden, 0.0)
+        if real is not None:
+            change = change.masked_fill(~real.unsqueeze(2), 0.0)
         return x + change.transpose(1, 2).unflatten(2, x.shape[2:])
 
     def _check(self, x: Tensor, mask: Tensor | None) -> None:
