@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from recurra.config import ClassificationModel, ConvolutionModel
+from recurra.config import Augmentation, ClassificationModel, ConvolutionModel
 from recurra.heads import UNLABELLED
 from recurra.models.classifier import Classifier, ClassifierBatch, Kind
 from recurra.padding import Padded
@@ -20,10 +20,21 @@ ENSEMBLE = ClassificationModel(
 )
 
 
-def network(kind: Kind, settings: ClassificationModel = ENSEMBLE, weights: Any = None) -> Classifier:
+def network(
+    kind: Kind, settings: ClassificationModel = ENSEMBLE, weights: Any = None, augmentation: Augmentation | None = None
+) -> Classifier:
     torch.manual_seed(1)
     return Classifier(
-        settings, kind, 3, words=1, unknown=0, characters=None, frame_size=2, features=None, class_weights=weights
+        settings,
+        kind,
+        3,
+        words=1,
+        unknown=0,
+        characters=None,
+        frame_size=2,
+        features=None,
+        class_weights=weights,
+        augmentation=augmentation,
     ).double()
 
 
@@ -123,6 +134,29 @@ def test_the_weights_shown_are_those_of_the_member_that_attends() -> None:
         assert output.attention.shape == (2, length)
         assert np.allclose(output.attention.sum(1), float(length > 0))
     assert all(output.attention is None for output in model.predict(batch()))
+
+
+def test_the_weights_of_a_pyramid_are_spread_over_the_steps_that_it_read() -> None:
+    settings = dataclasses.replace(ENSEMBLE, encoder="pyramid", summary={"name": "attention", "queries": 2, "size": 3})
+    model = network("label", settings).eval()
+    for output, length in zip(model.predict(batch(), detail=True), [5, 2, 0, 3], strict=True):
+        assert output.attention is not None
+        assert output.attention.shape == (2, length)
+        assert np.allclose(output.attention.sum(1), float(length > 0))
+        assert np.allclose(output.attention[:, :4], output.attention[:, :1])  # three layers: four steps become one
+    assert len(network("label", dataclasses.replace(settings, hidden=[2, 3])).encoders[0].recurrent.layers) == 2  # type: ignore
+
+
+def test_a_series_is_augmented_in_training_alone() -> None:
+    model = network("label", ENSEMBLE, augmentation=Augmentation(noise=0.5))
+    given = batch()
+    assert torch.equal(model.eval()._frames(given).values, given.frames.values.double())  # type: ignore[union-attr]
+    torch.manual_seed(1)
+    once = model.train()._frames(given)
+    assert not torch.equal(once.values, given.frames.values.double())  # type: ignore[union-attr]
+    assert torch.equal(once.lengths, given.frames.lengths)  # type: ignore[union-attr]
+    torch.manual_seed(1)
+    assert torch.equal(once.values, model._frames(given).values)
 
 
 def test_the_numbers_of_a_series_are_never_dropped() -> None:

@@ -69,6 +69,7 @@ ENCODERS = [
     *(["model.encoder=rnn", f"model.summary={name}"] for name in ("last", "last_cell", "ends", "mean", "max")),
     ["model.encoder=rnn", 'model.summary={name="attention", queries=2, size=5}'],
     ["model.encoder=rnn", "model.summary=last", "model.bidirectional=false"],
+    ["model.encoder=pyramid", 'model.summary={name="attention", queries=2, size=5}'],
     ["model.encoder=cnn"],
     ["model.encoder=cnn", "model.convolution.pooling=mean", "model.convolution.layers=2"],
     ["model.encoder=ensemble"],
@@ -138,6 +139,17 @@ def test_series_of_different_length_are_told_apart(tmp_path: Path) -> None:
         model.predict(["hello"])
     with pytest.raises(DataError, match=r"input:1: a series is .*, but this is an object.* ends in .jsonl"):
         model.predict(['{"x": [[1, 2]]}'])
+
+
+def test_series_are_changed_a_little_in_training(tmp_path: Path) -> None:
+    rows = [{"frames": [0.1 * n, n % 2, 0.5, n], "label": n % 2} for n in range(8)]
+    file = jsonl(tmp_path / "a.jsonl", rows)
+    plain = trained(tmp_path / "plain", file, "training.steps=3")
+    noisy = trained(tmp_path / "noisy", file, "training.steps=3", "augmentation.noise=0.3", "model.encoder=rnn")
+    weights = [model.model.state_dict() for model in (plain, noisy)]
+    assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    with pytest.raises(ConfigError, match=r"augmentation.rotate changes pictures, but a series is read.*shift, scale"):
+        trained(tmp_path / "turned", file, "augmentation.rotate=5")
 
 
 def test_one_number_a_step_may_stand_in_a_table_separated_by_blanks(tmp_path: Path) -> None:
@@ -365,7 +377,11 @@ def test_word_vectors_are_a_start(tmp_path: Path) -> None:
         ("data.positive=musik", r"data.positive = 'musik' is not a class. Did you mean 'music'"),
         ("data.text.column=words", r"texts.tsv:1: there is no column 'words'"),
         ("model.summary=ends", r"set model.bidirectional = true"),
-        ("model.members=[]", r"model.members must name rnn, cnn and bag"),
+        ("model.members=[]", r"model.members must name rnn, pyramid, cnn and bag"),
+        (
+            "augmentation.noise=0.1",
+            r"augmentation.noise changes a series or a picture, but a text is read: leave it out",
+        ),
         ("model.hidden=0", r"model.hidden must be at least 1"),
         ("model.hidden=[]", r"model.hidden must be at least 1"),
         ("model.label_smoothing=1.5", r"model.label_smoothing must be at least 0 and below 1"),
@@ -385,6 +401,10 @@ def test_a_setting_that_cannot_be_is_refused(tmp_path: Path, option: str, said: 
         (["data.label=a", "data.labels=b"], r"data.label and data.labels exclude each other: a classifier gives one"),
         (["data.text.column=a", "data.frames=b"], r"data.text.column and data.frames exclude each other"),
         (["model.embedding=0"], r"model.embedding = 0 leaves nothing to read a text by"),
+        (
+            ["model.encoder=pyramid", "model.skip=residual"],
+            r"skip = 'residual' adds .* 'pyramid' differ in time: leave",
+        ),
         (["model.hidden=[4, 5]", "model.layers=3"], r"gives 2 layers, but model.layers is 3"),
         (["training.batch_tokens=300"], r"training.batch_tokens = 300 has no effect beside training.batch_size = 32"),
         (["model.convolution.filters=0"], r"model.convolution.filters must be at least 1"),

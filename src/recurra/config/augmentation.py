@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from recurra.settings import SettingError, at_least, rates, setting
+
+OF_PICTURES = ("rotate", "shear", "ink")
 
 
 @dataclass(frozen=True)
@@ -32,4 +35,21 @@ class Augmentation:
                 raise SettingError(
                     f"augmentation.{name} must be at most {most}, but is {getattr(self, name):g}.",
                     ("augmentation", name),
+                )
+
+    def check_series(self, found: str | None) -> None:
+        """Refuse what can have no effect where a series is read, or where `found` says what is read in its place."""
+        for field in dataclasses.fields(self):
+            if not getattr(self, field.name):
+                continue
+            if found is not None:
+                raise SettingError(
+                    f"augmentation.{field.name} changes a series or a picture, but {found}: leave it out.",
+                    ("augmentation", field.name),
+                )
+            if field.name in OF_PICTURES:
+                raise SettingError(
+                    f"augmentation.{field.name} changes pictures, but a series is read: leave it out. Of a series, "
+                    f"shift, scale, noise and mask can be changed.",
+                    ("augmentation", field.name),
                 )

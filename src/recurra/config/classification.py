@@ -6,20 +6,27 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
+from recurra.config.augmentation import Augmentation
 from recurra.config.bag import BagModel
 from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
+from recurra.config.image import ImageData
+from recurra.config.image_model import ImageModel
 from recurra.config.tagging import SpellingModel
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
+
+MEMBERS = ("rnn", "pyramid", "cnn", "bag")
+"""What an ensemble may be made of."""
 
 
 @dataclass(frozen=True)
 class ClassificationData(Data):
-    """Where texts or series and their classes come from."""
+    """Where texts, series or pictures and their classes come from."""
 
     text: Text = dataclasses.field(
         default_factory=lambda: Text(lowercase=True), metadata={"about": "what is read: a text"}
     )
     frames: str | None = setting(None, "column with a series of numbers, one or several a step, in place of a text")
+    image: ImageData = section(ImageData, "pictures, in place of a text")
     label: str | None = setting(None, "column with one class; none: `label`, if there is one")
     labels: str | None = setting(None, "column with any number of classes: a list, or separated by commas or blanks")
     targets: list[str] | None = setting(None, "columns with a number to be predicted; none: `target` or `score`")
@@ -28,10 +35,17 @@ class ClassificationData(Data):
 
     def __post_init__(self) -> None:
         self.text.check("data.text")
-        if self.text.column is not None and self.frames is not None:
+        read = {
+            "data.text.column": self.text.column,
+            "data.frames": self.frames,
+            "data.image.column": self.image.column,
+            "data.image.strokes": self.image.strokes,
+        }
+        named = [name for name, value in read.items() if value is not None]
+        if len(named) > 1:
             raise SettingError(
-                "data.text.column and data.frames exclude each other: a classifier reads a text or numbers.",
-                ("data", "frames"),
+                f"{named[0]} and {named[1]} exclude each other: a classifier reads a text, numbers or pictures.",
+                tuple(named[1].split(".")),
             )
         given = [name for name in ("label", "labels", "targets") if getattr(self, name)]
         if len(given) > 1:
@@ -64,21 +78,23 @@ class ConvolutionModel:
 class ClassificationModel:
     """The classifier."""
 
-    encoder: Literal["rnn", "cnn", "bag", "ensemble"] = setting(
-        "rnn", "a recurrent network, convolutions, a bag of n-grams, or members of these kinds that vote"
+    encoder: Literal["rnn", "pyramid", "cnn", "bag", "ensemble"] = setting(
+        "rnn",
+        "a recurrent network, one that halves the time in each layer, convolutions, a bag of n-grams, or members of "
+        "these kinds that vote",
     )
     embedding: int = setting(256, "size of a token's vector; 0: the spellings of words alone")
     characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
     cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
     hidden: int | list[int] = setting(256, "size of each direction; or one per layer")
-    layers: int | None = setting(None, "layers, where hidden is one number")
+    layers: int | None = setting(None, "layers, where hidden is one number; none: 1, of a pyramid 3")
     bidirectional: bool = setting(True, "read both ways")
     merge: str = setting("concat", "how two directions become one")
     skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
     summary: Part = setting("max", "last, last_cell, ends, mean, max or attention, or a table with options")
     convolution: ConvolutionModel = section(ConvolutionModel, "the convolutions of encoder = cnn and ensemble")
     bag: BagModel = section(BagModel, "the n-grams of encoder = bag and ensemble")
-    members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, cnn and bag")
+    members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, pyramid, cnn and bag")
     share: bool = setting(False, "the members of an ensemble read words by the same vectors and spellings")
     dropout: float = setting(0.5, "of word vectors, between layers and of the summary; one mask for a whole row")
     word_dropout: float = setting(0.2, "share of tokens whose vector is that of the unknown one, in training")
@@ -93,14 +109,25 @@ class ClassificationModel:
         """The kind of each member; one where there is no ensemble."""
         return self.members if self.encoder == "ensemble" else [self.encoder]
 
+    def layers_of(self, encoder: str) -> int | None:
+        """How many layers a member of that kind has; None: as many as `hidden` lists, or one."""
+        return 3 if encoder == "pyramid" and self.layers is None and isinstance(self.hidden, int) else self.layers
+
     def __post_init__(self) -> None:
         at_least(0, "model", self, "embedding")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout", "label_smoothing")
         check_layers(self.hidden, self.layers)
-        if not self.members or not {*self.members} <= {"rnn", "cnn", "bag"}:
+        if self.encoder == "pyramid" and self.skip != "none":
             raise SettingError(
-                f'model.members must name rnn, cnn and bag, as in ["cnn", "rnn"], but is {self.members}.',
+                f"model.skip = '{self.skip}' adds what a layer reads to what it gives, but the layers of model.encoder "
+                f"= 'pyramid' differ in time: leave one of them out.",
+                ("model", "skip"),
+            )
+        if not self.members or not {*self.members} <= {*MEMBERS}:
+            raise SettingError(
+                f'model.members must name {", ".join(MEMBERS[:-1])} and {MEMBERS[-1]}, as in ["cnn", "rnn"], but is '
+                f"{self.members}.",
                 ("model", "members"),
             )
         if isinstance(self.class_weights, dict) and any(not 0 <= w < float("inf") for w in self.class_weights.values()):
@@ -129,6 +156,7 @@ class ClassificationSettings:
     task: str = setting("classification", "what kind of problem this is")
     data: ClassificationData = section(ClassificationData, "where the examples come from")
     model: ClassificationModel = section(ClassificationModel, "the network")
+    augmentation: Augmentation = section(Augmentation, "small changes of a series, drawn anew in training")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
             epochs=20, batch_size=32, learning_rate=3e-3, average={"name": "ema", "decay": 0.998}

@@ -118,3 +118,15 @@ def paired(x: Padded) -> Padded:
 def halved(lengths: Tensor) -> Tensor:
     """⌈n / 2⌉."""
     return torch.div(lengths + 1, 2, rounding_mode="floor")
+
+
+def spread(weights: Tensor, lengths: Tensor, steps: int, *, by: int) -> Tensor:
+    """(B, K, T) from weights (B, K, S) of places into which `by` steps went each: a step has its share of its place's.
+
+    >>> spread(torch.tensor([[[0.4, 0.6]]]), torch.tensor([3]), 4, by=2).tolist()
+    [[[0.20000000298023224, 0.20000000298023224, 0.6000000238418579, 0.0]]]
+    """
+    at = torch.arange(steps, device=weights.device)
+    inside = (lengths.to(weights.device).unsqueeze(1) - at // by * by).clamp(max=by)  # (B, T)
+    shares = (at < lengths.to(weights.device).unsqueeze(1)) / inside.clamp(min=1)
+    return weights[..., at // by] * shares.to(weights.dtype).unsqueeze(1)

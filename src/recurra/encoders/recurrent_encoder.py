@@ -8,6 +8,7 @@ from torch import nn
 
 from recurra.cells import Spec
 from recurra.encoders.dropout import LockedDropout
+from recurra.encoders.pyramid import Pyramid, spread
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.encoders.summaries.summary import Summarised
 from recurra.padding import Padded
@@ -19,7 +20,8 @@ from recurra.settings import Part
 class RecurrentEncoder(nn.Module):
     """s = summary(Recurrent(drop(x))): a stack of any cell, and one vector of what it gives.
 
-    `input_dropout` drops features of x, `dropout` those between layers.
+    `input_dropout` drops features of x, `dropout` those between layers. Where a `pyramid` stands in place of the stack,
+    the summary is over the steps that it leaves, and weights are spread over those that it read.
 
     >>> import torch
     >>> network = RecurrentEncoder("gru", 3, 5, summary_by="ends", bidirectional=True)
@@ -34,6 +36,7 @@ class RecurrentEncoder(nn.Module):
         hidden: int | list[int],
         *,
         summary_by: Part,
+        pyramid: bool = False,
         layers: int | None = None,
         bidirectional: bool = False,
         merge: str = "concat",
@@ -44,22 +47,39 @@ class RecurrentEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.drop = LockedDropout(input_dropout)
-        self.recurrent = Recurrent(
-            cell,
-            input_size,
-            hidden,
-            layers=layers,
-            bidirectional=bidirectional,
-            merge=merge,
-            skip=skip,
-            dropout=dropout,
-            locked=True,
-            engine=engine,
-        )
+        self.recurrent: Recurrent | Pyramid
+        if pyramid:
+            self.recurrent = Pyramid(
+                cell,
+                input_size,
+                hidden,
+                layers=layers,
+                bidirectional=bidirectional,
+                merge=merge,
+                dropout=dropout,
+                locked=True,
+                engine=engine,
+            )
+        else:
+            self.recurrent = Recurrent(
+                cell,
+                input_size,
+                hidden,
+                layers=layers,
+                bidirectional=bidirectional,
+                merge=merge,
+                skip=skip,
+                dropout=dropout,
+                locked=True,
+                engine=engine,
+            )
         self.summary = summary(summary_by, self.recurrent.output_size, state_sizes(self.recurrent))
         self.output_size = self.summary.output_size
 
     def forward(self, x: Padded) -> Summarised:
         """(B, T, I) to (B, output_size)."""
         found: Summarised = self.summary(*self.recurrent(self.drop(x)))
-        return found
+        if found.weights is None or not isinstance(self.recurrent, Pyramid):
+            return found
+        by = 2 ** (len(self.recurrent.layers) - 1)
+        return Summarised(found.vector, spread(found.weights, x.lengths, x.values.shape[1], by=by))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.config import ClassificationModel
+from recurra.augmentation import augmented_series
+from recurra.config import Augmentation, ClassificationModel
 from recurra.data.store import Encoded, Rows
 from recurra.encoders.bag import Bag, Bags
 from recurra.encoders.convolution import Convolution
@@ -69,9 +70,11 @@ class Classifier(nn.Module):
         frame_size: int | None,
         features: int | None,
         class_weights: NDArray[np.float64] | None,
+        augmentation: Augmentation | None = None,
     ) -> None:
         super().__init__()
         self.kind = kind
+        self.augmentation = augmentation
         self.dropout = settings.dropout
         self.label_smoothing = settings.label_smoothing
         members = settings.encoders
@@ -109,7 +112,10 @@ class Classifier(nn.Module):
 
     def _frames(self, batch: ClassifierBatch) -> Padded:
         assert batch.frames is not None
-        return Padded(batch.frames.values.to(self.readouts[0].weight.dtype), batch.frames.lengths)  # type: ignore[arg-type]
+        frames = Padded(batch.frames.values.to(self.readouts[0].weight.dtype), batch.frames.lengths)  # type: ignore[arg-type]
+        if self.training and self.augmentation is not None:
+            return augmented_series(frames, self.augmentation)
+        return frames
 
     def loss(self, batch: ClassifierBatch) -> tuple[Tensor, int]:
         """The summed loss, and over how many answers it was summed."""
@@ -190,7 +196,8 @@ def encoder(
         size,
         settings.hidden,
         summary_by=settings.summary,
-        layers=settings.layers,
+        pyramid=name == "pyramid",
+        layers=settings.layers_of(name),
         bidirectional=settings.bidirectional,
         merge=settings.merge,
         skip=settings.skip,

@@ -211,9 +211,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             raise ConfigError(f"data.positive is for two classes, but there are {len(self.labels)}: leave it out.")
         if self.frames is not None and "bag" in self.settings.model.encoders:
             raise ConfigError(
-                "a bag counts the words of a text, but data.frames is a series of numbers: set model.encoder to rnn "
-                "or cnn."
+                "a bag counts the words of a text, but data.frames is a series of numbers: set model.encoder to "
+                "rnn, pyramid or cnn."
             )
+        self.settings.augmentation.check_series("a text is read" if self.frames is None else None)
         return Classifier(
             self.settings.model,
             self.kind,
@@ -224,6 +225,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             frame_size=len(self.frames.mean) if self.frames is not None else None,
             features=self.ngrams.rows if self.ngrams is not None else None,
             class_weights=self._class_weights(),
+            augmentation=self.settings.augmentation,
         )
 
     def _class_weights(self) -> NDArray[np.float64] | None:
@@ -335,9 +337,14 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             if self.spells:
                 parts.append(f"spellings by {name_of(model.characters.cell)} {model.characters.hidden}")
         ways = "both ways" if model.bidirectional else "one way"
-        layers = f" × {model.layers}" if model.layers else ""
+        read = {
+            name: f"{name_of(model.cell)} {model.hidden}{f' × {layers}' if (layers := model.layers_of(name)) else ''} "
+            f"{ways} by {name_of(model.summary)}"
+            for name in ("rnn", "pyramid")
+        }
         kinds = {
-            "rnn": f"{name_of(model.cell)} {model.hidden}{layers} {ways} by {name_of(model.summary)}",
+            "rnn": read["rnn"],
+            "pyramid": f"pyramid of {read['pyramid']}",
             "cnn": f"convolutions of widths {', '.join(map(str, model.convolution.widths))} × "
             f"{model.convolution.filters} by {model.convolution.pooling}",
         }
