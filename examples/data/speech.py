@@ -241,7 +241,7 @@ def recordings(count: int, *, seed: int, speakers: int) -> list[Recording]:
         chance = np.random.default_rng([seed, 2, number])
         digits = "".join(chance.choice(list(DIGITS), chance.integers(3, 8)))
         samples = spoken(digits, voices[number % speakers], chance)
-        found.append(Recording(digits, with_noise(samples, chance.uniform(10, 35), chance)))
+        found.append(Recording(digits, with_noise(samples, chance.uniform(0, 30), chance)))
     return found
 
 
