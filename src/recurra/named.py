@@ -58,6 +58,7 @@ def catalogue(kind: type) -> list[str]:
         and not module.ispkg
         and isinstance(found := _class_of(f"{home}.{module.name}"), type)
         and issubclass(found, kind)
+        and not inspect.isabstract(found)  # what several variants share
     )
 
 
