@@ -68,8 +68,11 @@ class Decoder(nn.Module):
             dropout=settings.dropout,
             locked=settings.locked,
             engine=settings.engine,
+            heads=own.heads,
+            feed_forward=own.feed_forward,
         )
-        self.wiring: Wiring = built(Wiring, settings.context if attends else "alone", shape)
+        context = settings.context if attends else "alone"
+        self.wiring: Wiring = built(Wiring, "transformer" if own.kind == "transformer" else context, shape)
         self.output_size = shape.features
         self.bridge = Bridge(
             encoder.end_sizes, encoder.recurrent, self.wiring.layers, bridge, are_last=encoder.ends_are_last

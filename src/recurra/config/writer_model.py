@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from recurra.config.common import check_layers
+from recurra.config.transformer import HEADS, check_transformer
 from recurra.named import did_you_mean
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
@@ -23,9 +24,12 @@ LAYERS_APART = ("between", "inside", "conditional")
 class DecoderModel:
     """What writes the target."""
 
+    kind: Literal["rnn", "transformer"] = setting("rnn", "rnn or transformer: cells, or a Transformer's layers")
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(None, "size of a layer; or one per layer; none: model.hidden")
     layers: int | None = setting(None, "none: model.layers, but two where the context is between layers")
+    heads: int = setting(HEADS, "of each attention of a Transformer")
+    feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
 
     def __post_init__(self) -> None:
         at_least(1, "model.decoder", self, "layers")
@@ -92,6 +96,7 @@ class WriterModel:
                 ("model", "context"),
             )
         attends = name_of(self.attention) != "none"
+        self._check_transformer()
         if not attends and self.context != "outside":
             raise SettingError(
                 f"model.context = '{self.context}' says where attention meets the decoder, but model.attention is "
@@ -119,6 +124,39 @@ class WriterModel:
                 f"model.skip = '{self.skip}' leads past the decoder's second layer, but model.context = "
                 f"'{self.context}' runs its first one apart: leave one of them out.",
                 ("model", "skip"),
+            )
+
+    def _check_transformer(self) -> None:
+        """Refuse what a Transformer that writes has no place for."""
+        own = self.decoder
+        hidden = "model.hidden" if own.hidden is None else None
+        check_transformer(own.kind, own.heads, own.feed_forward, self.decoder_widths, "model.decoder", hidden)
+        if own.kind != "transformer":
+            return
+        if own.cell is not None:
+            raise SettingError(
+                f"model.decoder.cell = '{name_of(own.cell)}' has no effect: model.decoder.kind = 'transformer' has no "
+                f"cells. Leave one of them out.",
+                ("model", "decoder", "cell"),
+            )
+        if self.attention not in ("auto", "bilinear", "none"):
+            raise SettingError(
+                f"model.attention = '{name_of(self.attention)}' has no effect: a Transformer that writes looks by "
+                f"heads of its own, in every layer. Leave it out, or set none.",
+                ("model", "attention"),
+            )
+        for name, value, usual in (("context", self.context, "outside"), ("query", self.query, None)):
+            if value != usual:
+                raise SettingError(
+                    f"model.{name} = '{name_of(value) if value else value}' has no effect: a Transformer that writes "
+                    f"looks at the source in every layer. Leave it out.",
+                    ("model", name),
+                )
+        if "initial" in self.conditioning:
+            raise SettingError(
+                'model.conditioning has "initial", but a Transformer has no state to start from: set '
+                'model.conditioning = ["first"], or [] where there is something to attend to.',
+                ("model", "conditioning"),
             )
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqModel
+from recurra.config import Seq2SeqModel, WriterModel
 from recurra.settings import name_of
 from recurra.tasks.pair_texts import PairTexts, Side
 
@@ -76,10 +76,17 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
     widths = " × ".join(map(str, model.encoder_widths))
     ways = " both ways" if own.kind == "rnn" and model.bidirectional else ""
     encoder = f"{name_of(own.cell or model.cell) if own.kind == 'rnn' else own.kind} {widths}{ways}"
-    decoder = f"{name_of(model.decoder.cell or model.cell)} {' × '.join(map(str, model.decoder_widths))}"
+    return f"{read} by {encoder}, {writer_in_words(model)} to {side_in_words(texts.target)}"
+
+
+def writer_in_words(model: WriterModel) -> str:
+    """How a decoder looks at what is given, and what it is made of."""
+    own, widths = model.decoder, " × ".join(map(str, model.decoder_widths))
     attention = name_of(model.attention)
+    if own.kind == "transformer":
+        return f"{'no attention, ' if attention == 'none' else ''}transformer {widths}"
     looks = "no attention" if attention == "none" else f"{attention} attention {name_of(model.context)}"
-    return f"{read} by {encoder}, {looks}, {decoder} to {side_in_words(texts.target)}"
+    return f"{looks}, {name_of(own.cell or model.cell)} {widths}"
 
 
 def side_in_words(side: Side) -> str:

@@ -16,9 +16,8 @@ from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.data.strokes import draw
 from recurra.errors import DataError
-from recurra.settings import name_of
 from recurra.tasks.givens import Given, asked, described_input, givens, key_of, with_columns
-from recurra.tasks.pair_remarks import side_in_words
+from recurra.tasks.pair_remarks import side_in_words, writer_in_words
 from recurra.tasks.pair_texts import PairTexts, learned_side
 from recurra.tasks.task import Axes
 from recurra.tasks.to_sequence import ToSequence
@@ -188,12 +187,8 @@ class Vec2Seq(ToSequence[Given]):
             read = f"places of {numbers} numbers"
         else:
             read = f"pictures by convolutions of {' × '.join(map(str, model.image.widths))}"
-        attention = name_of(model.attention)
-        looks = "no attention" if attention == "none" else f"{attention} attention {name_of(model.context)}"
-        widths = " × ".join(map(str, model.decoder_widths))
-        decoder = f"{name_of(model.decoder.cell or model.cell)} {widths}"
         entering = " and ".join(model.conditioning) or "nowhere"
-        return f"{read}, entering {entering}, {looks}, {decoder} to {side_in_words(self.texts.target)}"
+        return f"{read}, entering {entering}, {writer_in_words(model)} to {side_in_words(self.texts.target)}"
 
 
 def _steps(given: Given) -> NDArray[np.float32]:
