@@ -37,6 +37,14 @@ class Augmentation:
                     ("augmentation", name),
                 )
 
+    def check_pictures(self) -> None:
+        """Refuse what can have no effect where pictures are read."""
+        if self.mask:
+            raise SettingError(
+                "augmentation.mask blanks out steps of a series, but pictures are read: leave it out.",
+                ("augmentation", "mask"),
+            )
+
     def check_series(self, found: str | None) -> None:
         """Refuse what can have no effect where a series is read, or where `found` says what is read in its place."""
         for field in dataclasses.fields(self):

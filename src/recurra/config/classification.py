@@ -12,7 +12,7 @@ from recurra.config.common import Data, Text, Training, check_layers, one_batch_
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
 from recurra.config.tagging import SpellingModel
-from recurra.settings import Part, SettingError, at_least, rates, section, setting
+from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 MEMBERS = ("rnn", "pyramid", "cnn", "bag")
 """What an ensemble may be made of."""
@@ -78,10 +78,10 @@ class ConvolutionModel:
 class ClassificationModel:
     """The classifier."""
 
-    encoder: Literal["rnn", "pyramid", "cnn", "bag", "ensemble"] = setting(
+    encoder: Literal["rnn", "pyramid", "cnn", "bag", "ensemble", "image"] = setting(
         "rnn",
         "a recurrent network, one that halves the time in each layer, convolutions, a bag of n-grams, or members of "
-        "these kinds that vote",
+        "these kinds that vote; pictures are always read by image",
     )
     embedding: int = setting(256, "size of a token's vector; 0: the spellings of words alone")
     characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
@@ -94,6 +94,7 @@ class ClassificationModel:
     summary: Part = setting("max", "last, last_cell, ends, mean, max or attention, or a table with options")
     convolution: ConvolutionModel = section(ConvolutionModel, "the convolutions of encoder = cnn and ensemble")
     bag: BagModel = section(BagModel, "the n-grams of encoder = bag and ensemble")
+    image: ImageModel = section(ImageModel, "the convolutions of encoder = image")
     members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, pyramid, cnn and bag")
     share: bool = setting(False, "the members of an ensemble read words by the same vectors and spellings")
     dropout: float = setting(0.5, "of word vectors, between layers and of the summary; one mask for a whole row")
@@ -123,6 +124,12 @@ class ClassificationModel:
                 f"model.skip = '{self.skip}' adds what a layer reads to what it gives, but the layers of model.encoder "
                 f"= 'pyramid' differ in time: leave one of them out.",
                 ("model", "skip"),
+            )
+        if self.encoder == "image" and name_of(self.summary) in ("last", "last_cell", "ends"):
+            raise SettingError(
+                f"model.summary = '{name_of(self.summary)}' is the end of a sequence, but a picture has none: set "
+                f"model.summary to mean, max or attention.",
+                ("model", "summary"),
             )
         if not self.members or not {*self.members} <= {*MEMBERS}:
             raise SettingError(
@@ -156,7 +163,7 @@ class ClassificationSettings:
     task: str = setting("classification", "what kind of problem this is")
     data: ClassificationData = section(ClassificationData, "where the examples come from")
     model: ClassificationModel = section(ClassificationModel, "the network")
-    augmentation: Augmentation = section(Augmentation, "small changes of a series, drawn anew in training")
+    augmentation: Augmentation = section(Augmentation, "small changes of series and pictures, drawn anew in training")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
             epochs=20, batch_size=32, learning_rate=3e-3, average={"name": "ema", "decay": 0.998}
@@ -174,7 +181,8 @@ class ClassificationSettings:
             isinstance(self.data.text.tokens, dict) and self.data.text.tokens.get("name") == "words"
         )
         spells = spells and self.model.characters.cell != "none"
-        if self.model.embedding == 0 and self.data.frames is None and not spells:
+        reads_text = self.data.frames is None and self.data.image.given is None
+        if self.model.embedding == 0 and reads_text and not spells:
             raise SettingError(
                 "model.embedding = 0 leaves nothing to read a text by: only words have a spelling too, and "
                 "model.characters.cell must not be none.",

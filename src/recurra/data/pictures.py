@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Iterable
+
 import numpy as np
 
 from recurra.config import ImageData
@@ -47,3 +51,21 @@ def picture_of(value: object, place: str, how: ImageData, *, folder: PathLike = 
         max_width=how.max_width,
         invert=how.invert,
     )
+
+
+def files_mark(paths: Iterable[object], folder: PathLike = "") -> str:
+    """A mark of the files that some values name, by their sizes and times: another one where a picture was changed.
+
+    >>> files_mark([[[0, 255]], None]) == files_mark([])
+    True
+    """
+    seen = hashlib.sha256()
+    for path in paths:
+        if isinstance(path, str):
+            full = os.path.join(folder, path)
+            try:
+                found = os.stat(full)
+            except (OSError, ValueError):  # it is said when the picture is opened
+                continue
+            seen.update(f"{full}\0{found.st_size}\0{found.st_mtime_ns}\0".encode("utf-8", "surrogatepass"))
+    return seen.hexdigest()

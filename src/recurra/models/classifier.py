@@ -1,4 +1,4 @@
-"""The classifier: tokens or frames, an encoder or several, a readout of each."""
+"""The classifier: tokens, frames or pictures, an encoder or several, a readout of each."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.augmentation import augmented_series
+from recurra.augmentation import augmented_pictures, augmented_series
 from recurra.config import Augmentation, ClassificationModel
+from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
 from recurra.encoders.bag import Bag, Bags
 from recurra.encoders.convolution import Convolution
+from recurra.encoders.pooled_image import PooledImage
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.models.tagger import padded, spelt
-from recurra.padding import Padded
+from recurra.padding import Grid, Padded, gridded
 
 Kind = Literal["label", "labels", "targets"]
 """What is predicted: one class, any number of classes, or numbers."""
@@ -33,10 +35,11 @@ class ClassifierBatch(NamedTuple):
     spellings: Spellings | None
     bags: Bags | None
     frames: Padded | None  # (B, T, d)
-    steps: Tensor  # (B,): how many tokens or frames there are
+    steps: Tensor  # (B,): how many tokens, frames or places of a picture there are
     label: Tensor | None  # (B,), UNLABELLED where the class is not known
     labels: Tensor | None  # (B, L): 1 for each class that the row has
     targets: Tensor | None  # (B, k), scaled
+    pictures: Grid | None = None  # (B, C, H, W), bytes
 
 
 class ClassifierOutput(NamedTuple):
@@ -45,6 +48,7 @@ class ClassifierOutput(NamedTuple):
     values: NDArray[np.float64]  # (L,) probabilities of the classes, or (k,) numbers, scaled
     steps: int  # how long the example is
     attention: NDArray[np.float64] | None  # (K, T): what each query looked at; of the first member that has any
+    columns: int | None = None  # of a picture: its T places stand row after row, so many a row
 
 
 class Classifier(nn.Module):
@@ -71,6 +75,7 @@ class Classifier(nn.Module):
         features: int | None,
         class_weights: NDArray[np.float64] | None,
         augmentation: Augmentation | None = None,
+        channels: int | None = None,
     ) -> None:
         super().__init__()
         self.kind = kind
@@ -79,14 +84,20 @@ class Classifier(nn.Module):
         self.label_smoothing = settings.label_smoothing
         members = settings.encoders
         reading = len(members) - members.count("bag")
-        readers = 0 if frame_size is not None else min(1, reading) if settings.share else reading
+        is_text = frame_size is None and channels is None
+        readers = 0 if not is_text else min(1, reading) if settings.share else reading
         self.readers = nn.ModuleList(
             read_words(settings, words=words, unknown=unknown, characters=characters) for _ in range(readers)
         )
         size = frame_size or (int(self.readers[0].output_size) if readers else 0)  # type: ignore[arg-type]
         # A series may have one number a step: without it there is nothing left to read.
         input_dropout = 0.0 if frame_size is not None else settings.dropout
-        self.encoders = nn.ModuleList(encoder(name, settings, size, input_dropout, features) for name in members)
+        self.encoders = nn.ModuleList(
+            encoder(name, settings, size, input_dropout, features)
+            if channels is None
+            else PooledImage(settings.image, channels, settings.summary)
+            for name in members
+        )
         self.readouts = nn.ModuleList(nn.Linear(int(each.output_size), outputs) for each in self.encoders)  # type: ignore[arg-type]
         weights = None if class_weights is None else torch.tensor(class_weights, dtype=torch.get_default_dtype())
         self.register_buffer("class_weights", weights, persistent=False)
@@ -96,6 +107,8 @@ class Classifier(nn.Module):
         read = [reader(batch.words, batch.spellings) for reader in self.readers]
         if batch.frames is not None:
             read = [self._frames(batch)]
+        elif batch.pictures is not None:
+            read = [self._pictures(batch.pictures)]
         used = 0
         outputs: list[Tensor] = []
         attention = None
@@ -116,6 +129,12 @@ class Classifier(nn.Module):
         if self.training and self.augmentation is not None:
             return augmented_series(frames, self.augmentation)
         return frames
+
+    def _pictures(self, pictures: Grid) -> Grid:
+        values = pictures.values.to(self.readouts[0].weight.dtype) / 255  # type: ignore[arg-type]
+        if self.training and self.augmentation is not None:
+            return augmented_pictures(Grid(values, pictures.sizes), self.augmentation)
+        return Grid(values, pictures.sizes)
 
     def loss(self, batch: ClassifierBatch) -> tuple[Tensor, int]:
         """The summed loss, and over how many answers it was summed."""
@@ -158,8 +177,12 @@ class Classifier(nn.Module):
         values = (sum_of(found) / len(found)).cpu().numpy()
         lengths = batch.steps.tolist()
         seen = attention.double().cpu().numpy() if detail and attention is not None else None
+        columns: list[int | None] = [None] * len(lengths)
+        if batch.pictures is not None:
+            stride = self.encoders[0].image.stride
+            columns = [-(-width // stride) for width in batch.pictures.sizes[:, 1].tolist()]
         return [
-            ClassifierOutput(values[row], length, seen[row, :, :length] if seen is not None else None)
+            ClassifierOutput(values[row], length, seen[row, :, :length] if seen is not None else None, columns[row])
             for row, length in enumerate(lengths)
         ]
 
@@ -211,7 +234,7 @@ def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> Classifi
     """Encoded examples as one batch; words one by one and their spelling only where a model reads them."""
     rows = Rows.of(rows)
     names = rows[0].keys()
-    words = spellings = bags = frames = label = labels = targets = None
+    words = spellings = bags = frames = label = labels = targets = pictures = None
     counted = (
         rows.flat("steps").values if "steps" in names else rows.lengths("frames" if "frames" in names else "words")
     )
@@ -224,13 +247,16 @@ def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> Classifi
         spellings = spelt(rows, words) if spelling else None
     if "frames" in names:
         frames = padded([row["frames"] for row in rows], np.float32)
+    if "picture" in names:
+        each = [torch.from_numpy(unpacked(row["picture"], row["shape"])).permute(2, 0, 1) for row in rows]
+        pictures = gridded(each)
     if "label" in names:
         label = torch.from_numpy(rows.flat("label").values.astype(np.int64))
     if "labels" in names:
         labels = torch.from_numpy(np.stack([row["labels"] for row in rows]).astype(np.float32))
     if "targets" in names:
         targets = torch.from_numpy(np.stack([row["targets"] for row in rows]).astype(np.float32))
-    return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets)
+    return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets, pictures)
 
 
 def sum_of(parts: Iterable[Tensor]) -> Tensor:

@@ -32,7 +32,7 @@ class Learned(NamedTuple):
         """What the training files hold; the columns are named."""
         files = data.files("train")
         cut = tokenizer(data.text.tokens)
-        if data.frames is None:
+        if data.text.column is not None:
             cut = cut.trained(lowered(example.text, data.text.lowercase) for example in labelled(files, data))
         forms: Counter[str] = Counter()
         labels: Counter[str] = Counter()
@@ -44,7 +44,7 @@ class Learned(NamedTuple):
             labels.update(example.labels)
             if example.frames is not None:
                 frames.add(example.frames, place)
-            else:
+            elif example.picture is None:
                 forms.update(tokens_of(example, cut, data.text.lowercase))
             if example.targets is not None:
                 targets.add(example.targets[None], place)

@@ -1,4 +1,4 @@
-"""Classification: a class, several, or numbers for a whole text or series."""
+"""Classification: a class, several, or numbers for a whole text, series or picture."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from recurra.tasks.asked import read_by
 from recurra.tasks.class_answers import numbers, one_class, several_classes
 from recurra.tasks.class_counts import class_counts, number_counts, several_class_counts
 from recurra.tasks.class_learned import Learned, tokens_of
+from recurra.tasks.class_pictures import asked_picture, encoded_picture, with_encoder
+from recurra.tasks.class_pictures import encoding as encoding_of_pictures
 from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.tasks.counted import Counted
 from recurra.tasks.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
@@ -41,7 +43,7 @@ POSITIVE = ("1", "true", "yes", "positive", "pos")
 
 
 class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput"]):
-    """Sequence to vector: what a text is about or asks for, who speaks, a number for a series."""
+    """Sequence to vector: what a text is about or asks for, who speaks, what a picture shows, a number for a series."""
 
     Settings: ClassVar[type] = ClassificationSettings
     name: ClassVar[str] = "classification"
@@ -60,14 +62,19 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return "label" if data.label is not None else "labels" if data.labels is not None else "targets"
 
     @property
+    def is_pictured(self) -> bool:
+        """Whether pictures are read."""
+        return self.settings.data.image.given is not None
+
+    @property
     def spells(self) -> bool:
         """Whether words are read by their letters too."""
-        return self.frames is None and self.tokenizer.name == "words" and self.settings.model.characters.cell != "none"
+        return self.reads and self.tokenizer.name == "words" and self.settings.model.characters.cell != "none"
 
     @cached_property
     def reads(self) -> bool:
         """Whether tokens are read in their order."""
-        return self.frames is None and {*self.settings.model.encoders} != {"bag"}
+        return self.frames is None and not self.is_pictured and {*self.settings.model.encoders} != {"bag"}
 
     @cached_property
     def ngrams(self) -> Ngrams | None:
@@ -90,11 +97,13 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     @classmethod
     def resolved(cls, settings: ClassificationSettings) -> ClassificationSettings:
-        return dataclasses.replace(settings, data=with_columns(settings.data))
+        return with_encoder(dataclasses.replace(settings, data=with_columns(settings.data)))
 
     @classmethod
     def encoding(cls, settings: ClassificationSettings) -> object:
         bag, encoders = settings.model.bag, settings.model.encoders
+        if settings.data.image.given is not None:
+            return encoding_of_pictures(settings)
         return [bag.words, bag.characters, bag.buckets, {*encoders} == {"bag"}] if "bag" in encoders else None
 
     @classmethod
@@ -142,6 +151,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return
         for number, line in enumerate(lines, 1):
             place = f"{file or 'input'}:{number}"
+            if self.is_pictured:
+                yield asked_picture(line, place, file, number, data)
+                continue
             if data.frames is None:
                 text, words = text_of(line, place, "text")
                 yield LabelledSequence(text, words, None, (), None, 0, number)
@@ -155,7 +167,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def encode(self, example: LabelledSequence) -> Encoded:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
-        if self.frames is not None:
+        if example.picture is not None:
+            encoded |= encoded_picture(example.picture, self.settings)
+        elif self.frames is not None:
             encoded["frames"] = self._scaled(example, self.frames)
         else:
             tokens = self.tokens(example)
@@ -214,7 +228,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 "a bag counts the words of a text, but data.frames is a series of numbers: set model.encoder to "
                 "rnn, pyramid or cnn."
             )
-        self.settings.augmentation.check_series("a text is read" if self.frames is None else None)
+        if self.is_pictured:
+            self.settings.augmentation.check_pictures()
+        else:
+            self.settings.augmentation.check_series("a text is read" if self.frames is None else None)
         return Classifier(
             self.settings.model,
             self.kind,
@@ -226,6 +243,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             features=self.ngrams.rows if self.ngrams is not None else None,
             class_weights=self._class_weights(),
             augmentation=self.settings.augmentation,
+            channels=self.settings.data.image.channels if self.is_pictured else None,
         )
 
     def _class_weights(self) -> NDArray[np.float64] | None:
@@ -289,9 +307,12 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             answer = of(output.values, self.labels.tokens, self.settings.decoding)
         detail = answer.detail
         if output.attention is not None:
-            if self.frames is None:
+            weights = output.attention.round(6)
+            if output.columns is not None:  # a map for each query
+                weights = weights.reshape(len(weights), -1, output.columns)
+            elif self.frames is None:
                 detail["tokens"] = self.tokens(example)
-            detail["attention"] = [[round(float(weight), 6) for weight in query] for query in output.attention]
+            detail["attention"] = weights.tolist()
         return Prediction(example.text, answer.output, answer.score, example.line, detail)
 
     def score(self, examples: Sequence[LabelledSequence], outputs: Sequence[ClassifierOutput]) -> Scores:
@@ -327,7 +348,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def described(self) -> str:
         model = self.settings.model
         parts = []
-        if not self.reads and self.frames is None:
+        if self.is_pictured:
+            image = self.settings.data.image
+            colours = "in colours" if image.channels == 3 else "in gray"
+            parts.append(f"{'pictures' if image.strokes is None else 'drawn strokes'} {colours}")
+        elif not self.reads and self.frames is None:
             parts.append(f"texts as bags of {self.tokenizer.name}")
         elif self.frames is not None:
             parts.append(f"series of {len(self.frames.mean)} numbers a step")
@@ -347,6 +372,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             "pyramid": f"pyramid of {read['pyramid']}",
             "cnn": f"convolutions of widths {', '.join(map(str, model.convolution.widths))} × "
             f"{model.convolution.filters} by {model.convolution.pooling}",
+            "image": f"convolutions of {' × '.join(map(str, model.image.widths))} by {name_of(model.summary)}",
         }
         if self.ngrams is not None:
             kinds["bag"] = f"mean of n-grams, {self.ngrams.rows:,} vectors of {model.bag.size}"

@@ -1,4 +1,4 @@
-"""Texts and series with a class, several or numbers: which columns hold what, and every row checked against it."""
+"""Texts, series and pictures with a class, several or numbers: which columns hold what, and every row checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import ClassificationData
+from recurra.config import ClassificationData, ImageData
+from recurra.data.checking.pictures import is_drawing, is_path
 from recurra.data.formats import CSV, TSV, Row, reader
 from recurra.errors import DataError
 from recurra.named import did_you_mean
@@ -29,20 +30,30 @@ FEWEST_WITH_HEADER = 5
 """Fewer rows than that say nothing about it."""
 
 WANTED = ("label", "category", "labels", "target", "score")
-KNOWN = frozenset(("text", "tokens", "frames", "values", "series", *WANTED))
+IMAGES, STROKES = ("image", "picture", "photo"), ("strokes", "ink")
+KNOWN = frozenset(("text", "tokens", "frames", "values", "series", *IMAGES, *STROKES, *WANTED))
 """Names of columns that say what they hold."""
 
 
-class LabelledSequence(NamedTuple):
-    """One example: a text or a series, what is wanted of it, and where it stands."""
+class Pictured(NamedTuple):
+    """A picture as a file has it, to be opened or drawn when it is encoded."""
 
-    text: str
+    value: object  # a path, pixels or strokes
+    place: str  # where it stands
+    folder: str  # where a relative path starts
+
+
+class LabelledSequence(NamedTuple):
+    """One example: a text, a series or a picture, what is wanted of it, and where it stands."""
+
+    text: str  # of a picture its path
     words: tuple[str, ...] | None  # where the words came as a list
     frames: NDArray[np.float64] | None  # (T, d)
     labels: tuple[str, ...]  # one class, or any number
     targets: NDArray[np.float64] | None  # (k,)
     file: int
     line: int
+    picture: Pictured | None = None
 
 
 def with_columns(data: ClassificationData) -> ClassificationData:
@@ -54,7 +65,8 @@ def with_columns(data: ClassificationData) -> ClassificationData:
     is_guess = False
     if is_table and len(columns) == 2 and not {*columns} & KNOWN and not names(data):
         is_guess = columns == ["column1", "column2"]  # there was no header
-        data = dataclasses.replace(data, columns=["text", "label"])
+        read = "image" if is_path(first.values[columns[0]]) else "text"
+        data = dataclasses.replace(data, columns=[read, "label"])
         first = next(task_rows(path, data, *names(data)))
         columns = list(first.values)
     place = f"{path}:{first.line}"
@@ -62,22 +74,24 @@ def with_columns(data: ClassificationData) -> ClassificationData:
         if name not in columns:
             raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, columns)}")
     data = _what_is_wanted(_what_is_read(data, first.values, place), columns, place)
-    if data.label is not None and data.frames is None:
+    if data.label is not None and data.text.column is not None:
         _check_columns(data, path, is_guess)
     return data
 
 
 def names(data: ClassificationData) -> list[str]:
     """The columns that are named, by the user or after a look at the data."""
-    given = (data.text.column, data.frames, data.label, data.labels, *(data.targets or ()))
+    given = (data.text.column, data.frames, data.image.given, data.label, data.labels, *(data.targets or ()))
     return [name for name in given if name is not None]
 
 
 def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str) -> ClassificationData:
-    if data.text.column is not None or data.frames is not None:
+    if data.text.column is not None or data.frames is not None or data.image.given is not None:
         return data
     columns = list(first)
     text: str | None = next((name for name in ("text", "tokens") if name in columns), None)
+    if text is None and not {"frames", "values", "series"} & {*columns} and (image := _pictures(data, first)):
+        return dataclasses.replace(data, image=image)
     if text is None:
         numeric = [name for name in columns if is_series(first[name])]
         named = [name for name in ("frames", "values", "series") if name in columns] or numeric
@@ -88,10 +102,22 @@ def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str
         text = others[0] if len(others) == 1 and isinstance(first[others[0]], str) else None
     if text is None:
         raise DataError(
-            f"{place}: classification reads a text from a column 'text' (or numbers from 'frames'), but the columns "
+            f"{place}: classification reads a text from a column 'text', numbers from 'frames' or pictures from "
+            f"'image', but the columns "
             f'are {", ".join(columns)}. Name them: data.columns = ["text", "label"], or data.text.column = "…".'
         )
     return dataclasses.replace(data, text=dataclasses.replace(data.text, column=text))
+
+
+def _pictures(data: ClassificationData, first: Mapping[str, Any]) -> ImageData | None:
+    """The settings of pictures with the column that holds them; None where none does."""
+    wanted = {data.label, data.labels, *(data.targets or ()), *WANTED}
+    columns = {name: value for name, value in first.items() if name not in wanted}
+    strokes = [name for name, value in columns.items() if name in STROKES or is_drawing(value)]
+    if strokes:
+        return dataclasses.replace(data.image, strokes=strokes[0])
+    images = [name for name, value in columns.items() if name in IMAGES or is_path(value)]
+    return dataclasses.replace(data.image, column=images[0]) if images else None
 
 
 def _what_is_wanted(data: ClassificationData, columns: Sequence[str], place: str) -> ClassificationData:
@@ -157,13 +183,16 @@ def labelled(files: Sequence[str | Path], data: ClassificationData) -> Iterator[
 
 def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -> LabelledSequence:
     place = f"{path}:{row.line}"
-    text, words, frames = "", None, None
-    if data.frames is not None:
+    text, words, frames, picture = "", None, None, None
+    if data.image.given is not None:
+        picture = Pictured(value_in(row, data.image.given, place), place, str(Path(path).parent))
+        text = picture.value if isinstance(picture.value, str) else ""
+    elif data.frames is not None:
         frames = series(value_in(row, data.frames, place), place, data.frames)
     else:
         assert data.text.column is not None, "with_columns() has named the column"
         text, words = text_of(value_in(row, data.text.column, place), place, data.text.column)
-    if data.empty == "refuse" and not (text.strip() if frames is None else len(frames)):
+    if data.empty == "refuse" and picture is None and not (text.strip() if frames is None else len(frames)):
         what = "the text is empty" if frames is None else "the series has no step"
         raise DataError(f'{place}: {what}. Remove the row, or set data.empty = "keep".')
     labels: tuple[str, ...] = ()
@@ -174,7 +203,7 @@ def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -
     targets = None
     if data.targets:
         targets = np.concatenate([numbers_of(value_in(row, name, place), place, name) for name in data.targets])
-    return LabelledSequence(text, words, frames, labels, targets, file, row.line)
+    return LabelledSequence(text, words, frames, labels, targets, file, row.line, picture)
 
 
 def text_of(value: object, place: str, name: str) -> tuple[str, tuple[str, ...] | None]:

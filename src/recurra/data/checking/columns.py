@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from recurra.data.checking.pictures import PATHS, STROKES, is_drawing, is_path
 from recurra.data.formats.reader import Value
 
 MOST_DISTINCT = 100_000
@@ -41,7 +42,7 @@ class Column(NamedTuple):
     """A column of one file."""
 
     name: str
-    kind: str  # text, number, list of texts, list of numbers, arrays
+    kind: str  # text, number, list of texts, list of numbers, arrays, paths of pictures, pen strokes
     numeric: bool  # numbers, or texts that all are
     examples: list[str]
     missing: int
@@ -70,6 +71,7 @@ class ColumnSurvey:
         self.numeric = True
         self.examples: list[str] = []
         self.missing = self.empty = self.total = 0
+        self.pictures: Counter[str] = Counter()
         self.empty_lines: list[int] = []
         self.lengths: Counter[int] = Counter()
         self.longest, self.longest_line = -1, 0
@@ -82,6 +84,8 @@ class ColumnSurvey:
             return
         kind, parts, length = _parts(self.name, value)
         self.kinds[kind] += 1
+        self.pictures["text"] += is_path(value)
+        self.pictures["arrays"] += is_drawing(value)
         self.numeric = self.numeric and kind != "list of texts" and (kind != "text" or _is_number(str(value)))
         if length is not None:
             self.lengths[length if length <= EXACT_LENGTH else int(float(f"{length:.3g}"))] += 1
@@ -115,7 +119,7 @@ class ColumnSurvey:
         ordered = sorted(labels.items(), key=lambda item: (-item[1][0], item[0]))
         return Column(
             name=self.name,
-            kind=" or ".join(kinds) or "nothing",
+            kind=self._kind(kinds),
             numeric=self.numeric and bool(self.kinds),
             examples=self.examples,
             missing=self.missing,
@@ -127,6 +131,13 @@ class ColumnSurvey:
             counts={value: count for value, (count, _) in ordered},
             rare=[Rare(value, count, lines) for value, (count, lines) in ordered if count < RARE],
         )
+
+    def _kind(self, kinds: list[str]) -> str:
+        """In words; texts that all are paths of pictures, and arrays that all are strokes, are called so."""
+        for kind, called in (("text", PATHS), ("arrays", STROKES)):
+            if kinds == [kind] and self.pictures[kind] == self.kinds[kind]:
+                return called
+        return " or ".join(kinds) or "nothing"
 
     def _lengths(self) -> Lengths | None:
         if not self.lengths:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recurra.data.checking.columns import MOST_LABELS, Column
+from recurra.data.checking.pictures import PATHS, PIXELS, STROKES
 from recurra.data.checking.series import TIMES, SeriesTable
 from recurra.data.formats.reader import Value
 
@@ -91,7 +92,7 @@ def roles_of(
     is_series = series is not None and not series.has_more
     if roles is None and request.columns is None and format != "conllu" and not is_series:
         roles = _by_content(task, columns, parallel)
-        if roles is not None and task != "language_model" and _contradicts(roles):
+        if roles is not None and task != "language_model" and _contradicts(task, roles):
             roles = None
     return roles
 
@@ -139,27 +140,38 @@ _NAMED: dict[str, list[tuple[str, ...]]] = {
     "classification": [
         (read, wanted)
         for wanted in ("label", "category", "labels", "target", "score")
-        for read in ("text", "tokens", "frames")
+        for read in ("text", "tokens", "frames", "image", "strokes")
     ],
     "seq2seq": [("source", "target")],
-    "vec2seq": [("vector", "target")],
+    "vec2seq": [("vector", "target"), ("image", "target"), ("strokes", "target")],
     "language_model": [("text",), ("tokens",)],
 }
 
 _REASONS = {
     "tagging": "it needs a column of tokens and one with as many tags.",
-    "classification": "it needs a text or a series of numbers, and a label, which takes 200 values at most and takes "
-    "them again and again, a list of labels, or a number.",
+    "classification": "it needs a text, a picture or a series of numbers, and a label, which takes 200 values at most "
+    "and takes them again and again, a list of labels, or a number.",
     "seq2seq": "it needs two columns of text, a source and a target.",
-    "vec2seq": "it needs numbers, the vector, and a text, the target.",
+    "vec2seq": "it needs numbers, the vector, or pictures, and a text, the target.",
     "language_model": "it needs a column of text.",
     "forecasting": "it needs a table with a time and numbers, or whole sequences of numbers without labels.",
 }
 
-_SETTINGS = {"text": "text.column", "frames": "frames", "label": "label", "labels": "labels", "target": "targets"}
+_PICTURES = {"image": "image.column", "strokes": "image.strokes"}
+_SETTINGS = {
+    "text": "text.column",
+    "frames": "frames",
+    "label": "label",
+    "labels": "labels",
+    "target": "targets",
+    **_PICTURES,
+}
 """Settings under [data] by which a column can be given a role."""
 
 _SETTINGS_OF_PAIRS = {"source": "source.column", "target": "target.column", "features": "features"}
+_SETTINGS_OF_GIVENS = {"vector": "vector", "target": "target.column", **_PICTURES}
+_SEVERAL = ("features", "vector")
+"""Roles that several columns may have."""
 
 
 def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
@@ -172,8 +184,10 @@ def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
     return None
 
 
-def _contradicts(roles: Mapping[str, str]) -> bool:
-    """Whether a column that is called by one role would be given another."""
+def _contradicts(task: str, roles: Mapping[str, str]) -> bool:
+    """Whether a column that is called by one role would be given another; a caption is often called a text."""
+    if task == "vec2seq" and {*roles.values()} & {*_PICTURES}:
+        return False
     known = {role for wanted in _NAMED.values() for names in wanted for role in names}
     return any(name in known and name != role for name, role in roles.items())
 
@@ -194,9 +208,11 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
         return _classified(known, labels, free, sets)
     if task == "seq2seq" and (targets := [name for name in free if name not in (texts[0], *sets)]):
         return {texts[0]: "source", targets[0]: "target", **_features(columns, labels, (texts[0], targets[0]))}
+    if task == "vec2seq" and free and (pictures := _pictures(columns)):
+        return {**pictures, free[0]: "target"}
     if task == "vec2seq" and numbers and free:
         return {free[0]: "target", **dict.fromkeys(numbers, "vector")}
-    if task == "language_model" and (free or (texts and not _sequences(columns))):
+    if task == "language_model" and (free or (texts and not _sequences(columns) and not _pictures(columns))):
         return {(free or texts)[0]: "text"}
     return None
 
@@ -204,12 +220,14 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
 def _classified(
     known: Sequence[Column], labels: Sequence[str], free: Sequence[str], sets: Sequence[str]
 ) -> dict[str, str] | None:
-    """A text or else a series, with a label, or else a list of labels, or else the only number."""
+    """A text, or else a picture, or else a series, with a label, or else a list of labels, or else the only number."""
     texts = [name for name in free if name not in sets] or (sets if labels else [])
     frames = _sequences(known)
     numbers = [c.name for c in known if c.numeric and c.kind in ("number", "text") and c.name not in labels]
-    read = {texts[0]: "text"} if texts else {frames[0]: "frames"} if len(frames) == 1 else None
-    if read is None:
+    read = {texts[0]: "text"} if texts else _pictures(known)
+    if not read and len(frames) == 1:
+        read = {frames[0]: "frames"}
+    if not read:
         return None
     if labels:
         return {**read, labels[-1]: "label"}
@@ -231,6 +249,16 @@ def _labels(columns: Sequence[Column]) -> list[str]:
     ]
 
 
+def _pictures(columns: Sequence[Column]) -> dict[str, str]:
+    """The first column of pictures and its role; {} where there is none."""
+    for column in columns:
+        if column.kind == STROKES:
+            return {column.name: "strokes"}
+        if column.kind == PATHS or (column.kind == "arrays" and column.name in PIXELS):
+            return {column.name: "image"}
+    return {}
+
+
 def _sequences(columns: Sequence[Column]) -> list[str]:
     """Columns that hold a list of numbers, or of frames, in each row."""
     kinds = ("arrays", "list of numbers", "arrays or list of numbers")
@@ -244,10 +272,8 @@ def _command(task: str, request: Request, format: str, names: Sequence[str], rol
     if renamed and format in ("jsonl", "parquet", "npz"):
         if task in ("classification", "language_model"):
             settings = {_SETTINGS[role]: [name] if role == "target" else name for name, role in renamed.items()}
-        elif task == "seq2seq":
-            settings = {
-                _SETTINGS_OF_PAIRS[role]: [name] if role == "features" else name for name, role in renamed.items()
-            }
+        elif task in ("seq2seq", "vec2seq"):
+            settings = _settings(_SETTINGS_OF_PAIRS if task == "seq2seq" else _SETTINGS_OF_GIVENS, roles, renamed)
         else:
             chosen = {**_table(chosen, format), "columns": {role: name for name, role in roles.items()}}
     elif renamed:
@@ -255,6 +281,12 @@ def _command(task: str, request: Request, format: str, names: Sequence[str], rol
         if not all(name == f"column{k}" for k, name in enumerate(names, 1)) and format in ("tsv", "csv"):
             chosen = {**_table(chosen, format), "header": True}
     return _typed(task, request, {"format": chosen, "columns": columns}, settings)
+
+
+def _settings(known: Mapping[str, str], roles: Mapping[str, str], renamed: Mapping[str, str]) -> dict[str, object]:
+    """The setting of each role that has a column of another name."""
+    columns = {role: [name for name, its in roles.items() if its == role] for role in renamed.values()}
+    return {known[role]: names if role in _SEVERAL else names[0] for role, names in columns.items()}
 
 
 def _typed(task: str, request: Request, given: Mapping[str, object], settings: Mapping[str, object]) -> str:
