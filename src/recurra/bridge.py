@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from recurra.cells import AnyCell, AnyState
 from recurra.cells.cell import fields
 from recurra.encoders.memory import Read, carried
+from recurra.encoders.pyramid import Pyramid
 from recurra.errors import ConfigError
 from recurra.recurrent import Recurrent
 
@@ -33,7 +34,7 @@ class Bridge(nn.Module):
     def __init__(
         self,
         ends: Sequence[dict[str, int]],
-        encoder: Recurrent | None,
+        encoder: Recurrent | Pyramid | None,
         decoder: Sequence[AnyCell],
         how: How,
         *,
@@ -90,7 +91,7 @@ class Bridge(nn.Module):
 
 
 def mismatch(
-    ends: Sequence[dict[str, int]], encoder: Recurrent | None, decoder: Sequence[AnyCell], *, are_last: bool
+    ends: Sequence[dict[str, int]], encoder: Recurrent | Pyramid | None, decoder: Sequence[AnyCell], *, are_last: bool
 ) -> str | None:
     """Why the encoder's states cannot be the decoder's as they are; None where they can."""
     if encoder is None or not are_last:

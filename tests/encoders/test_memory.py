@@ -15,8 +15,10 @@ from torch.testing import assert_close
 
 from recurra.config import EncoderModel, Seq2SeqModel
 from recurra.encoders.memory import Read, SourceEncoder, pooled
+from recurra.encoders.pyramid import Pyramid
 from recurra.padding import Padded
 from tests.cells import equations
+from tests.encoders.test_pyramid import by_numpy as pyramid_by_numpy
 
 Array = NDArray[np.float64]
 LENGTHS = [5, 2, 1, 4]
@@ -99,6 +101,31 @@ def test_a_recurrent_memory_and_its_ends(cell: str, layers: int, bidirectional: 
                 close(value[row], expected)
 
 
+@pytest.mark.parametrize("start", ["last", "mean", "max", "zeros"])
+@pytest.mark.parametrize("summary", ["last", "mean"])
+def test_a_pyramid_has_half_as_many_places_from_layer_to_layer(start: str, summary: str) -> None:
+    encoder = drawn("pyramid", start=start, conditioning=["output"], summary=summary)
+    assert isinstance(encoder.recurrent, Pyramid)
+    x = sources([7, 2, 1, 4])
+    read = encoder(x)
+    assert encoder.extents(x).each == [(1, 2), (1, 1), (1, 1), (1, 1)]  # three layers, where nothing else is said
+    assert read.memory.mask.tolist() == [[True, True]] + [[True, False]] * 3
+    assert [{k: v.shape[1] for k, v in layer.items()} for layer in read.ends] == list(encoder.end_sizes)
+    for row, length in enumerate([7, 2, 1, 4]):
+        memory, every = pyramid_by_numpy(encoder.recurrent, x.values[row, :length].numpy())
+        close(read.memory.values[row, : len(memory)], memory)
+        last = [[way[-1], *([other[0] for other in rest])] for way, *rest in every]
+        ended = np.concatenate([state["h"] for state in last[-1]])
+        close(read.summary[row], ended if summary == "last" else memory.mean(0))
+        for number, layer in enumerate(read.ends):
+            for name, value in layer.items():
+                steps = [np.stack([state[name] for state in way]) for way in every[number]]
+                pool = np.mean if start == "mean" else np.max
+                ends = [state[name] for state in last[number]] if start == "last" else [pool(s, axis=0) for s in steps]
+                close(value[row], np.concatenate(ends))
+    assert (read.states is not None) == (start == "last")
+
+
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 @pytest.mark.parametrize("sizes", [[4], [3, 3], [5, 4]])
 @pytest.mark.parametrize("start", ["mean", "max", "zeros"])
@@ -145,19 +172,19 @@ def check_pooled(read: Read, row: int, memory: Array, start: str) -> None:
     close(ends["h"][row], memory.mean(0) if start == "mean" else memory.max(0))
 
 
-@pytest.mark.parametrize("kind", ["rnn", "cnn", "bag"])
+@pytest.mark.parametrize("kind", ["rnn", "pyramid", "cnn", "bag"])
 @pytest.mark.parametrize("start", ["last", "mean", "max", "zeros"])
 @pytest.mark.parametrize("lengths", [[0, 3], [0], [0, 0]])
 def test_a_source_without_any_place_gives_finite_numbers(kind: str, start: str, lengths: list[int]) -> None:
-    if kind != "rnn" and start == "last":
-        start = "mean"
-    summary = "last" if kind == "rnn" else "max"
+    is_recurrent = kind in ("rnn", "pyramid")
+    start = start if is_recurrent else start.replace("last", "mean")
+    summary = "last" if is_recurrent else "max"
     encoder = drawn(kind, start=start, layers=2, conditioning=["output"], summary=summary)
     x = Padded(sources(lengths).values.requires_grad_(), torch.tensor(lengths))
     read = encoder(x)
     numbers = [read.memory.values, read.summary, *(value for layer in read.ends for value in layer.values())]
     assert all(value.isfinite().all() for value in numbers)
-    if kind == "rnn":
+    if is_recurrent:
         assert all((value[0] == 0).all() for layer in read.ends for value in layer.values())
     total = torch.stack([value.sum() for value in numbers]).sum()
     if max(lengths):  # otherwise there is nothing that it could depend on
@@ -167,7 +194,7 @@ def test_a_source_without_any_place_gives_finite_numbers(kind: str, start: str, 
 
 @settings(max_examples=40)
 @given(
-    kind=st.sampled_from(["rnn", "cnn", "bag"]),
+    kind=st.sampled_from(["rnn", "pyramid", "cnn", "bag"]),
     start=st.sampled_from(["mean", "max", "zeros", "last"]),
     lengths=st.lists(st.integers(0, 5), min_size=1, max_size=4),
     more=st.integers(0, 3),
@@ -177,13 +204,16 @@ def test_a_source_alone_gives_the_same_as_among_others(
     kind: str, start: str, lengths: list[int], more: int, seed: int
 ) -> None:
     torch.manual_seed(seed)
-    start = start if kind == "rnn" else start.replace("last", "max")
+    start = start if kind in ("rnn", "pyramid") else start.replace("last", "max")
     encoder = drawn(kind, layers=2, start=start, conditioning=["every"], summary="attention")
     x = sources(lengths, more)
     together = encoder(x)
     for row, length in enumerate(lengths):
         alone = encoder(Padded.full(x.values[row : row + 1, :length]))
-        assert_close(together.memory.values[row, :length], alone.memory.values[0], rtol=0, atol=1e-12)
+        places = alone.memory.values.shape[1]
+        assert encoder.extents(x).each[row] == (1, places)
+        assert together.memory.mask[row].sum() == places
+        assert_close(together.memory.values[row, :places], alone.memory.values[0], rtol=0, atol=1e-12)
         assert_close(together.summary[row], alone.summary[0], rtol=0, atol=1e-12)
         for many, one in zip(together.ends, alone.ends, strict=True):
             assert_close({k: v[row] for k, v in many.items()}, {k: v[0] for k, v in one.items()}, rtol=0, atol=1e-12)

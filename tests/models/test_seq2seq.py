@@ -92,6 +92,24 @@ def test_a_source_is_read_by_any_encoder(kind: str) -> None:
     assert_close(likelihoods(model, PAIRS), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"attention": {"name": "additive", "terms": ["location"]}},
+        {"start": "mean", "conditioning": ["every"], "summary": "ends", "context": "feeding"},
+        {"encoder": {"kind": "pyramid", "layers": 2}, "layers": 2, "bridge": "identity"},
+        {"encoder": {"kind": "pyramid", "cell": "gru"}, "start": "zeros", "attention": "none", "bidirectional": False},
+    ],
+)
+def test_a_source_may_be_read_by_a_pyramid(options: dict[str, Any]) -> None:
+    model = network(**{"encoder": "pyramid", **options})
+    pairs = batch([[3, 4, 5, 6, 3], [6, 3], [], [5]], [[3, 4, END], [5, 3, 3, 4, END], [4, END], [END]])
+    expected = torch.cat([likelihoods(model, row_of(pairs, row)) for row in range(4)])
+    assert_close(likelihoods(model, pairs), expected, rtol=0, atol=1e-12)
+    chosen = [log_p.gather(1, y[:, None]) for log_p, y in zip(stepped(model, pairs), targets_of(pairs), strict=True)]
+    assert_close(model.token_log_likelihoods(pairs), torch.cat(chosen).squeeze(1), rtol=0, atol=1e-10)
+
+
 def test_a_source_may_be_numbers() -> None:
     model = network(Sizes(source=None, target=6, frames=2, unknown=UNKNOWN, start=START))
     frames = Padded(torch.randn(3, 4, 2).double(), torch.tensor([4, 2, 0]))

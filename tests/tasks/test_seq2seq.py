@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from recurra.analysis.alignment import Alignment
 from recurra.cli import main
-from recurra.errors import DataError
+from recurra.errors import ConfigError, DataError
 from recurra.runs import begin, resume
 from recurra.tasks.task import Moment
 from recurra.training.progress import Silent
@@ -91,6 +92,51 @@ def test_series_of_numbers_are_written_as_words(tmp_path: Path) -> None:
             ask()
     assert found[3].alignment is not None
     assert found[3].alignment.shape == (5, 4)
+
+
+def test_a_pyramid_learns_series_by_heart_and_looks_at_its_own_places(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"frames": [[k, n % 3] for n in range(2 * k + 1)], "target": " ".join("abc"[n % 3] for n in range(k + 1))}
+        for k in range(8)
+    ]
+    file = jsonl(tmp_path / "a.jsonl", rows)
+    location = 'model.attention={name="additive", terms=["location"]}'
+    model = trained(tmp_path, file, "model.encoder=pyramid", location, "training.steps=80")
+    found = list(model.predict_file(file, [], detail=True))
+    assert [answer.output for answer in found] == [row["target"] for row in rows]
+    for answer, row in zip(found, rows, strict=True):
+        assert answer.alignment is not None
+        assert answer.alignment.shape == (len(row["target"].split()) + 1, -(-len(row["frames"]) // 4))
+        assert answer.alignment.sum(1) == pytest.approx(1.0, abs=1e-6)
+        assert Alignment.of(answer).source == tuple(str(n + 1) for n in range(answer.alignment.shape[1]))
+    covered = model.with_settings(["decoding.coverage_penalty=0.2"])
+    assert [answer.output for answer in covered.predict_file(file, [])] == [row["target"] for row in rows]
+    alone = [model.predict([json.dumps(row["frames"])])[0] for row in rows]
+    assert [answer.score for answer in alone] == pytest.approx([answer.score for answer in found], abs=1e-5)
+    assert "by pyramid 12 × 12 × 12" in task_of(model).described()
+
+
+def test_a_place_of_a_pyramid_is_named_by_its_tokens(tmp_path: Path) -> None:
+    model = untrained(tmp_path, words(tmp_path), "model.encoder.kind=pyramid", "model.encoder.layers=2")
+    [answer] = model.predict(["house"])
+    assert answer.detail["source_tokens"] == ["h o", "u s", "e </s>"]
+    assert answer.alignment is not None
+    assert answer.alignment.shape[1] == 3
+    other = untrained(tmp_path, words(tmp_path), run="other")
+    together = load([model.folder, other.folder])
+    with pytest.raises(ConfigError, match="these runs read their sources at different resolutions"):
+        together.predict(["house"])
+    assert together.evaluate(words(tmp_path)).values["count"] == 8
+
+
+def test_series_are_changed_a_little_in_training(tmp_path: Path) -> None:
+    rows = [{"frames": [[k, n % 2] for n in range(k + 1)], "target": "a" * (k + 1)} for k in range(8)]
+    file = jsonl(tmp_path / "a.jsonl", rows)
+    models = [
+        untrained(tmp_path, file, f"augmentation.noise={noise}", run=f"noise-{noise}").model.state_dict()
+        for noise in (0.0, 0.4)
+    ]
+    assert any(not torch.equal(models[0][name], models[1][name]) for name in models[0])
 
 
 def test_features_and_several_columns_tell_apart_what_is_otherwise_the_same(tmp_path: Path) -> None:

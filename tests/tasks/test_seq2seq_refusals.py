@@ -122,6 +122,11 @@ SETTINGS = [
     (["model.attention=aditive"], "there is no attention 'aditive'. Did you mean 'additive'?"),
     (['model.attention={name="dot", terms=["monotone"]}'], "there is no term 'monotone'. Did you mean 'monotonic'?"),
     (["model.cell=lsmt"], "there is no cell 'lsmt'. Did you mean 'lstm'?"),
+    (
+        ["model.copy=true", "model.encoder=pyramid"],
+        "but model.encoder.kind = 'pyramid' makes one place of 4: leave one",
+    ),
+    (["augmentation.noise=0.1"], "augmentation.noise changes a series or a picture, but a text is read: leave it out"),
     (["model.copy=true", "model.attention=none"], "model.copy = true points by attention, but model.attention is none"),
     (
         ["model.bridge=identity", "model.decoder.hidden=7"],
@@ -186,6 +191,7 @@ def test_series_of_numbers_cannot_be_copied_nor_share_a_vocabulary(
     for setting, said in (
         ("model.copy=true", "model.copy = true writes tokens of the source, but data.frames are numbers"),
         ("data.joint=true", "data.joint = true makes one vocabulary for both sides, but data.frames are numbers"),
+        ("augmentation.rotate=3", "augmentation.rotate changes pictures, but a series is read: leave it out"),
         ('data.features=["target"]', "data.features stand before the tokens of a text, but the source is a series"),
     ):
         assert train("--train", "a.jsonl", sets=[setting]) == 2

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from recurra.config.augmentation import Augmentation
 from recurra.config.common import Data, Text, Training, one_batch_size
 from recurra.config.seq2seq_model import Seq2SeqModel
 from recurra.config.writer_model import WriterModel
@@ -146,6 +147,7 @@ class Seq2SeqSettings:
     task: str = setting("seq2seq", "what kind of problem this is")
     data: Seq2SeqData = section(Seq2SeqData, "where the pairs come from")
     model: Seq2SeqModel = section(Seq2SeqModel, "the network")
+    augmentation: Augmentation = section(Augmentation, "small changes of a series, drawn anew in training")
     training: Seq2SeqTraining = dataclasses.field(
         default_factory=lambda: Seq2SeqTraining(
             epochs=60, batch_tokens=BATCH_TOKENS, learning_rate=2e-3, clip=1.0, average={"name": "ema", "decay": 0.998}

@@ -6,23 +6,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.common import check_layers
+from recurra.config.transformer import HEADS, check_transformer
 from recurra.config.writer_model import WriterModel
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
+
+RECURRENT = ("rnn", "pyramid")
+"""Encoders that are made of cells."""
 
 
 @dataclass(frozen=True)
 class EncoderModel:
     """What reads the source."""
 
-    kind: Literal["rnn", "cnn", "bag"] = setting(
-        "rnn", "rnn, cnn or bag: a recurrent network, convolutions, or each token by itself, without order"
+    kind: Literal["rnn", "pyramid", "transformer", "cnn", "bag"] = setting(
+        "rnn",
+        "rnn, pyramid, transformer, cnn or bag: a recurrent network, one whose layers halve the time, a Transformer, "
+        "convolutions, or each token by itself, without order",
     )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(
         None, "size of each direction; or one per layer; none: so that the memory is as wide as model.hidden"
     )
-    layers: int | None = setting(None, "none: model.layers")
+    layers: int | None = setting(None, "none: model.layers, of a pyramid 3")
     width: int = setting(3, "steps that a convolution sees")
+    heads: int = setting(HEADS, "of each attention of a Transformer")
+    feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
 
     def __post_init__(self) -> None:
         at_least(1, "model.encoder", self, "layers", "width")
@@ -37,7 +45,7 @@ class Seq2SeqModel(WriterModel):
     embedding: int = setting(128, "size of a token's vector, on both sides")
     hidden: int = setting(256, "size of the decoder and of the memory; each direction of the encoder has half of it")
     layers: int = setting(1, "layers of the encoder and of the decoder")
-    bidirectional: bool = setting(True, "the source is read both ways")
+    bidirectional: bool = setting(True, "the source is read both ways; a Transformer's steps see those after them too")
     merge: str = setting("concat", "how two directions become one")
     encoder: EncoderModel = section(EncoderModel, "what reads the source, where it differs")
     start: Literal["last", "mean", "max", "zeros"] = setting(
@@ -62,13 +70,35 @@ class Seq2SeqModel(WriterModel):
         super().__post_init__()
         if name_of(self.attention) == "none" and self.copy:
             raise SettingError("model.copy = true points by attention, but model.attention is none.", ("model", "copy"))
-        if self.encoder.kind != "rnn" and self.start == "last":
+        if self.copy and self.steps_in_a_place > 1:
+            raise SettingError(
+                f"model.copy = true points at each token of the source, but model.encoder.kind = 'pyramid' makes one "
+                f"place of {self.steps_in_a_place}: leave one of them out.",
+                ("model", "copy"),
+            )
+        own = self.encoder
+        hidden = "model.hidden" if own.hidden is None else None
+        check_transformer(own.kind, own.heads, own.feed_forward, self.encoder_widths, "model.encoder", hidden)
+        if self.decoder.kind == "transformer":
+            for name, value, usual in (("start", self.start, "last"), ("bridge", self.bridge, "auto")):
+                if value != usual:
+                    raise SettingError(
+                        f"model.{name} = '{value}' has no effect: model.decoder.kind = 'transformer' has no state to "
+                        f"start from. Leave it out.",
+                        ("model", name),
+                    )
+            if own.kind != "rnn" and self.skip != "none":
+                raise SettingError(
+                    f"model.skip = '{self.skip}' leads past layers of cells, but there are none. Leave it out.",
+                    ("model", "skip"),
+                )
+        elif self.encoder.kind not in RECURRENT and self.start == "last":
             raise SettingError(
                 f"model.encoder.kind = '{self.encoder.kind}' has no last state to start the decoder from: set "
                 f"model.start = 'mean', 'max' or 'zeros'.",
                 ("model", "start"),
             )
-        if self.encoder.kind != "rnn" and self.encoder.cell is not None:
+        if self.encoder.kind not in RECURRENT and self.encoder.cell is not None:
             raise SettingError(
                 f"model.encoder.cell = '{name_of(self.encoder.cell)}' has no effect: model.encoder.kind = "
                 f"'{self.encoder.kind}' has no cells. Leave one of them out.",
@@ -80,7 +110,8 @@ class Seq2SeqModel(WriterModel):
                 f"Leave it out.",
                 ("model", "bridge"),
             )
-        if self.encoder.kind != "rnn" and self.conditioning and name_of(self.summary) in ("last", "last_cell", "ends"):
+        of_states = name_of(self.summary) in ("last", "last_cell", "ends")
+        if self.encoder.kind not in RECURRENT and self.conditioning and of_states:
             raise SettingError(
                 f"model.summary = '{name_of(self.summary)}' is a state of a recurrent encoder, but "
                 f"model.encoder.kind = '{self.encoder.kind}': set model.summary = 'mean', 'max' or 'attention'.",
@@ -94,10 +125,16 @@ class Seq2SeqModel(WriterModel):
             )
 
     @property
+    def steps_in_a_place(self) -> int:
+        """So many steps of the source become one place of the memory."""
+        return 2 ** (len(self.encoder_widths) - 1) if self.encoder.kind == "pyramid" else 1
+
+    @property
     def encoder_widths(self) -> tuple[int, ...]:
         """The size of each layer of the encoder, in each direction."""
         own = self.encoder
         if isinstance(own.hidden, list):
             return tuple(own.hidden)
-        two = self.bidirectional and self.merge == "concat" and own.kind == "rnn"
-        return (own.hidden or max(1, self.hidden // 2 if two else self.hidden),) * (own.layers or self.layers)
+        two = self.bidirectional and self.merge == "concat" and own.kind in RECURRENT
+        layers = own.layers or (3 if own.kind == "pyramid" else self.layers)
+        return (own.hidden or max(1, self.hidden // 2 if two else self.hidden),) * layers

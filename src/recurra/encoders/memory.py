@@ -12,9 +12,11 @@ from torch.nn import functional
 from recurra.cells.cell import AnyCell, fields
 from recurra.config import Seq2SeqModel
 from recurra.encoders.dropout import Dropout
+from recurra.encoders.pyramid import Pyramid
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.padding import Grid, Padded
 from recurra.recurrent import Recurrent, States
+from recurra.transformer import Transformer
 
 
 class Places(NamedTuple):
@@ -61,7 +63,7 @@ class Encoder(Protocol):
         """Of the vector of a whole; 0: none is made."""
 
     @property
-    def recurrent(self) -> Recurrent | None:
+    def recurrent(self) -> Recurrent | Pyramid | None:
         """Whose last states may be taken over as they are."""
 
     @property
@@ -81,8 +83,10 @@ class SourceEncoder(nn.Module):
     """Vectors x_1 … x_S of a source to a memory m_1 … m_S, with what the decoder starts from (D4, D11).
 
         rnn   m = Recurrent(x), any cell, depth and direction
+        pyramid   m = Pyramid(x), with half as many places from layer to layer
         cnn   m_i = relu(b + Σ_j W_j x_{i + j − ⌊(w − 1) / 2⌋}), layers of it, each added to its input where sizes agree
         bag   m_i = tanh(W x_i + b): without order
+        transformer   m = Transformer(x), where each step sees all, or, read one way only, itself and those before it
 
     The memory itself is not dropped: on Multi30k, that cost three points of BLEU.
 
@@ -92,9 +96,11 @@ class SourceEncoder(nn.Module):
     def __init__(self, settings: Seq2SeqModel, input_size: int) -> None:
         super().__init__()
         widths, own = settings.encoder_widths, settings.encoder
-        self.kind, self.start = own.kind, settings.start
-        self.ends_are_last = settings.start == "last"
-        self.recurrent: Recurrent | None = None
+        self.kind = own.kind
+        self.start = "zeros" if settings.decoder.kind == "transformer" else settings.start  # which has no states
+        self.ends_are_last = self.start == "last"
+        self.recurrent: Recurrent | Pyramid | None = None
+        self.transformer: Transformer | None = None
         self.layers = nn.ModuleList()
         if own.kind == "rnn":
             self.recurrent = Recurrent(
@@ -109,6 +115,29 @@ class SourceEncoder(nn.Module):
                 engine=settings.engine,
             )
             self.output_size = self.recurrent.output_size
+        elif own.kind == "pyramid":
+            self.recurrent = Pyramid(
+                settings.cell if own.cell is None else own.cell,
+                input_size,
+                widths,
+                bidirectional=settings.bidirectional,
+                merge=settings.merge,
+                dropout=settings.dropout,
+                locked=settings.locked,
+                engine=settings.engine,
+            )
+            self.output_size = self.recurrent.output_size
+        elif own.kind == "transformer":
+            self.transformer = Transformer(
+                input_size,
+                widths[0],
+                layers=len(widths),
+                heads=own.heads,
+                feed_forward=own.feed_forward,
+                dropout=settings.dropout,
+                causal=not settings.bidirectional,
+            )
+            self.output_size = self.transformer.output_size
         else:
             sizes = [input_size, *widths]
             width = own.width if own.kind == "cnn" else 1
@@ -133,15 +162,18 @@ class SourceEncoder(nn.Module):
         return tuple({name: value.shape[1] for name, value in layer.items()} for layer in ends)
 
     def extents(self, source: Padded | Grid) -> Extents:
-        """A place for each step."""
+        """A place for each step, or for several that a pyramid makes one."""
         assert isinstance(source, Padded), "steps are read"
-        return Extents([(1, length) for length in source.lengths.tolist()], None)
+        lengths = source.lengths
+        if isinstance(self.recurrent, Pyramid):
+            lengths = self.recurrent.steps(lengths)[-1]
+        return Extents([(1, length) for length in lengths.tolist()], None)
 
     def forward(self, x: Padded) -> Read:
         """(B, S, I) to a memory (B, S, output_size) and what stands beside it."""
         if self.recurrent is not None:
             return self._recurrent(self.recurrent, x)
-        memory = x.zeroed()
+        memory = x.zeroed() if self.transformer is None else self.transformer(x)[0]
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, nn.Conv1d)
             y = convolved(layer, self.dropout(memory.values) if number else memory.values)
@@ -151,21 +183,22 @@ class SourceEncoder(nn.Module):
         ends = () if self.start == "zeros" else ({"h": pooled(memory, self.start)},)
         return self._found(memory, ends, None)
 
-    def _recurrent(self, recurrent: Recurrent, x: Padded) -> Read:
+    def _recurrent(self, recurrent: Recurrent | Pyramid, x: Padded) -> Read:
         if self.start in ("mean", "max"):
             memory, every = recurrent(x, every=True)
+            steps = recurrent.steps(x.lengths) if isinstance(recurrent, Pyramid) else [x.lengths] * len(every)
             ends = tuple(
-                {name: pooled(Padded(value, x.lengths), self.start) for name, value in layer.items()}
-                for layer in self._ends(recurrent, every)
+                {name: pooled(Padded(value, lengths), self.start) for name, value in layer.items()}
+                for layer, lengths in zip(self._ends(recurrent, every), steps, strict=True)
             )
             starts = recurrent.start(len(x.lengths), x.values)
-            last = None if self.summary is None else last_of(every, starts, x.lengths)
+            last = None if self.summary is None else last_of(every, starts, steps)
             return self._found(memory, ends, last)._replace(states=None)
         memory, states = recurrent(x)
         ends = () if self.start == "zeros" else self._ends(recurrent, states)
         return self._found(memory, ends, states)
 
-    def _ends(self, recurrent: Recurrent, states: States) -> tuple[dict[str, Tensor], ...]:
+    def _ends(self, recurrent: Recurrent | Pyramid, states: States) -> tuple[dict[str, Tensor], ...]:
         """Of each layer, what may be carried over, its directions side by side."""
         return tuple(
             {name: torch.cat([getattr(state, name) for state in layer], dim=-1) for name in carried(cells[0])}  # type: ignore[index]  # a ModuleList
@@ -197,23 +230,23 @@ def carried(cell: AnyCell) -> list[str]:
     return [name for name in ("h", "c") if name in names and (cell.blendable is None or name in cell.blendable)]
 
 
-def last_of(every: States, starts: States, lengths: Tensor) -> States:
+def last_of(every: States, starts: States, steps_of_layers: Sequence[Tensor]) -> States:
     """The states after all steps, out of those after each, fields (B, T, n), and those before the first, (B, n)."""
-    rows = torch.arange(len(lengths))
 
-    def last(steps: Tensor, start: Tensor, backward: bool) -> Tensor:
+    def last(steps: Tensor, start: Tensor, lengths: Tensor, backward: bool) -> Tensor:
         if steps.shape[1] == 0:
             return start
         at = torch.zeros_like(lengths) if backward else (lengths - 1).clamp_min(0)
         is_empty = (lengths == 0).unsqueeze(1).to(steps.device)
-        return torch.where(is_empty, start, steps[rows.to(steps.device), at.to(steps.device)])
+        rows = torch.arange(len(lengths), device=steps.device)
+        return torch.where(is_empty, start, steps[rows, at.to(steps.device)])
 
     return tuple(
         tuple(
-            type(state)(*(last(steps, start, number == 1) for steps, start in zip(state, before, strict=True)))
+            type(state)(*(last(steps, start, lengths, number == 1) for steps, start in zip(state, before, strict=True)))
             for number, (state, before) in enumerate(zip(layer, layer_starts, strict=True))
         )
-        for layer, layer_starts in zip(every, starts, strict=True)
+        for layer, layer_starts, lengths in zip(every, starts, steps_of_layers, strict=True)
     )
 
 

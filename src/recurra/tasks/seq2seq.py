@@ -109,7 +109,8 @@ class Seq2Seq(ToSequence[Pair]):
     def build(self) -> SequenceToSequence:
         from recurra.models.seq2seq import SequenceToSequence
 
-        return SequenceToSequence(self.settings.model, self.sizes())
+        self.settings.augmentation.check_series(None if self.texts.source is None else "a text is read")
+        return SequenceToSequence(self.settings.model, self.sizes(), self.settings.augmentation)
 
     def axes(self) -> Mapping[str, Axes]:
         target = self.texts.target.vocabulary.tokens
@@ -139,7 +140,10 @@ class Seq2Seq(ToSequence[Pair]):
         return key_of(example)
 
     def source_tokens(self, example: Pair) -> list[str] | None:
-        return None if self.texts.source is None else self.texts.source_tokens(example)
+        if self.texts.source is None:
+            return None
+        tokens, together = self.texts.source_tokens(example), self.settings.model.steps_in_a_place
+        return [" ".join(tokens[first : first + together]) for first in range(0, len(tokens), together)]
 
     def is_empty(self, example: Pair) -> bool:
         has_frames = example.frames is not None and len(example.frames)

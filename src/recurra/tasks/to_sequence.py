@@ -232,9 +232,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             found: list[list[Hypothesis]] = [[] for _ in golds]
             attends = name_of(self.settings.model.attention) != "none"
             watch = attends and (detail or batch.target is None) and not given  # what is asked, not scored, is shown
+            extents = model.extents(batch.source) if watch else None  # which refuses networks that see different places
             if not given:
                 found = searched(model, batch, self.settings.decoding, self.words, watch=watch)
-            extents = model.extents(batch.source) if watch else None
         return [
             Written(tuple(self._answer(each, number, extents) for each in row), gold)
             for number, (row, gold) in enumerate(zip(found, golds, strict=True))
