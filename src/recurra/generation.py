@@ -223,7 +223,7 @@ class Writer:
         values = np.zeros((len(distinct), int(lengths.max())), np.int64)
         for row, tokens in zip(values, distinct, strict=True):
             row[: len(tokens) - 1] = tokens[:-1]
-        states = self.model.recurrent.start(len(distinct))
+        states = self.model.start(len(distinct))
         for start in range(0, values.shape[1], LONGEST):
             part = torch.from_numpy(values[:, start : start + LONGEST]).to(device)
             _, states = self.model(Padded(part, (lengths - start).clamp(0, part.shape[1])), states)

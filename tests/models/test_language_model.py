@@ -259,6 +259,7 @@ def test_each_stream_begins_with_the_state_after_the_tokens_before_it() -> None:
 @settings(max_examples=40, deadline=None)
 def test_without_a_memory_the_number_of_streams_changes_nothing(text: int, streams: int, ahead: int) -> None:
     model = network(cell="elman", engine="loop").eval()
+    assert model.recurrent is not None
     for layer in model.recurrent.cells:
         torch.nn.init.zeros_(layer[0].from_state)  # type: ignore[index]
     one = carried(model, random_tokens(text), streams=1, ahead=ahead)
@@ -269,6 +270,7 @@ def test_without_a_memory_the_number_of_streams_changes_nothing(text: int, strea
 
 def test_weight_drop_runs_on_torchs_kernels_in_training() -> None:
     model = network(weight_drop=0.5).float().train()
+    assert model.recurrent is not None
     assert [layer.engine.name for layer in model.recurrent.engine_report().layers] == ["vendor", "vendor"]
     batch = ragged([5, 5])
     torch.manual_seed(1)

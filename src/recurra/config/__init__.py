@@ -23,6 +23,7 @@ from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
 from recurra.config.language_model import (
     LanguageModelData,
+    LanguageModelDecoder,
     LanguageModelDecoding,
     LanguageModelEvaluation,
     LanguageModelModel,
@@ -61,6 +62,7 @@ __all__ = [
     "ImageData",
     "ImageModel",
     "LanguageModelData",
+    "LanguageModelDecoder",
     "LanguageModelDecoding",
     "LanguageModelEvaluation",
     "LanguageModelModel",

@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Literal
 
 from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
+from recurra.config.transformer import HEADS, check_transformer
 from recurra.errors import DataError
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
+from recurra.toml import shown
 
 TEXT_FILES = (".txt", ".text", ".txt.gz", ".text.gz", ".txt.zst", ".text.zst")
 
-USUAL_LAYERS = 2
+USUAL = {"rnn": (512, 2), "transformer": (256, 4)}
+"""Size of a layer and number of layers, where nothing is said: about as many weights."""
+
+CONTEXT = 256
+WEIGHT_DROP = 0.2
 
 
 @dataclass(frozen=True)
@@ -48,20 +54,46 @@ def text_files(paths: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
+class LanguageModelDecoder:
+    """What reads the tokens so far."""
+
+    kind: Literal["rnn", "transformer"] = setting("rnn", "rnn or transformer: cells, or a Transformer's layers")
+    heads: int = setting(HEADS, "of each attention of a Transformer")
+    feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
+    context: int | None = setting(
+        CONTEXT, "tokens before it that a step of a Transformer sees; none: all, where lines are independent"
+    )
+
+    def __post_init__(self) -> None:
+        at_least(1, "model.decoder", self, "context")
+        if self.kind != "transformer" and self.context != CONTEXT:
+            raise SettingError(
+                f"model.decoder.context = {'none' if self.context is None else self.context} has no effect: "
+                f"model.decoder.kind = '{self.kind}' remembers by its states. Leave it out.",
+                ("model", "decoder", "context"),
+            )
+
+
+@dataclass(frozen=True)
 class LanguageModelModel:
     """The network."""
 
+    decoder: LanguageModelDecoder = section(LanguageModelDecoder, "what reads the tokens so far")
     embedding: int = setting(128, "size of a token's vector")
     cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
-    hidden: int | list[int] = setting(512, "size of a layer; or one per layer")
-    layers: int | None = setting(None, "layers, where hidden is one number; none: two")
+    hidden: int | list[int] | None = setting(None, "size of a layer; or one per layer; none: 512, of a Transformer 256")
+    layers: int | None = setting(None, "layers, where hidden is one number; none: two, of a Transformer four")
     direction: Literal["forward", "backward"] = setting("forward", "backward: the text is read from its end")
     bidirectional: bool = setting(False, "refused: a model that reads both ways would see what it is to predict")
     token_dropout: float = setting(0.1, "share of the tokens that are read as zeros, in training")
     embedding_dropout: float = setting(0.0, "share of the vocabulary whose vectors are zeros for a whole batch")
     input_dropout: float = setting(0.0, "of token vectors; one mask for a whole row")
-    dropout: float = setting(0.3, "between layers; one mask for a whole row")
-    weight_drop: float = setting(0.2, "of the recurrent weights U, the same for a whole batch")
+    dropout: float = setting(
+        0.3, "between layers; one mask for a whole row; in a Transformer, of what each part adds, anew for each step"
+    )
+    weight_drop: float = setting(
+        WEIGHT_DROP, "of the recurrent weights U, the same for a whole batch; a Transformer has none"
+    )
     output_dropout: float = setting(0.3, "of the last layer; one mask for a whole row")
     activation_regularization: float = setting(0.0, "α: adds α mean(h²) to the loss, h the dropped last layer")
     temporal_regularization: float = setting(0.0, "β: adds β mean((h_t − h_t+1)²) to the loss, h the last layer")
@@ -74,7 +106,8 @@ class LanguageModelModel:
         at_least(0, "model", self, "activation_regularization", "temporal_regularization")
         rates("model", self, "token_dropout", "embedding_dropout", "input_dropout", "dropout", "weight_drop")
         rates("model", self, "output_dropout")
-        check_layers(self.hidden, self.layers)
+        if self.hidden is not None:
+            check_layers(self.hidden, self.layers)
         widths = self.widths
         if self.bidirectional:
             raise SettingError(
@@ -83,6 +116,7 @@ class LanguageModelModel:
                 "scores.",
                 ("model", "bidirectional"),
             )
+        self._check_decoder()
         if self.weight_drop and not isinstance(self.cell, str) and "weight_drop" in str(self.cell.get("wrap")):
             raise SettingError(
                 "weight_drop is given twice, as model.weight_drop and in model.cell. Keep one: model.weight_drop = 0.",
@@ -97,10 +131,36 @@ class LanguageModelModel:
                 ("model", "tied"),
             )
 
+    def _check_decoder(self) -> None:
+        """Refuse what a Transformer cannot be, or has no place for; what is as it usually is may stay."""
+        own = self.decoder
+        if own.kind == "transformer":
+            for name, value, usual in (
+                ("cell", self.cell, ("lstm", {"name": "lstm"})),
+                ("weight_drop", self.weight_drop, (0, WEIGHT_DROP)),
+                ("engine", self.engine, ("auto",)),
+            ):
+                if value not in usual:
+                    raise SettingError(
+                        f"model.{name} = {shown(value)} has no effect: model.decoder.kind = 'transformer' has no "
+                        f"cells. Leave it out.",
+                        ("model", name),
+                    )
+            if len({*self.widths}) > 1:
+                raise SettingError(
+                    f"model.hidden = {self.hidden} gives layers of several sizes, but those of a Transformer are "
+                    f"equally wide: give one size, and model.layers.",
+                    ("model", "hidden"),
+                )
+        check_transformer(own.kind, own.heads, own.feed_forward, self.widths, "model.decoder", "model.hidden")
+
     @property
     def widths(self) -> tuple[int, ...]:
         """The size of each layer."""
-        return tuple(self.hidden) if isinstance(self.hidden, list) else (self.hidden,) * (self.layers or USUAL_LAYERS)
+        size, layers = USUAL[self.decoder.kind]
+        if isinstance(self.hidden, list):
+            return tuple(self.hidden)
+        return (size if self.hidden is None else self.hidden,) * (self.layers or layers)
 
 
 @dataclass(frozen=True)
@@ -189,6 +249,12 @@ class LanguageModelSettings:
                 "evaluation.manner = 'windowed' is for a running text, but with data.independent = true each line is "
                 "scored by itself, whole. Leave evaluation.manner out.",
                 ("evaluation", "manner"),
+            )
+        if not self.data.independent and self.model.decoder.context is None:
+            raise SettingError(
+                "model.decoder.context = none keeps every token of the past, which a running text has no end of: give "
+                "a number. Only with data.independent = true does the past end with each line.",
+                ("model", "decoder", "context"),
             )
         if not self.data.independent and self.training.batch_size is None:
             raise SettingError(

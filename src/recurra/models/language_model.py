@@ -22,6 +22,7 @@ from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent, States
+from recurra.transformer import Cache, Transformer, continued
 
 SCORES = 1 << 26
 """So many scores, tokens × vocabulary, are in memory together where no gradient is wanted."""
@@ -47,6 +48,7 @@ class NextToken(nn.Module):
 
         x_t  = E[w_t]                                 token, embedding and locked input dropout
         h    = Recurrent(x, states)                   weight drop on U, locked dropout between layers
+             or Transformer(x, states)                states: the keys and values of the tokens that are still seen
         p(w_{t+1} | w_1 … w_t) = output(drop(h_t))    locked output dropout; tied: the output's matrix is E
 
         loss = Σ_t −log p(w_{t+1} | …)  +  n (α mean(drop(h)²) + β mean((h_t − h_{t+1})²))
@@ -70,22 +72,43 @@ class NextToken(nn.Module):
         # Vectors that only are read begin large, which taught characters better; an output's matrix begins small.
         nn.init.normal_(self.embedding.weight, std=settings.embedding**-0.5 if settings.tied else 1.0)
         self.drop_input = LockedDropout(settings.input_dropout)
-        self.recurrent = Recurrent(
-            with_weight_drop(settings.cell, settings.weight_drop),
-            settings.embedding,
-            settings.widths,
-            dropout=settings.dropout,
-            locked=True,
-            engine=settings.engine,
-        )
+        self.recurrent: Recurrent | None = None
+        self.transformer: Transformer | None = None
+        if settings.decoder.kind == "transformer":
+            self.transformer = Transformer(
+                settings.embedding,
+                settings.widths[0],
+                layers=len(settings.widths),
+                heads=settings.decoder.heads,
+                feed_forward=settings.decoder.feed_forward,
+                dropout=settings.dropout,
+                causal=True,
+                context=settings.decoder.context,
+            )
+        else:
+            self.recurrent = Recurrent(
+                with_weight_drop(settings.cell, settings.weight_drop),
+                settings.embedding,
+                settings.widths,
+                dropout=settings.dropout,
+                locked=True,
+                engine=settings.engine,
+            )
         self.drop_output = LockedDropout(settings.output_dropout)
         self.output = outputs.build(
-            settings.output, self.recurrent.output_size, tokens, self.embedding.weight if settings.tied else None
+            settings.output, self.stack.output_size, tokens, self.embedding.weight if settings.tied else None
         )
+
+    @property
+    def stack(self) -> Recurrent | Transformer:
+        """What reads the tokens so far."""
+        found = self.recurrent if self.transformer is None else self.transformer
+        assert found is not None
+        return found
 
     def forward(self, tokens: Padded, states: States | None = None) -> tuple[Padded, States]:
         """The last layer's h (B, T, H) for tokens (B, T), and the states after them."""
-        return self.recurrent(self.embedded(tokens), states)
+        return self.stack(self.embedded(tokens), states)
 
     def embedded(self, tokens: Padded) -> Padded:
         """Token vectors (B, T, E); in training some of them, or of their numbers, are zeros."""
@@ -135,8 +158,12 @@ class NextToken(nn.Module):
 
     def step(self, tokens: Tensor, states: States | None = None) -> tuple[Tensor, States]:
         """log p of what may come after one more token of each row, (B,) to (B, V); and the states after it."""
-        h, states = self.recurrent.step(self.embedding(tokens), states)
+        h, states = self.stack.step(self.embedding(tokens), states)
         return self.output.log_probabilities(h), states
+
+    def start(self, rows: int) -> States:
+        """The states before the first token, for so many rows."""
+        return self.stack.start(rows)
 
     def flat(self, states: States) -> tuple[Tensor, ...]:
         """States as a row of tensors, without their history."""
@@ -144,7 +171,12 @@ class NextToken(nn.Module):
 
     def nested(self, tensors: tuple[Tensor, ...], kept: Tensor) -> States:
         """States out of `flat`; rows that are not kept begin anew."""
-        start = self.recurrent.start(len(kept))
+        if self.transformer is not None:
+            caches = [
+                Cache(*tensors[at : at + len(Cache._fields)]) for at in range(0, len(tensors), len(Cache._fields))
+            ]
+            return continued(tuple((cache,) for cache in caches), kept)
+        start = self.start(len(kept))
         fields = iter(tensors)
         keep = kept.unsqueeze(1)
 

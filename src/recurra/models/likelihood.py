@@ -10,7 +10,6 @@ from torch import Tensor
 from recurra.heads import UNLABELLED
 from recurra.models.language_model import SCORES, NextToken, TextBatch
 from recurra.padding import Padded
-from recurra.recurrent import States
 
 LONGEST = 512
 """Steps that are read at once."""
@@ -38,15 +37,14 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
     streams = max(1, min(streams, count // ahead))
     length = -(-count // streams)
     streams = -(-count // length)
-    states = model.recurrent.start(streams)
+    states = model.start(streams)
     if streams > 1:
-        starts = length * torch.arange(1, streams, device=tokens.device)
-        before = tokens[starts.unsqueeze(1) - ahead + torch.arange(ahead, device=tokens.device)]
-        warm: States | None = None
+        starts = length * torch.arange(streams, device=tokens.device)
+        before = tokens[(starts.unsqueeze(1) - ahead + torch.arange(ahead, device=tokens.device)).clamp_min(0)]
+        is_read = (torch.arange(streams) > 0).long()  # nothing is before the first
         for first in range(0, ahead, LONGEST):
-            _, warm = model(Padded.full(before[:, first : first + LONGEST]), warm)
-        assert warm is not None
-        states = joined(model.recurrent.start(1), warm)
+            some = before[:, first : first + LONGEST]
+            _, states = model(Padded(some, is_read * some.shape[1]), states)
     total = torch.zeros((), dtype=torch.float64, device=tokens.device)
     steps = max(16, min(LONGEST, SCORES // (streams * model.output.scores_each)))
     padded = torch.cat([tokens, tokens.new_zeros(streams * length - count)])
@@ -78,14 +76,3 @@ def windowed(model: NextToken, tokens: Tensor, *, window: int, stride: int) -> L
         logs, _ = model.log_likelihoods(TextBatch(Padded.full(part[:, :-1]), part[:, 1:].contiguous(), None))
         total -= logs.double().sum()
     return Likelihood(float(total), windows.shape[0] * window)
-
-
-def joined(first: States, others: States) -> States:
-    """States with the rows of both."""
-    return tuple(
-        tuple(
-            type(one)(*(torch.cat([a, b.to(a.dtype)]) for a, b in zip(one, other, strict=True)))
-            for one, other in zip(layer, layer_of_others, strict=True)
-        )
-        for layer, layer_of_others in zip(first, others, strict=True)
-    )

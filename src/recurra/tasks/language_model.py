@@ -262,7 +262,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         count = int(batch.inputs.lengths.sum())
         if batch.kept is None:
             return Loss(total, count)
-        return Loss(total, count, model.flat(states), batch.targets.shape[1] / self.settings.reading.steps)
+        carried = model.flat(states) if self.settings.reading.carry else ()
+        return Loss(total, count, carried, batch.targets.shape[1] / self.settings.reading.steps)
 
     def predict(self, model: Any, batch: TextBatch, *, detail: bool = False) -> list[Scored]:
         import torch
@@ -348,9 +349,13 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         kind = name_of(self.settings.data.text.tokens)
         widths = " + ".join(map(str, model.widths)) if len(set(model.widths)) > 1 else f"{model.widths[0]}"
         layers = f" × {len(model.widths)}" if len(set(model.widths)) == 1 else ""
+        stack = name_of(model.cell)
+        if model.decoder.kind == "transformer":
+            seen = "all" if model.decoder.context is None else f"{model.decoder.context}"
+            stack, layers = "transformer", f"{layers} that sees {seen} tokens back"
         parts = [
             f"{len(self.vocabulary):,} {kind} as vectors of {model.embedding}",
-            f"{name_of(model.cell)} {widths}{layers}" + (", backward" if model.direction == "backward" else ""),
+            f"{stack} {widths}{layers}" + (", backward" if model.direction == "backward" else ""),
             name_of(model.output) + (" with the same vectors" if model.tied else ""),
         ]
         return ", ".join(parts)

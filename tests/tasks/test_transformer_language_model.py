@@ -1,0 +1,134 @@
+"""A language model with model.decoder = "transformer": learned, resumed, written on from, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch.testing import assert_close
+
+import recurra
+from recurra.config import LanguageModelSettings
+from recurra.errors import ConfigError
+from recurra.generation import generate
+from recurra.runs import begin, resume, setup, told
+from recurra.settings import settings_from
+from recurra.tasks.task import Moment
+from recurra.training.progress import Silent
+from tests.tasks.test_language_model import SMALL, TEXT, saved_often, task_of, trained, write
+from tests.training.test_trainer import StopsAt
+
+TRANSFORMER = ("model.decoder=transformer", "model.decoder.heads=2", "model.decoder.context=20")
+LEARN = (
+    "training.steps=150",
+    "training.epochs=none",
+    "training.learning_rate=0.01",
+    "model.hidden=32",
+    "reading.steps=20",
+)
+
+
+@pytest.mark.parametrize("options", [("reading.carry=0.5",), ("data.independent=true", "model.decoder.context=none")])
+def test_eight_lines_are_learned_by_heart_and_written_on_from(tmp_path: Path, options: tuple[str, ...]) -> None:
+    file = write(tmp_path / "a.txt", TEXT * 4)
+    model = trained(tmp_path, file, *TRANSFORMER, *LEARN, *options)
+    assert model.evaluate(file).values["perplexity"] < 1.5
+    together = generate(model, ["the cat", "or", "a dog, a"], temperature=0, until="\n")
+    assert [found.text for found in together] == [" sat", " is it?", " log"]
+    assert [found.log_probability for found in together] == pytest.approx(
+        [generate(model, found.prompt, temperature=0, until="\n")[0].log_probability for found in together], abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("options", [("reading.carry=0.5", "model.dropout=0.2"), ("reading.carry=0",)])
+def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: Path, options: tuple[str, ...]) -> None:
+    file = write(tmp_path / "a.txt", TEXT * 3)
+    trained(tmp_path, file, *TRANSFORMER, *options, valid=file, run="whole")
+    for last in (2, 7):
+        run = tmp_path / f"broken{last}"
+        overrides = [*SMALL, *TRANSFORMER, *options]
+        this = setup("language_model", given={"train": file, "valid": file}, overrides=overrides)
+        with pytest.raises(MemoryError):
+            begin(this._replace(settings=saved_often(this.settings)), run, StopsAt(last))
+        resume(run, Silent())
+        assert (run / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
+
+
+def test_the_past_goes_on_from_batch_to_batch_as_if_the_stream_were_read_at_once(tmp_path: Path) -> None:
+    options = (*TRANSFORMER, "reading.vary_steps=false", "training.precision=float64")
+    task, store = task_of(write(tmp_path / "a.txt", TEXT * 2), *options)
+    model = task.build().double()
+    chunks = task.batches(store, 0)
+    total, moment = 0.0, Moment()
+    for chunk in chunks:
+        loss = task.loss(model, task.batch(task.chosen(store, chunk)), moment)
+        total, moment = total + float(loss.total.detach()), Moment(moment.step + 1, loss.carried)
+    long, _ = task_of(write(tmp_path / "b.txt", TEXT * 2), *options, "reading.steps=1000")
+    first = chunks[0].copy()
+    first[-1] = first[4]  # the whole length of the streams in one chunk
+    whole = long.loss(model, long.batch(long.chosen(store, first)))
+    assert total == pytest.approx(float(whole.total.detach()), abs=1e-9)
+    assert_close(moment.carried, whole.carried, atol=1e-9, rtol=0)
+
+
+def test_nothing_is_carried_where_nothing_goes_on(tmp_path: Path) -> None:
+    task, store = task_of(write(tmp_path / "a.txt", TEXT), *TRANSFORMER, "reading.carry=0")
+    assert task.loss(task.build(), task.batch(task.chosen(store, task.batches(store, 0)[0]))).carried == ()
+
+
+def test_a_run_says_what_it_is_and_reads_backward_too(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", TEXT)
+    model = trained(tmp_path, file, *TRANSFORMER, "training.epochs=1", "model.direction=backward", valid=file)
+    assert "transformer 16 × 1 that sees 20 tokens back, backward" in told(tmp_path / "run")
+    assert generate(model, "mat", length=5)[0].whole.endswith("mat")
+    assert len(recurra.load(tmp_path / "run").predict(["the mat"])) == 1
+
+
+def test_sizes_are_usual_ones_where_nothing_is_said() -> None:
+    usual = settings_from(LanguageModelSettings, {"model": {"decoder": "transformer"}}).model
+    assert (usual.widths, usual.decoder.context) == ((256,) * 4, 256)
+    assert settings_from(LanguageModelSettings, {}).model.widths == (512, 512)
+    given = settings_from(LanguageModelSettings, {"model": {"decoder": "transformer", "hidden": [64, 64]}}).model
+    assert given.widths == (64, 64)
+
+
+@pytest.mark.parametrize("usual", [{"cell": "lstm"}, {"weight_drop": 0.2}, {"weight_drop": 0.0}, {"engine": "auto"}])
+def test_what_is_as_usual_may_be_said(usual: dict[str, Any]) -> None:
+    settings_from(LanguageModelSettings, {"model": {"decoder": "transformer", **usual}})
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            {"cell": "gru"},
+            r"model\.cell = 'gru' has no effect: model\.decoder\.kind = 'transformer' has no cells\. Leave",
+        ),
+        ({"weight_drop": 0.5}, r"model\.weight_drop = 0\.5 has no effect: model\.decoder\.kind = 'transformer' has"),
+        ({"engine": "loop"}, r"model\.engine = 'loop' has no effect"),
+        (
+            {"hidden": [32, 64]},
+            r"model\.hidden = \[32, 64\] gives layers of several sizes, but .* give one size, and mod",
+        ),
+        ({"hidden": 20}, r"model\.hidden = 20 is not a multiple of 8, .* set 16, or other heads"),
+        ({"tied": True}, r"the embedding, 128 wide, and the output, 256 wide .* Set model\.embedding = 256"),
+        ({"decoder": {"kind": "transformer", "context": 0}}, r"model\.decoder\.context must be at least 1, but is 0"),
+        (
+            {"decoder": {"kind": "transformer", "context": "none"}},
+            r"keeps every token of the past, which a running text",
+        ),
+        (
+            {"decoder": {"context": 9}},
+            r"model\.decoder\.context = 9 has no effect: model\.decoder\.kind = 'rnn' rememb",
+        ),
+        (
+            {"decoder": {"heads": 8}},
+            r"model\.decoder\.heads = 8 has no effect: model\.decoder\.kind = 'rnn' is no Tran",
+        ),
+        ({"decoder": "transfomer"}, r"model\.decoder\.kind must be .* Did you mean 'transformer'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_with_what_to_do(model: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        settings_from(LanguageModelSettings, {"model": {"decoder": "transformer", **model}})
