@@ -1,0 +1,79 @@
+"""A Transformer in sequence to sequence: it learns, and does all that other decoders do."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recurra.runs import begin, resume
+from recurra.training.progress import Silent
+from recurra.training.trained import Trained, load
+from tests.tasks.small_pairs import WORDS, small, table, trained, words
+from tests.training.test_trainer import StopsAt
+
+READS, WRITES = "model.encoder=transformer", "model.decoder=transformer"
+USUAL = ["training.learning_rate=0.01", "training.steps=60"]
+
+
+def answers(model: Trained, sources: list[str]) -> list[str]:
+    return [answer.output for answer in model.predict(sources)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [READS, WRITES],
+        [WRITES, "training.r_drop=1", "model.dropout=0.05", "model.tied=output"],
+        [READS, "model.start=mean", "training.learning_rate=0.02"],
+        [READS, WRITES, "training.forcing=0.8"],
+        [WRITES, "model.attention=none", 'model.conditioning=["first", "every", "output"]'],
+        [READS, WRITES, "model.bidirectional=false", "model.layers=2", "training.precision=bfloat16"],
+    ],
+    ids=" ".join,
+)
+def test_eight_pairs_are_learned_by_heart_and_written_back(tmp_path: Path, options: list[str]) -> None:
+    model = trained(tmp_path, words(tmp_path), *USUAL, *options)
+    assert answers(model, [source for source, _ in WORDS]) == [target for _, target in WORDS]
+
+
+def test_a_word_that_the_targets_do_not_know_is_copied(tmp_path: Path) -> None:
+    names = ["Ada", "Bo", "Cy", "Di", "Ed", "Flo", "Gus", "Hal"]
+    file = table(tmp_path / "a.tsv", [(f"my name is {name}", f"hello {name} !") for name in names])
+    model = trained(tmp_path, file, *USUAL, "model.copy=true", "data.target.max_size=6", READS, WRITES)
+    assert answers(model, ["my name is Flo", "my name is Zoë"]) == ["hello Flo!", "hello Zoë!"]
+
+
+def test_runs_with_a_transformer_and_without_answer_as_one(tmp_path: Path) -> None:
+    file = words(tmp_path)
+    one = trained(tmp_path, file, *USUAL, READS, WRITES, run="transformer")
+    trained(tmp_path, file, run="cells")
+    both = load([tmp_path / "transformer", tmp_path / "cells"])
+    sources = [source for source, _ in WORDS]
+    assert answers(both, sources) == answers(one, sources)
+    for answer in (one.predict(["cat"])[0], both.predict(["cat"])[0]):
+        assert answer.alignment is not None
+        np.testing.assert_allclose(answer.alignment.sum(1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options", [[READS, WRITES, "training.average=ema"], [WRITES, "training.forcing=0.7"]], ids=" ".join
+)
+def test_a_run_broken_and_resumed_ends_with_the_same_weights(tmp_path: Path, options: list[str]) -> None:
+    file = words(tmp_path)
+    extra = ["training.steps=9", "training.validate=4", "training.batch_size=4", "model.dropout=0.2", *options]
+    trained(tmp_path, file, *extra, valid=file, run="whole")
+    this = small(file, *extra, valid=file)
+    often = dataclasses.replace(this.settings, training=dataclasses.replace(this.settings.training, save_minutes=0.0))
+    with pytest.raises(MemoryError):
+        begin(this._replace(settings=often), tmp_path / "broken", StopsAt(6))
+    resume(tmp_path / "broken", Silent())
+    whole, broken = ((tmp_path / run / "model.safetensors").read_bytes() for run in ("whole", "broken"))
+    assert broken == whole
+
+
+def test_it_is_told_in_a_line(tmp_path: Path) -> None:
+    model = trained(tmp_path, words(tmp_path), "training.steps=1", READS, WRITES, "model.layers=2")
+    assert "by transformer 24 × 24, transformer 24 × 24 to 19 symbols" in repr(model)

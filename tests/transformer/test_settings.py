@@ -1,0 +1,97 @@
+"""What the settings of a Transformer that reads or writes can mean, and what they cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recurra.config import Seq2SeqModel, Seq2SeqSettings, Vec2SeqSettings
+from recurra.errors import ConfigError
+from recurra.settings import settings_from
+
+BOTH: dict[str, Any] = {"encoder": "transformer", "decoder": "transformer"}
+WRITES = {"decoder": "transformer"}
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"encoder": {"heads": 8}}, "model.encoder.heads = 8 has no effect: model.encoder.kind = 'rnn' is no Transfor"),
+        (
+            {"decoder": {"feed_forward": 8}},
+            "model.decoder.feed_forward = 8 has no effect: model.decoder.kind = 'rnn' i",
+        ),
+        ({"decoder": {"kind": "transformer", "heads": 0}}, "model.decoder.heads must be at least 1, but is 0."),
+        ({"encoder": {"kind": "transformer", "feed_forward": 0}, **WRITES}, "model.encoder.feed_forward must be at le"),
+        (
+            {**BOTH, "hidden": 100},
+            "model.hidden = 100 is not a multiple of 8, as a Transformer with model.decoder.head",
+        ),
+        ({**WRITES, "encoder": {"kind": "transformer", "hidden": 12}}, "model.encoder.hidden = 12 is not a multiple o"),
+        ({"decoder": {"kind": "transformer", "hidden": [8, 16]}}, "model.decoder.hidden gives layers of 8, 16, but th"),
+        ({"decoder": {"kind": "transformer", "cell": "gru"}}, "model.decoder.cell = 'gru' has no effect: model.decode"),
+        ({**WRITES, "encoder": {"kind": "transformer", "cell": "gru"}}, "model.encoder.cell = 'gru' has no effect: mo"),
+        ({**WRITES, "attention": "dot"}, "model.attention = 'dot' has no effect: a Transformer that writes looks by h"),
+        (
+            {**WRITES, "attention": {"name": "bilinear", "terms": ["monotonic"]}},
+            "model.attention = 'bilinear' has no e",
+        ),
+        ({**WRITES, "context": "inside"}, "model.context = 'inside' has no effect: a Transformer that writes looks at"),
+        ({**WRITES, "query": "previous"}, "model.query = 'previous' has no effect: a Transformer that writes looks at"),
+        (
+            {**WRITES, "start": "mean"},
+            "model.start = 'mean' has no effect: model.decoder.kind = 'transformer' has no s",
+        ),
+        (
+            {**WRITES, "bridge": "map"},
+            "model.bridge = 'map' has no effect: model.decoder.kind = 'transformer' has no s",
+        ),
+        ({**BOTH, "skip": "residual"}, "model.skip = 'residual' leads past layers of cells, but there are none. Leave"),
+        ({"encoder": "transformer"}, "model.encoder.kind = 'transformer' has no last state to start the decoder from"),
+        (
+            {**BOTH, "conditioning": ["every"]},
+            "model.summary = 'last' is a state of a recurrent encoder, but model.enc",
+        ),
+        (
+            {**BOTH, "attention": "none", "copy": True},
+            "model.copy = true points by attention, but model.attention is n",
+        ),
+        (
+            {"decoder": {"kind": "transfomer"}},
+            "model.decoder.kind must be 'rnn' or 'transformer', but is 'transfomer'.",
+        ),
+    ],
+)
+def test_what_a_transformer_cannot_be_told_is_refused(model: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        settings_from(Seq2SeqSettings, {"model": model})
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BOTH,
+        WRITES,
+        {"encoder": "transformer", "start": "mean", "bridge": "map"},
+        {"encoder": "transformer", "start": "zeros", "context": "feeding", "decoder": {"cell": "gru"}},
+        {**BOTH, "attention": "none", "conditioning": ["first"], "summary": "mean"},
+        {**BOTH, "bidirectional": False, "copy": True, "tied": "output", "layers": 3},
+        {**WRITES, "skip": "residual", "encoder": {"layers": 2}},
+        {"hidden": 12, "decoder": {"kind": "transformer", "heads": 3, "feed_forward": 5}},
+    ],
+)
+def test_what_a_transformer_can_be_told_is_taken(model: dict[str, Any]) -> None:
+    assert settings_from(Seq2SeqSettings, {"model": model})
+
+
+def test_a_transformer_that_reads_is_as_wide_as_the_model() -> None:
+    model = settings_from(Seq2SeqModel, {**BOTH, "hidden": 16, "layers": 2})
+    assert (model.encoder_widths, model.decoder_widths) == ((16, 16), (16, 16))
+
+
+def test_a_transformer_cannot_start_from_a_vector_but_reads_it() -> None:
+    with pytest.raises(ConfigError, match=r'model.conditioning has "initial", but a Transformer has no state to start'):
+        settings_from(Vec2SeqSettings, {"model": WRITES})
+    assert settings_from(Vec2SeqSettings, {"model": {**WRITES, "conditioning": ["first"]}})
