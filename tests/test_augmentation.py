@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from recurra.augmentation import Moves, augmented_pictures, augmented_series, moved, thickened
+from recurra.augmentation import Moves, augmented_pictures, augmented_series, kept_inside, moved, thickened
 from recurra.config import Augmentation
 from recurra.padding import Grid, Padded, gridded, pad
 
@@ -39,7 +39,7 @@ def test_without_augmentation_nothing_is_changed_and_nothing_is_drawn() -> None:
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Augmentation)])
 def test_each_change_does_something_to_what_it_is_for(field: str) -> None:
-    how = Augmentation(**{field: 0.5})
+    how = Augmentation(**{field: 0.5})  # of pictures without an empty border, so that nothing holds them
     if field != "mask":
         assert not torch.equal(augmented_pictures(pictures(), how).values, pictures().values)
     if field not in ("rotate", "shear", "ink"):
@@ -90,6 +90,43 @@ def test_all_moves_together_are_as_the_equation_says() -> None:
     turn = torch.tensor([[math.cos(0.3), -math.sin(0.3)], [math.sin(0.3), math.cos(0.3)]])
     expected = torch.tensor([30.0, 20.0]) + torch.tensor([-4.0, 3.0]) + 0.9 * turn @ away
     assert_close(centre, expected, atol=0.02, rtol=0)
+
+
+def where_ink_goes(picture: Tensor, moves: Moves, row: int) -> Tensor:
+    """Rows and columns of all ink after the moves, by the equation with matrices in float64."""
+    height, width = picture.shape[1:]
+    middle = torch.tensor([(width - 1) / 2, (height - 1) / 2]).double()
+    places = picture[0].nonzero().flip(1).double() - middle  # x, y
+    a, k = float(moves.angle[row]), float(moves.shear[row])
+    turn = torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]).double()
+    slant = torch.tensor([[1.0, k], [0.0, 1.0]]).double()
+    return middle + moves.shift[row].flip(0) + float(moves.scale[row]) * places @ (turn @ slant).T
+
+
+def test_no_ink_leaves_a_picture_with_an_empty_border() -> None:
+    torch.manual_seed(5)
+    drawings = []
+    for height, width in [(9, 40), (30, 7), (12, 12), (20, 33)] * 5:
+        drawing = torch.zeros(1, height, width)
+        drawing[:, 1:-1, 1:-1] = (torch.rand(1, height - 2, width - 2) > 0.7).float()
+        drawings.append(drawing)
+    rows = len(drawings)
+    wild = Moves(20 * torch.randn(rows, 2), 0.5 + 2 * torch.rand(rows), torch.randn(rows), torch.randn(rows) / 3)
+    kept = kept_inside(gridded(drawings), wild)
+    for row, drawing in enumerate(drawings):
+        places = where_ink_goes(drawing, kept, row)
+        assert float(places.min()) >= -1e-3
+        assert bool((places <= torch.tensor([drawing.shape[2] - 1, drawing.shape[1] - 1]) + 1e-3).all())
+    assert torch.equal(kept.angle, wild.angle)
+    assert torch.equal(kept.shear, wild.shear)
+    assert bool((kept.scale <= wild.scale).all())
+
+
+def test_moves_that_lose_nothing_and_those_of_photos_stay_as_they_are() -> None:
+    small, photo, empty = dot(4, 5), torch.rand(1, 9, 11), torch.zeros(1, 9, 11)
+    moves = Moves(torch.full((3, 2), 3.0), torch.full((3,), 1.5), torch.ones(3), torch.ones(3))
+    for kept, given in zip(kept_inside(gridded([small, photo, empty]), moves), moves, strict=True):
+        assert torch.equal(kept, given)
 
 
 def test_edges_of_lines_move_out_and_in() -> None:

@@ -32,7 +32,10 @@ class Moves(NamedTuple):
 
 @torch.no_grad()
 def augmented_pictures(pictures: Grid, how: Augmentation) -> Grid:
-    """The pictures, each changed in its own way; pixels are 0 to 1, and what comes in from outside is 0."""
+    """The pictures, each changed in its own way; pixels are 0 to 1, and what comes in from outside is 0.
+
+    Of a picture with an empty border, such as a drawing, nothing leaves it: what it shows stays whole.
+    """
     changed = pictures
     if how.ink:
         changed = thickened(changed, _within(how.ink, pictures.values))
@@ -44,7 +47,7 @@ def augmented_pictures(pictures: Grid, how: Augmentation) -> Grid:
             angle=torch.deg2rad(_within(how.rotate, pictures.values)),
             shear=_within(how.shear, pictures.values),
         )
-        changed = moved(changed, moves)
+        changed = moved(changed, kept_inside(changed, moves))
     if how.noise:
         changed = Grid(changed.values + how.noise * torch.randn_like(changed.values), changed.sizes).zeroed()
     return changed
@@ -75,6 +78,45 @@ def augmented_series(series: Padded, how: Augmentation) -> Padded:
         masked = (place >= first.unsqueeze(1)) & (place < (first + steps).unsqueeze(1))
         values = values.masked_fill(masked[(...,) + (None,) * (values.dim() - 2)], 0)
     return series if values is series.values else Padded(values, series.lengths).zeroed()
+
+
+def kept_inside(pictures: Grid, moves: Moves) -> Moves:
+    """The moves, with less scale and shift where ink would leave a picture that has none on its border.
+
+    With o = R · S · (p - m) of all ink p, and room for h = (size - 1) / 2 on each side of the middle:
+
+        scale ≤ 2h / (max o - min o),      -h - scale · min o ≤ t ≤ h - scale · max o
+    """
+    values = pictures.zeroed().values.amax(1)  # (B, H, W)
+    ink, device = values > 0, values.device
+    sizes = pictures.sizes.to(device)
+    moves = Moves(*(move.to(device, torch.float32) for move in moves))
+    middles = (sizes.to(torch.float32) - 1) / 2
+    row, column = (torch.arange(side, device=device) for side in values.shape[1:])
+    last_row, last_column = (sizes - 1).unbind(1)
+    is_edge_row = (row == 0) | (row == last_row.unsqueeze(1))
+    is_edge_column = (column == 0) | (column == last_column.unsqueeze(1))
+    on_border = (ink & (is_edge_row.unsqueeze(2) | is_edge_column.unsqueeze(1))).flatten(1).any(1)
+    is_free = on_border | ~ink.flatten(1).any(1)
+    scale, shift = moves.scale, []
+    ends = []
+    for o in _turned(row, column, middles, moves):  # down, then to the right
+        far = torch.finfo(torch.float32).max
+        ends.append((o.masked_fill(~ink, far).amin((1, 2)), o.masked_fill(~ink, -far).amax((1, 2))))
+    for (low, high), half in zip(ends, middles.unbind(1), strict=True):
+        scale = torch.minimum(scale, torch.where(is_free, scale, 2 * half / (high - low).clamp_min(1e-6)))
+    for (low, high), half, t in zip(ends, middles.unbind(1), moves.shift.unbind(1), strict=True):
+        inside = torch.minimum(torch.maximum(t, -half - scale * low), half - scale * high)
+        shift.append(torch.where(is_free, t, inside))
+    return moves._replace(scale=scale, shift=torch.stack(shift, 1))
+
+
+def _turned(row: Tensor, column: Tensor, middles: Tensor, moves: Moves) -> tuple[Tensor, Tensor]:
+    """R · S · (p - m) of every pixel p, (B, H, W) down and to the right."""
+    angle, shear = moves.angle[:, None, None], moves.shear[:, None, None]
+    y = row.unsqueeze(1) - middles[:, 0, None, None]
+    x = column - middles[:, 1, None, None] + shear * y
+    return x * angle.sin() + y * angle.cos(), x * angle.cos() - y * angle.sin()
 
 
 def moved(pictures: Grid, moves: Moves) -> Grid:
