@@ -377,7 +377,7 @@ def test_word_vectors_are_a_start(tmp_path: Path) -> None:
         ("data.positive=musik", r"data.positive = 'musik' is not a class. Did you mean 'music'"),
         ("data.text.column=words", r"texts.tsv:1: there is no column 'words'"),
         ("model.summary=ends", r"set model.bidirectional = true"),
-        ("model.members=[]", r"model.members must name rnn, pyramid, cnn and bag"),
+        ("model.members=[]", r"model.members must name rnn, pyramid, transformer, cnn and bag"),
         (
             "augmentation.noise=0.1",
             r"augmentation.noise changes a series or a picture, but a text is read: leave it out",

@@ -34,8 +34,8 @@ def test_eight_lines_are_learned_by_heart_and_written_on_from(tmp_path: Path, op
     file = write(tmp_path / "a.txt", TEXT * 4)
     model = trained(tmp_path, file, *TRANSFORMER, *LEARN, *options)
     assert model.evaluate(file).values["perplexity"] < 1.5
-    together = generate(model, ["the cat", "or", "a dog, a"], temperature=0, until="\n")
-    assert [found.text for found in together] == [" sat", " is it?", " log"]
+    together = generate(model, ["the cat", "or is", "a dog, a"], temperature=0, until="\n")
+    assert [found.text for found in together] == [" sat", " it?", " log"]
     assert [found.log_probability for found in together] == pytest.approx(
         [generate(model, found.prompt, temperature=0, until="\n")[0].log_probability for found in together], abs=1e-4
     )

@@ -10,6 +10,7 @@ from recurra.config.classification import (
     ClassificationModel,
     ClassificationSettings,
     ConvolutionModel,
+    TransformerModel,
 )
 from recurra.config.common import Data, Text, Training
 from recurra.config.forecasting import (
@@ -80,6 +81,7 @@ __all__ = [
     "TaggingSettings",
     "Text",
     "Training",
+    "TransformerModel",
     "Vec2SeqData",
     "Vec2SeqModel",
     "Vec2SeqSettings",

@@ -12,10 +12,18 @@ from recurra.config.common import Data, Text, Training, check_layers, one_batch_
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
 from recurra.config.tagging import SpellingModel
+from recurra.config.transformer import HEADS, check_transformer
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
+from recurra.toml import shown
 
-MEMBERS = ("rnn", "pyramid", "cnn", "bag")
+MEMBERS = ("rnn", "pyramid", "transformer", "cnn", "bag")
 """What an ensemble may be made of."""
+
+USUAL_LAYERS = {"pyramid": 3, "transformer": 2}
+"""Of those that have more than one, where nothing is said."""
+
+OF_STATES = ("last", "last_cell", "ends")
+"""Summaries that are made of the states of cells."""
 
 
 @dataclass(frozen=True)
@@ -75,27 +83,42 @@ class ConvolutionModel:
 
 
 @dataclass(frozen=True)
+class TransformerModel:
+    """Layers in which all steps look at one another; model.hidden is their width, model.layers their number."""
+
+    heads: int = setting(HEADS, "of each attention")
+    feed_forward: int | None = setting(None, "inner size of a layer; none: 4 × its width")
+    dropout: float = setting(0.1, "of what each part of a layer adds, anew for each step")
+
+    def __post_init__(self) -> None:
+        rates("model.transformer", self, "dropout")
+
+
+@dataclass(frozen=True)
 class ClassificationModel:
     """The classifier."""
 
-    encoder: Literal["rnn", "pyramid", "cnn", "bag", "ensemble", "image"] = setting(
+    encoder: Literal["rnn", "pyramid", "transformer", "cnn", "bag", "ensemble", "image"] = setting(
         "rnn",
-        "a recurrent network, one that halves the time in each layer, convolutions, a bag of n-grams, or members of "
-        "these kinds that vote; pictures are always read by image",
+        "a recurrent network, one that halves the time in each layer, a Transformer, convolutions, a bag of n-grams, "
+        "or members of these kinds that vote; pictures are always read by image",
     )
     embedding: int = setting(256, "size of a token's vector; 0: the spellings of words alone")
     characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
     cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
-    hidden: int | list[int] = setting(256, "size of each direction; or one per layer")
-    layers: int | None = setting(None, "layers, where hidden is one number; none: 1, of a pyramid 3")
-    bidirectional: bool = setting(True, "read both ways")
+    hidden: int | list[int] = setting(256, "size of each direction, or width of a Transformer; or one per layer")
+    layers: int | None = setting(
+        None, "layers, where hidden is one number; none: 1, of a pyramid 3, of a Transformer 2"
+    )
+    bidirectional: bool = setting(True, "read both ways; a Transformer's steps see those after them too")
     merge: str = setting("concat", "how two directions become one")
     skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
     summary: Part = setting("max", "last, last_cell, ends, mean, max or attention, or a table with options")
     convolution: ConvolutionModel = section(ConvolutionModel, "the convolutions of encoder = cnn and ensemble")
+    transformer: TransformerModel = section(TransformerModel, "the layers of encoder = transformer and ensemble")
     bag: BagModel = section(BagModel, "the n-grams of encoder = bag and ensemble")
     image: ImageModel = section(ImageModel, "the convolutions of encoder = image")
-    members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, pyramid, cnn and bag")
+    members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, pyramid, transformer, cnn and bag")
     share: bool = setting(False, "the members of an ensemble read words by the same vectors and spellings")
     dropout: float = setting(0.5, "of word vectors, between layers and of the summary; one mask for a whole row")
     word_dropout: float = setting(0.2, "share of tokens whose vector is that of the unknown one, in training")
@@ -112,7 +135,7 @@ class ClassificationModel:
 
     def layers_of(self, encoder: str) -> int | None:
         """How many layers a member of that kind has; None: as many as `hidden` lists, or one."""
-        return 3 if encoder == "pyramid" and self.layers is None and isinstance(self.hidden, int) else self.layers
+        return USUAL_LAYERS.get(encoder) if self.layers is None and isinstance(self.hidden, int) else self.layers
 
     def __post_init__(self) -> None:
         at_least(0, "model", self, "embedding")
@@ -125,7 +148,8 @@ class ClassificationModel:
                 f"= 'pyramid' differ in time: leave one of them out.",
                 ("model", "skip"),
             )
-        if self.encoder == "image" and name_of(self.summary) in ("last", "last_cell", "ends"):
+        self._check_transformer()
+        if self.encoder == "image" and name_of(self.summary) in OF_STATES:
             raise SettingError(
                 f"model.summary = '{name_of(self.summary)}' is the end of a sequence, but a picture has none: set "
                 f"model.summary to mean, max or attention.",
@@ -141,6 +165,42 @@ class ClassificationModel:
             raise SettingError(
                 f"model.class_weights must be at least 0, but are {self.class_weights}.", ("model", "class_weights")
             )
+
+    def _check_transformer(self) -> None:
+        """Refuse what a Transformer cannot be or has no place for; what is as it usually is may stay."""
+        if "transformer" not in self.encoders:
+            for field in dataclasses.fields(self.transformer):
+                if getattr(self.transformer, field.name) != field.default:
+                    raise SettingError(
+                        f"model.transformer.{field.name} has no effect: model.encoder = '{self.encoder}' has no "
+                        f"Transformer. Leave it out.",
+                        ("model", "transformer", field.name),
+                    )
+            return
+        if name_of(self.summary) in OF_STATES:
+            raise SettingError(
+                f"model.summary = '{name_of(self.summary)}' is made of the last state of cells, but a Transformer has "
+                f"none: set model.summary to mean, max or attention.",
+                ("model", "summary"),
+            )
+        if self.encoder == "transformer":
+            usual = (("cell", ("lstm", {"name": "lstm"})), ("merge", ("concat",)), ("skip", ("none",)))
+            for name, values in usual:
+                if getattr(self, name) not in values:
+                    raise SettingError(
+                        f"model.{name} = {shown(getattr(self, name))} has no effect: model.encoder = 'transformer' has "
+                        f"no cells. Leave it out.",
+                        ("model", name),
+                    )
+        widths = self.hidden if isinstance(self.hidden, list) else [self.hidden]
+        if len({*widths}) > 1:
+            raise SettingError(
+                f"model.hidden = {self.hidden} gives layers of several sizes, but those of a Transformer are equally "
+                f"wide: give one size, and model.layers.",
+                ("model", "hidden"),
+            )
+        own = self.transformer
+        check_transformer("transformer", own.heads, own.feed_forward, widths, "model.transformer", "model.hidden")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from recurra.encoders.bag import Bag, Bags
 from recurra.encoders.convolution import Convolution
 from recurra.encoders.pooled_image import PooledImage
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
+from recurra.encoders.transformer_encoder import TransformerEncoder
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.models.tagger import padded, spelt
@@ -206,7 +207,7 @@ def read_words(settings: ClassificationModel, *, words: int, unknown: int, chara
 
 def encoder(
     name: str, settings: ClassificationModel, size: int, input_dropout: float, features: int | None
-) -> RecurrentEncoder | Convolution | Bag:
+) -> RecurrentEncoder | TransformerEncoder | Convolution | Bag:
     """The encoder that a config file means."""
     if name == "bag":
         assert features is not None, "the task counts n-grams where a bag is asked for"
@@ -214,6 +215,19 @@ def encoder(
         return Bag(features, bag.size, gain=bag.gain, dropout=bag.dropout, sparse=bag.sparse)
     if name == "cnn":
         return Convolution(settings.convolution, size, input_dropout=input_dropout, dropout=settings.dropout)
+    if name == "transformer":
+        hidden = settings.hidden
+        return TransformerEncoder(
+            size,
+            hidden if isinstance(hidden, int) else hidden[0],
+            summary_by=settings.summary,
+            layers=settings.layers_of(name) or len(hidden if isinstance(hidden, list) else [hidden]),
+            heads=settings.transformer.heads,
+            feed_forward=settings.transformer.feed_forward,
+            causal=not settings.bidirectional,
+            input_dropout=input_dropout,
+            dropout=settings.transformer.dropout,
+        )
     return RecurrentEncoder(
         settings.cell,
         size,
