@@ -35,7 +35,7 @@ COMMON = [
     "model.tied=all",
     "model.dropout=0.4",
     "model.embedding_dropout=0.3",
-    "training.r_drop=1",
+    "training.r_drop=2",
     "training.batch_tokens=4096",
     "training.epochs=48",
     "training.learning_rate=1e-3",
@@ -45,13 +45,13 @@ COMMON = [
 ]
 
 SETTINGS = {
-    "attention": [],
-    "between": ["model.context=between"],
+    "attention": ["model.attention=projected_dot"],
+    "between": ["model.attention=projected_dot", "model.context=between"],
     "alone": ["model.attention=none", 'model.conditioning=["every"]'],
 }
 
 ABOUT = {
-    "attention": "bilinear attention outside the cells",
+    "attention": "projected dot attention outside the cells",
     "between": "attention between two decoder layers",
     "alone": "no attention, a fixed vector at every step",
 }
