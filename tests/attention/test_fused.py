@@ -52,7 +52,7 @@ def test_causal_is_a_triangle_of_what_is_allowed() -> None:
 def test_gradients_are_right_also_of_a_query_that_sees_nothing() -> None:
     q, k, v = (each.requires_grad_() for each in parts(2, 1, 2, 3))
     allowed = torch.tensor([[[True, False, True], [False, False, False]]])[:, None]
-    assert torch.autograd.gradcheck(lambda *given: attended(*given, allowed), (q, k, v))
+    assert torch.autograd.gradcheck(lambda q, k, v: attended(q, k, v, allowed), (q, k, v))
 
 
 def test_each_pair_of_features_turns_by_its_angle() -> None:
