@@ -291,6 +291,20 @@ def predict(options: argparse.Namespace) -> None:
                 print(answer.output, flush=is_talk)
 
 
+def explain(options: argparse.Namespace) -> None:
+    """What a model did with one input."""
+    from recurra.analysis import explaining
+    from recurra.training.trained import load
+
+    if options.out is not None:
+        explaining.check_ending(Path(options.out))
+    model = load(options.run, device=options.device).with_settings(options.set)
+    found = explaining.explain(model, options.input)
+    if options.out is not None:
+        found.write(Path(options.out))
+    print(found.text)
+
+
 def opened_to_write(path: str) -> TextIO:
     """A file to write lines to, or a ConfigError that says why it cannot be."""
     try:
@@ -519,6 +533,13 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--alignments", metavar="FILE", help="seq2seq: links as Pharaoh writes them, a line for each answer"
     )
+
+    sub = add(explain, "where a model looked to answer one input: as text, as a page or as a picture")
+    sub.add_argument("run", metavar="RUN")
+    sub.add_argument("input", metavar="INPUT", help="as predict takes it: a line, a picture's path; or FILE:LINE")
+    sub.add_argument("--out", metavar="FILE", help="write a page (.html) or a picture (.svg, .png)")
+    sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
 
     sub = add(generate, "texts that a language model writes on from a prompt")
     sub.add_argument("run", metavar="RUN")

@@ -66,6 +66,11 @@ class Alignment:
                 "the answer does not say where the model looked: ask for predict(..., detail=True), of a model with "
                 "attention."
             )
+        if answer.detail.get("columns") is not None:
+            raise DataError(
+                "places of a picture do not stand in a row as words do: `recurra explain RUN INPUT --out FILE.html`, "
+                "or PictureAttention.of(answer, picture), shows where the model looked."
+            )
         numbers = [str(number) for number in range(1, weights.shape[1] + 1)]
         return cls(answer.detail.get("source_tokens", numbers), answer.detail["tokens"], weights, title)
 

@@ -1,0 +1,119 @@
+"""Which places of a picture each written token looked at: attention over a grid as numbers and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recurra.analysis.alignment import labels
+from recurra.errors import DataError
+from recurra.tasks.task import Prediction, Table
+from recurra.text.visible import without_controls
+from recurra.text.vocabulary import END
+
+
+@dataclass(frozen=True, eq=False)
+class PictureAttention:
+    """A picture (H, W, C), what was written of it, and how much each token looked at each place: weights (T, places).
+
+    Places stand row after row, so many `columns` a row. Where there is a row of weights more than tokens, it is that
+    of the end. Without a picture, where only features of places are known, the places are drawn alone.
+
+    >>> looked = PictureAttention(np.zeros((9, 12), np.uint8), ["x"], [[0.1, 0.2, 0.3, 0.4, 0, 0]], 3)
+    >>> looked.maps.shape, looked.side
+    ((1, 2, 3), (4.5, 4.0))
+    """
+
+    picture: NDArray[np.uint8] | None
+    tokens: Sequence[str]
+    weights: ArrayLike
+    columns: int
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        weights = np.asarray(self.weights, np.float64)
+        rows, places = weights.shape if weights.ndim == 2 else (-1, -1)
+        if rows - len(self.tokens) not in (0, 1) or rows < 1:
+            raise DataError(
+                f"{len(self.tokens)} tokens need as many rows of weights, or one more for the end, but these are of "
+                f"shape {weights.shape}."
+            )
+        if self.columns < 1 or not places or places % self.columns:
+            raise DataError(f"{places} places do not make rows of {self.columns}.")
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise DataError("the weights of attention are shares, but found a negative one or one that is no number.")
+        object.__setattr__(self, "tokens", (*self.tokens, END)[:rows])
+        object.__setattr__(self, "weights", weights)
+
+    @classmethod
+    def of(cls, answer: Prediction, picture: NDArray[np.uint8] | None = None, title: str = "") -> PictureAttention:
+        """That of an answer of vector to sequence, and the picture that was read.
+
+        >>> answer = Prediction("a.png", "x", -0.1, 1, {"tokens": ["x"], "alignment": [[0.9, 0.1]], "columns": 2})
+        >>> PictureAttention.of(answer).maps.tolist()
+        [[[0.9, 0.1]]]
+        """
+        if answer.alignment is None:
+            raise DataError(
+                "the answer does not say where the model looked: ask for predict(..., detail=True), of a model with "
+                "attention."
+            )
+        columns = answer.detail.get("columns")
+        if columns is None:
+            raise DataError("what was read is no picture, but places in a row: Alignment.of(answer) shows them.")
+        return cls(picture, answer.detail["tokens"], answer.alignment, columns, title)
+
+    @property
+    def maps(self) -> NDArray[np.float64]:
+        """(T, rows, columns): the weights of each token."""
+        weights = np.asarray(self.weights)
+        return weights.reshape(len(weights), -1, self.columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of pixels; of places where there is no picture."""
+        height, width = self.maps.shape[1:] if self.picture is None else self.picture.shape[:2]
+        return height, width
+
+    @property
+    def side(self) -> tuple[float, float]:
+        """Pixels of a place, down and across; those at the lower and the right edge may have fewer."""
+        (height, width), (rows, columns) = self.shape, self.maps.shape[1:]
+        for power in range(16):  # convolutions have halved it so many times
+            size = 1 << power
+            if (-(-height // size), -(-width // size)) == (rows, columns):
+                return size, size
+        return height / rows, width / columns
+
+
+def looks(looked: PictureAttention) -> list[tuple[str, int, int, float, int]]:
+    """Of each token: the row and the column, from 1, where it looked most, that share, and places with half of all.
+
+    >>> looks(PictureAttention(None, ["x"], [[0.1, 0.0, 0.3, 0.6]], 2))
+    [('x', 2, 2, 0.6, 1)]
+    """
+    found = []
+    for label, each in zip(labels(looked.tokens), looked.maps, strict=True):
+        row, column = np.unravel_index(each.argmax(), each.shape)
+        summed = np.cumsum(np.sort(each.ravel())[::-1])
+        half = int(np.searchsorted(summed, summed[-1] / 2)) + 1
+        found.append((label, int(row) + 1, int(column) + 1, float(each.max()), half))
+    return found
+
+
+COLUMNS = ["token", "row", "column", "share", "places with half"]
+
+
+def as_text(looked: PictureAttention) -> str:
+    """For the terminal: a line for each token.
+
+    >>> print(as_text(PictureAttention(None, ["x"], [[0.1, 0.0, 0.3, 0.6], [0.25, 0.25, 0.25, 0.25]], 2)))
+    token row column  share places with half
+    x       2      2 0.6000                1
+    ∎       1      1 0.2500                2
+    """
+    title = [without_controls(looked.title)] if looked.title else []
+    return "\n".join([*title, Table(COLUMNS, [list(row) for row in looks(looked)]).text()])

@@ -1,0 +1,156 @@
+"""`recurra explain`: what a model did with one input, from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recurra.cli import main
+from recurra.data.png import write_png
+from recurra.runs import begin, setup
+from recurra.training.progress import Silent
+from tests.tasks.small_pairs import table, untrained, words
+
+STROKES = [[[[0, 9], [0, 9]], [[9, 0], [0, 9]]], [[[0, 9], [5, 5]], [[5, 5], [0, 9]]], [[[0, 9], [5, 5]]]]
+TINY = [
+    *("model.hidden=8", "model.embedding=4", "model.image.widths=[4, 4]", "model.image.layers=0", "data.cache=false"),
+    *("training.steps=1", "training.batch_size=2", "training.threads=1", "training.device=cpu"),
+    *("decoding.max_length=6", "decoding.min_length=2"),
+]
+
+
+def begun(folder: Path, train: Path, *overrides: str) -> str:
+    begin(setup("vec2seq", given={"train": str(train)}, overrides=[*TINY, *overrides]), folder, Silent())
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models of words, strokes, pictures, maps and rows of features, and a vector, none of which has learned much."""
+    here = tmp_path_factory.mktemp("runs")
+    untrained(here, words(here), "decoding.min_length=2", "decoding.max_length=5", run="words")
+    strokes = [
+        {"strokes": drawn, "latex": latex} for drawn, latex in zip(STROKES, ("x + y", "+ - +", "- 1"), strict=True)
+    ]
+    (here / "ink.jsonl").write_text("".join(json.dumps(row) + "\n" for row in strokes))
+    begun(here / "ink", here / "ink.jsonl")
+    for name in ("a", "b"):
+        (here / f"{name}.png").write_bytes(
+            write_png(np.random.default_rng(ord(name)).integers(0, 256, (9, 14), np.uint8))
+        )
+    table(here / "pictures.tsv", [("image", "caption"), ("a.png", "a a cat"), ("b.png", "a b dog")])
+    features = np.random.default_rng(1).normal(size=(2, 2, 3, 4))
+    np.savez(here / "maps.npz", features=features, caption=["a red cat", "a dog"])
+    begun(here / "maps", here / "maps.npz", "data.frames=features")
+    rows = [{"features": each.tolist(), "caption": "a cat"} for each in features[:, 0]]
+    (here / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    begun(here / "rows", here / "rows.jsonl")
+    table(here / "colours.tsv", [("1", "0", "red"), ("0", "1", "blue")])
+    begun(here / "colours", here / "colours.tsv")
+    return here
+
+
+def explained(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["explain", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_text_is_explained_by_where_each_token_looked(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = explained(f"{runs}/words", "cat", capsys=capsys).splitlines()
+    assert printed[0].startswith("cat → ")
+    assert printed[1].split() == ["c", "a", "t", "∎"]
+
+
+def test_a_row_of_a_file_is_named_by_its_line(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = explained(f"{runs}/words", f"{runs}/words.tsv:2", capsys=capsys)
+    assert printed.startswith("dog → ")
+    drawn = explained(f"{runs}/ink", f"{runs}/ink.jsonl:3", capsys=capsys)
+    typed = explained(f"{runs}/ink", json.dumps(STROKES[2]), capsys=capsys)
+    assert drawn == typed
+    assert drawn.splitlines()[1].split() == ["token", "row", "column", "share", "places", "with", "half"]
+
+
+def test_pages_and_pictures_are_written(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    for run, given in (("words", "cat"), ("ink", f"{runs}/ink.jsonl:1"), ("maps", f"{runs}/maps.npz:2")):
+        for ending in ("html", "svg", "png"):
+            explained(f"{runs}/{run}", given, "--out", str(tmp_path / f"{run}.{ending}"), capsys=capsys)
+        assert (tmp_path / f"{run}.html").read_text().startswith("<!doctype html>")
+        assert (tmp_path / f"{run}.svg").read_text().startswith("<svg ")
+        assert (tmp_path / f"{run}.png").read_bytes()[1:4] == b"PNG"
+    assert "data:image/png;base64," in (tmp_path / "ink.svg").read_text()
+    assert "data:image/png" not in (tmp_path / "maps.svg").read_text()  # of features there is no picture
+
+
+def test_a_picture_is_named_by_its_path(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("PIL")
+    run = begun(tmp_path / "run", runs / "pictures.tsv")
+    by_path = explained(run, f"{runs}/b.png", "--out", str(tmp_path / "a.svg"), capsys=capsys)
+    assert by_path == explained(run, f"{runs}/pictures.tsv:3", "--out", str(tmp_path / "b.svg"), capsys=capsys)
+    assert (tmp_path / "a.svg").read_text() == (tmp_path / "b.svg").read_text()
+
+
+def test_places_in_a_row_are_numbered(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = explained(f"{runs}/rows", f"{runs}/rows.jsonl:1", capsys=capsys)
+    assert printed.splitlines()[1].split() == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("run", "given", "said"),
+    [
+        (
+            "words",
+            "words.tsv",
+            r"words.tsv is a file of inputs, and one is explained: name its line, as .*words.tsv:1\.",
+        ),
+        ("words", "words.tsv:9", r"words.tsv:9: the file ends before this line\."),
+        ("words", "wrods.tsv:1", r"there is no file '.*wrods.tsv'. Did you mean"),
+        ("ink", "ink.jsonl:0", r"ink.jsonl:0: no row begins on this line; the next one is on line 1\."),
+        ("colours", "1 0", "is given one vector at a time, which has no places to look at"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(
+    runs: Path, run: str, given: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = f"{runs}/{given}" if "." in given else given
+    assert main(["explain", f"{runs}/{run}", whole]) == 2
+    assert re.search(f"^recurra: .*{said}", capsys.readouterr().err)
+
+
+def test_a_model_without_attention_or_of_another_task_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    untrained(tmp_path, words(tmp_path), "model.attention=none", run="blind")
+    assert main(["explain", f"{tmp_path}/blind", "cat"]) == 2
+    assert "was trained with model.attention = none, so it looked nowhere: train one with" in capsys.readouterr().err
+    (tmp_path / "lines.txt").write_text("one two\n" * 4)
+    few = ["model.hidden=4", "model.embedding=4", "training.steps=1", "data.cache=false", "reading.steps=4"]
+    given = {"train": str(tmp_path / "lines.txt")}
+    begin(setup("language_model", given=given, overrides=[*few, "training.batch_size=2"]), tmp_path / "lm", Silent())
+    assert main(["explain", f"{tmp_path}/lm", "one"]) == 2
+    assert "is a language_model model, which has no attention to show: seq2seq and vec2seq" in capsys.readouterr().err
+
+
+def test_nothing_is_explained_where_nothing_is_written(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", f"{runs}/words", ""]) == 2
+    assert "there is no answer to explain: nothing was read." in capsys.readouterr().err
+    given = ["--set", "decoding.search=given"]
+    assert main(["explain", f"{runs}/words", f"{runs}/words.tsv:1", *given]) == 2
+    assert "there is no answer to explain: decoding.search = given writes nothing." in capsys.readouterr().err
+
+
+def test_another_ending_is_refused_before_the_model_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", f"{tmp_path}/nowhere", "cat", "--out", "a.pdf"]) == 2
+    assert capsys.readouterr().err == "recurra: --out a.pdf: an explanation is written as .html, .svg or .png.\n"
+
+
+def test_links_between_words_are_refused_for_pictures(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    links = str(tmp_path / "links.txt")
+    assert main(["predict", f"{runs}/ink", f"{runs}/ink.jsonl", "--alignments", links]) == 2
+    assert "do not stand in a row as words do: `recurra explain RUN INPUT --out FILE.html`" in capsys.readouterr().err
