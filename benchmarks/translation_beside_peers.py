@@ -33,6 +33,7 @@ SHAPE = [
     "data.cache=false",
     "model.embedding=256",
     "model.hidden=512",
+    "model.attention=bilinear",
     "model.dropout=0.1",
     "model.label_smoothing=0",
     "training.batch_size=64",

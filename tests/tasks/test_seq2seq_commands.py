@@ -65,7 +65,7 @@ def test_a_dry_run_tells_shapes_steps_and_what_is_left_out(here: Path, capsys: p
     assert main(arguments) == 0
     shown = capsys.readouterr()
     said = " ".join(shown.out.split())
-    assert "characters by lstm 12 both ways, bilinear attention outside, lstm 24 to 19 symbols" in said
+    assert "characters by lstm 12 both ways, projected_dot attention outside, lstm 24 to 19 symbols" in said
     assert "6 examples of 2 to 5 elements" in said
     assert "a side is longer than data.max_length = 4" in shown.err + said
     assert "output.readout.weight 19x24 456" in said
@@ -75,11 +75,11 @@ def test_a_dry_run_tells_shapes_steps_and_what_is_left_out(here: Path, capsys: p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "lstm 12 both ways, bilinear attention outside, lstm 24 to 19 symbols"),
+        ([], "lstm 12 both ways, projected_dot attention outside, lstm 24 to 19 symbols"),
         (["model.attention=none", "model.bidirectional=false"], "by lstm 24, no attention, lstm 24 to 19 symbols"),
         (
             ["model.encoder.kind=cnn", "model.start=mean", "model.decoder.cell=gru", "model.decoder.hidden=[9, 8]"],
-            "by cnn 24, bilinear attention outside, gru 9 × 8 to 19 symbols",
+            "by cnn 24, projected_dot attention outside, gru 9 × 8 to 19 symbols",
         ),
     ],
 )

@@ -53,7 +53,7 @@ class WriterModel:
     )
     decoder: DecoderModel = section(DecoderModel, "what writes the target, where it differs")
     attention: Part = setting(
-        "bilinear", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
+        "projected_dot", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
     )
     context: Part = setting(
         "outside",
@@ -139,7 +139,7 @@ class WriterModel:
                 f"cells. Leave one of them out.",
                 ("model", "decoder", "cell"),
             )
-        if self.attention not in ("auto", "bilinear", "none"):
+        if self.attention not in ("auto", "projected_dot", "none"):
             raise SettingError(
                 f"model.attention = '{name_of(self.attention)}' has no effect: a Transformer that writes looks by "
                 f"heads of its own, in every layer. Leave it out, or set none.",
