@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_rows_meet_others_in_other_epochs() -> None:
 
 
 @pytest.mark.parametrize("mode", [{"tokens": 1000}, {"rows": 32}])
-def test_little_is_padding_where_lengths_are_mixed(mode: dict[str, int]) -> None:
+def test_little_is_padding_where_lengths_are_mixed(mode: dict[str, Any]) -> None:
     lengths = np.random.default_rng(0).geometric(1 / 20, 5000)
     batches = rows_of(Batches(lengths, seed=1, epoch=0, **mode))
     padded = sum(cost(batch, lengths) for batch in batches)
@@ -125,3 +126,20 @@ def test_batches_are_counted_from_either_end_and_in_parts() -> None:
     assert rows_of(batches[2:5]) == whole[2:5]
     with pytest.raises(IndexError):
         batches[len(whole)]
+
+
+@given(LENGTHS, st.integers(1, 60), st.integers(1, 9))
+def test_rows_go_together_by_another_order_and_the_budget_is_still_kept(
+    lengths: NDArray[np.int64], tokens: int, rows: int
+) -> None:
+    order = -lengths % 7
+    batches = rows_of(Batches(lengths, tokens=tokens, seed=1, epoch=0, order=order))
+    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
+    assert all(cost(batch, lengths) <= tokens or len(batch) == 1 for batch in batches)
+    spans = [
+        (min(order[batch]), max(order[batch])) for batch in Batches(lengths, rows=rows, seed=1, epoch=0, order=order)
+    ]
+    assert all(one <= other for (_, one), (other, _) in itertools.pairwise(sorted(spans)))
+    batches_of_rows = Batches(lengths, rows=rows, seed=1, epoch=0, order=order)
+    for number, batch in enumerate(batches_of_rows):
+        assert batches_of_rows.shape(number) == (len(batch), int(lengths[batch].max()))

@@ -18,7 +18,8 @@ class Batches(Sequence["NDArray[np.int64]"]):
 
         rows × longest row ≤ tokens          (one row longer than that is a batch of its own)
 
-    or, where `rows` is given, so many rows; a row without elements counts as one.
+    or, where `rows` is given, so many rows; a row without elements counts as one. Rows of like length go together, or
+    where `order` is given, rows of like number in it: pictures have two sizes that are padded.
 
     >>> batches = Batches(np.array([5, 1, 5, 1]), tokens=10, seed=1, epoch=0)
     >>> sorted(sorted(batch.tolist()) for batch in batches)
@@ -33,22 +34,24 @@ class Batches(Sequence["NDArray[np.int64]"]):
         rows: int | None = None,
         seed: int,
         epoch: int,
+        order: NDArray[np.int64] | None = None,
     ) -> None:
         assert (tokens is None) != (rows is None), "a batch is bounded by its elements or by its rows"
         self._lengths = lengths
         draw = np.random.default_rng([seed, epoch])
-        order = draw.permutation(len(lengths))
+        by = lengths if order is None else order
+        drawn = draw.permutation(len(lengths))
         average = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
         pool = POOL * (rows if rows is not None else max(1, int((tokens or 1) / average)))
-        self._order = np.empty_like(order)
+        self._order = np.empty_like(drawn)
         starts: list[int] = []
-        for first in range(0, len(order), pool):
-            part = order[first : first + pool]
-            part = part[np.argsort(lengths[part], kind="stable")]
+        for first in range(0, len(drawn), pool):
+            part = drawn[first : first + pool]
+            part = part[np.argsort(by[part], kind="stable")]
             self._order[first : first + len(part)] = part
             cuts = range(0, len(part), rows) if rows is not None else _cuts(lengths[part], tokens or 1)
             starts.extend(first + cut for cut in cuts)
-        edges = np.array([*starts, len(order)], np.int64)
+        edges = np.array([*starts, len(drawn)], np.int64)
         self._bounds = draw.permutation(np.stack([edges[:-1], edges[1:]], axis=1), axis=0)
 
     def __len__(self) -> int:
@@ -67,7 +70,7 @@ class Batches(Sequence["NDArray[np.int64]"]):
         (2, 5)
         """
         start, end = self._bounds[number]
-        return int(end - start), int(self._lengths[self._order[end - 1]])
+        return int(end - start), int(self._lengths[self._order[start:end]].max())
 
 
 def in_order_of_length(lengths: NDArray[np.int64], *, tokens: int) -> list[NDArray[np.int64]]:
@@ -81,13 +84,13 @@ def in_order_of_length(lengths: NDArray[np.int64], *, tokens: int) -> list[NDArr
     return np.split(order, cuts[1:]) if len(order) else []
 
 
-def _cuts(ascending: NDArray[np.int64], budget: int) -> list[int]:
-    """Where batches begin, so that each holds as many rows as the budget allows, the last row being its longest."""
+def _cuts(lengths: NDArray[np.int64], budget: int) -> list[int]:
+    """Where batches begin, so that each holds as many rows as the budget allows."""
     cuts, start = [], 0
-    while start < len(ascending):
+    while start < len(lengths):
         cuts.append(start)
         # The cost of taking the first n rows from here, n × the longest of them, grows with n.
-        ahead = np.maximum(ascending[start : start + budget], 1)
+        ahead = np.maximum.accumulate(np.maximum(lengths[start : start + budget], 1))
         costs = ahead * np.arange(1, len(ahead) + 1)
         start += max(1, int(np.searchsorted(costs, budget, side="right")))
     return cuts

@@ -125,9 +125,9 @@ class SequenceToSequence(nn.Module):
         return found
 
     def _pictures(self, source: Grid) -> Read:
-        pictures = source
+        pictures = Grid(source.values.to(self.decoder.embedding.weight.dtype), source.sizes)
         if not source.values.is_floating_point():  # bytes until now: a quarter of what there is to move
-            pictures = Grid(source.values.to(self.decoder.embedding.weight.dtype) / 255, source.sizes)
+            pictures = Grid(pictures.values / 255, source.sizes)
             if self.training and self.augmentation is not None:
                 pictures = augmented_pictures(pictures, self.augmentation)
         found: Read = self.encoder(pictures)

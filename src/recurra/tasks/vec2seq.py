@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Vec2SeqSettings
-from recurra.data.images import array_image, packed_picture, read_image
+from recurra.config import Augmentation, Vec2SeqSettings
+from recurra.data.batches import Batches
+from recurra.data.images import packed_picture
 from recurra.data.normal import Normal
+from recurra.data.pictures import picture_of
 from recurra.data.store import Encoded
-from recurra.data.strokes import draw
-from recurra.errors import DataError
+from recurra.errors import ConfigError
+from recurra.settings import SettingError, name_of
 from recurra.tasks.givens import Given, asked, described_input, givens, key_of, with_columns
-from recurra.tasks.pair_remarks import side_in_words, writer_in_words
+from recurra.tasks.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
 from recurra.tasks.pair_texts import PairTexts, learned_side
 from recurra.tasks.task import Axes
 from recurra.tasks.to_sequence import ToSequence
@@ -37,94 +41,69 @@ class Vec2Seq(ToSequence[Given]):
     @classmethod
     def resolved(cls, settings: Vec2SeqSettings) -> Vec2SeqSettings:
         data, model = with_columns(settings.data), settings.model
-        if model.attention == "auto":
+        attention = name_of(model.attention)
+        if attention == "auto":
             model = dataclasses.replace(model, attention="none" if data.vector is not None else "bilinear")
+        elif attention != "none" and data.vector is not None:
+            raise ConfigError(
+                f"model.attention = '{attention}' looks at one place after the other, but a vector is only one: leave "
+                f"it out. Features of several places are named by data.frames."
+            )
+        check_augmentation(settings.augmentation, next(givens(data.files("train"), data)))
         return dataclasses.replace(settings, data=data, model=model)
+
+    @classmethod
+    def encoding(cls, settings: Vec2SeqSettings) -> object:
+        data = settings.data
+        if data.image.column is None:
+            return None
+        pictures = (given.picture for given in givens(data.files("train"), data))
+        return pictures_mark(picture for picture in pictures if isinstance(picture, str))
 
     @classmethod
     def prepared(cls, settings: Vec2SeqSettings) -> Self:
         data = settings.data
         files = data.files("train")
-        scale = Normal.counted()
-        has_numbers = data.vector is not None or data.frames is not None
-        if has_numbers:
-            for given in givens(files, data):
-                scale.add(_steps(given), f"{files[given.file]}:{given.line}")
         side = learned_side(
             "target", data.target, files, (), lambda: (given.target or "" for given in givens(files, data))
         )
-        return cls(settings, PairTexts(None, side, scale.finished() if has_numbers else None))
+        if data.image.given is not None:
+            return cls(settings, PairTexts(None, side, None))
+        scale, width = Normal.counted(), None
+        for given in givens(files, data):
+            width = given.steps.shape[1] if width is None else width
+            given.check_width(width, "the first example")
+            scale.add(given.steps, given.place)
+        return cls(settings, PairTexts(None, side, scale.finished()))
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Given]:
-        return self._checked(givens(files, self.settings.data), files)
+        return self._checked(givens(files, self.settings.data))
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Given]:
-        return self._checked(asked(file, lines, self.settings.data), [file or "input"])
+        return self._checked(asked(file, lines, self.settings.data))
 
-    def _checked(self, found: Iterable[Given], files: Sequence[str | Path]) -> Iterator[Given]:
-        """The examples, where they have as many numbers as training, each with the picture that its row means."""
+    def _checked(self, found: Iterable[Given]) -> Iterator[Given]:
+        """The examples, where they have as many numbers as training."""
         for given in found:
-            place = f"{files[given.file]}:{given.line}"
-            if given.vector is not None and self.texts.frames is not None:
-                self.texts.frames.check(given.vector, place)
-            elif given.places is not None and self.texts.frames is not None:
-                self.texts.frames.check(_steps(given), place)
-            elif given.picture is not None:
-                given = given._replace(picture=self._located(given.picture, files[given.file]))
+            if self.texts.frames is not None:
+                given.check_width(len(self.texts.frames.mean), "training")
             yield given
-
-    def _located(self, picture: object, file: str | Path) -> object:
-        """The path of a picture is relative to the file that names it."""
-        if not isinstance(picture, str) or self.settings.data.image.strokes is not None:
-            return picture
-        return str(Path(file).parent / picture) if str(file) != "input" else picture
 
     # Encoding
 
     def encode(self, example: Given) -> Encoded:
         row: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
         if example.picture is not None:
-            row |= packed_picture(self.picture(example))
-        elif example.places is not None and example.places.ndim == 3:
-            row["map"] = self._scaled(example)
-            row["shape"] = np.array(example.places.shape[:2], np.int32)
+            row |= packed_picture(picture_of(example.picture, example.place, self.settings.data.image))
         else:
-            row["frames"] = self._scaled(example)
+            assert self.texts.frames is not None, "numbers have a scale"
+            is_map = example.places is not None and example.places.ndim == 3
+            row["map" if is_map else "frames"] = self.texts.frames.scaled(example.steps).astype(np.float32)
+            if example.places is not None:
+                row["shape"] = np.array([1, *example.places.shape][-3:-1], np.int32)
         if example.target is not None:
             row["target"] = self.texts.target_ids(example.target)
         return row
-
-    def _scaled(self, example: Given) -> NDArray[np.float32]:
-        assert self.texts.frames is not None, "numbers have a scale"
-        return self.texts.frames.scaled(_steps(example)).astype(np.float32)
-
-    def picture(self, example: Given) -> NDArray[np.uint8]:
-        """(H, W, C): the picture of an example, opened or drawn."""
-        how = self.settings.data.image
-        place = f"{self._file(example)}:{example.line}"
-        if how.strokes is not None:
-            drawn = draw(
-                example.picture,
-                place,
-                stroke=how.stroke,
-                thickness=how.thickness,
-                max_height=how.max_height,
-                max_width=how.max_width,
-            )
-            return np.repeat(drawn[:, :, None], how.channels, axis=2)
-        limits: dict[str, Any] = {
-            "channels": how.channels,
-            "max_height": how.max_height,
-            "max_width": how.max_width,
-            "invert": how.invert,
-        }
-        if isinstance(example.picture, str):
-            return read_image(example.picture, place, **limits)
-        return array_image(example.picture, place, **limits)
-
-    def _file(self, example: Given) -> str:
-        files = self.settings.data.files("train")
-        return files[example.file] if example.target is not None and example.file < len(files) else "input"
 
     def left_out(self, row: Encoded) -> str | None:
         most = self.settings.data.max_length
@@ -133,12 +112,46 @@ class Vec2Seq(ToSequence[Given]):
         return f"a target is longer than data.max_length = {most}"
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
-        """The target's, or as large as a picture is where that is more; questions by what they are of."""
+        """Tokens that are written, or places that are looked at where these are more."""
+        return np.maximum(self._written(rows), self._sides(rows).prod(1))
+
+    def batches(self, rows: Any, epoch: int) -> Batches:
+        training = self.settings.training
+        if self.settings.data.vector is not None:
+            return super().batches(rows, epoch)
+        # What differs by less than √2 in columns, then in rows, goes together, then what is as long to write.
+        sides, size = self._sides(rows), training.batch_size
+        nearly = np.floor(2 * np.log2(np.maximum(sides, 1)))
+        order = np.empty(len(sides), np.int64)
+        order[np.lexsort((self._written(rows), nearly[:, 0], nearly[:, 1]))] = np.arange(len(sides))
+        tokens = None if size is not None else training.batch_tokens
+        return Batches(self.lengths(rows), tokens=tokens, rows=size, seed=training.seed, epoch=epoch, order=order)
+
+    def noticed_in_training(self, rows: Any) -> str | None:
+        training, lengths = self.settings.training, self._written(rows)
+
+        def place(row: int) -> str:
+            return self.place(rows[row])
+
+        if training.batch_size is not None:
+            return padded_to_the_longest(lengths, training.batch_size, place)
+        return longer_than_a_batch(lengths, training.batch_tokens, place)
+
+    def _written(self, rows: Any) -> NDArray[np.int64]:
+        """The lengths of the targets; 0 of questions."""
         try:
             found: NDArray[np.int64] = rows.lengths("target")
         except KeyError:
-            found = np.ones(len(rows), np.int64)
+            found = np.zeros(len(rows), np.int64)
         return found
+
+    def _sides(self, rows: Any) -> NDArray[np.int64]:
+        """(N, 2): rows and columns of the places of each example; a vector is one."""
+        if self.settings.data.vector is not None or not len(rows):
+            return np.ones((len(rows), 2), np.int64)
+        pixels = rows.span("shape", 0, rows.size("shape")).reshape(len(rows), -1)[:, :2].astype(np.int64)
+        stride = 1 if self.settings.data.frames is not None else 2 ** len(self.settings.model.image.widths)
+        return -(-pixels // stride)
 
     # The model
 
@@ -146,8 +159,7 @@ class Vec2Seq(ToSequence[Given]):
         from recurra.models.seq2seq import SequenceToSequence
 
         image = self.settings.data.image
-        has_pictures = image.column is not None or image.strokes is not None
-        sizes = self.sizes(channels=image.channels if has_pictures else None)
+        sizes = self.sizes(channels=None if image.given is None else image.channels)
         return SequenceToSequence(self.settings.model, sizes, self.settings.augmentation)
 
     def axes(self) -> Mapping[str, Axes]:
@@ -191,9 +203,25 @@ class Vec2Seq(ToSequence[Given]):
         return f"{read}, entering {entering}, {writer_in_words(model)} to {side_in_words(self.texts.target)}"
 
 
-def _steps(given: Given) -> NDArray[np.float32]:
-    """The numbers of an example, a row for each place."""
-    values = given.vector if given.vector is not None else given.places
-    if values is None:
-        raise DataError("there are no numbers to read.")
-    return values.reshape(-1, values.shape[-1])
+def check_augmentation(augmentation: Augmentation, first: Given) -> None:
+    """Refuse what can have no effect on what is given."""
+    if first.picture is not None or first.vector is not None:
+        idle = ("mask",) if first.picture is not None else ("shift", "rotate", "shear", "ink", "mask")
+        what = "a picture, but of a series" if first.picture is not None else "a vector, but of pictures or series"
+        for name in idle:
+            if getattr(augmentation, name):
+                raise SettingError(f"augmentation.{name} is no change of {what}: leave it out.", ("augmentation", name))
+    elif first.places is not None:
+        augmentation.check_series("features of a grid are given" if first.places.ndim == 3 else None)
+
+
+def pictures_mark(paths: Iterable[str]) -> str:
+    """What changes where a picture does: decoded pictures are kept in the cache."""
+    found = blake2b(digest_size=12)
+    for path in paths:
+        try:
+            seen = os.stat(path)
+        except OSError:  # it is said when the picture is opened
+            continue
+        found.update(f"{path}\0{seen.st_size}\0{seen.st_mtime_ns}\n".encode())
+    return found.hexdigest()

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from recurra.errors import CheckpointError, ConfigError, DataError
@@ -56,7 +58,7 @@ class Trained:
 
     def predict(
         self,
-        inputs: Sequence[str | Sequence[str]],
+        inputs: Sequence[str | Sequence[Any] | NDArray[Any]] | NDArray[Any],
         *,
         detail: bool = False,
         batch_tokens: int = TOKENS,
@@ -64,17 +66,18 @@ class Trained:
         width: int | None = None,
         best: int | None = None,
     ) -> list[Prediction]:
-        """An answer for each input, in order: a line of blank-separated words, or a list of them.
+        """An answer for each input, in order: a line of blank-separated words, or a list of them; numbers as an array.
 
         Where answers are searched for, search, width and best are those of [decoding], for this once.
         """
         if isinstance(inputs, str) or not isinstance(inputs, Iterable):
             raise DataError("predict takes a list of inputs: predict([text]).")
-        for text in inputs:
+        given: list[Any] = [each.tolist() if isinstance(each, np.ndarray) else each for each in inputs]
+        for text in given:
             if not isinstance(text, str | list | tuple):
                 raise DataError(f"an input is a text or a list, but found {text!r:.60}.")
         asked = self.searching(search=search, width=width, best=best)
-        examples = list(asked.task.questions(None, inputs))
+        examples = list(asked.task.questions(None, given))
         return asked.answers(examples, detail=detail, batch_tokens=batch_tokens)
 
     def predict_file(
