@@ -233,15 +233,15 @@ class Recording(NamedTuple):
     samples: Array
 
 
-def recordings(count: int, *, seed: int, speakers: int) -> list[Recording]:
+def recordings(count: int, *, seed: int, speakers: int, digits: tuple[int, int] = (3, 7)) -> list[Recording]:
     """So many recordings, the same for the same seed; speakers of one seed are not those of another."""
     voices = [speaker(1000 * seed + number) for number in range(speakers)]
     found = []
     for number in range(count):
         chance = np.random.default_rng([seed, 2, number])
-        digits = "".join(chance.choice(list(DIGITS), chance.integers(3, 8)))
-        samples = spoken(digits, voices[number % speakers], chance)
-        found.append(Recording(digits, with_noise(samples, chance.uniform(0, 30), chance)))
+        said = "".join(chance.choice(list(DIGITS), chance.integers(digits[0], digits[1] + 1)))
+        samples = spoken(said, voices[number % speakers], chance)
+        found.append(Recording(said, with_noise(samples, chance.uniform(0, 30), chance)))
     return found
 
 
