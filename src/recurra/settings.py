@@ -174,6 +174,9 @@ def value_of(text: str) -> Any:
 def settings_from(kind: type[S], table: Table, source: str | Path | None = None) -> S:
     """The settings that a table means; a ConfigError gives the file, the line, the name and the nearest known one.
 
+    What the table does not give is as the class has it, or as its `usual(table)` has it, where the one hangs on the
+    other: a Transformer is not trained as cells are.
+
     >>> @dataclasses.dataclass(frozen=True)
     ... class Training:
     ...     seed: int = setting(1, "of everything that is drawn")
@@ -184,7 +187,8 @@ def settings_from(kind: type[S], table: Table, source: str | Path | None = None)
     recurra.settings.SettingError: there is no setting 'sede'. Did you mean 'seed'? Known: seed.
     """
     try:
-        return _made(kind, table, (), None)
+        usual = getattr(kind, "usual", None)
+        return _made(kind, table, (), None if usual is None else usual(table))
     except SettingError as error:
         line = None if source is None else line_of(Path(source), error.keys, table)
         if line is None:

@@ -88,3 +88,15 @@ def test_sizes_may_be_listed_if_they_are_equal() -> None:
 def test_settings_that_cannot_be_are_refused_with_what_to_do(model: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         settings_from(ClassificationSettings, {"model": {"encoder": "transformer", **model}})
+
+
+def test_a_transformer_is_trained_more_carefully_unless_something_else_is_said() -> None:
+    def rate(**given: Any) -> float:
+        found: float = settings_from(ClassificationSettings, given).training.learning_rate
+        return found
+
+    assert rate() == rate(model={"encoder": "cnn"}) == 3e-3
+    assert rate(model={"encoder": "transformer"}) == 1e-3
+    assert rate(model={"encoder": "ensemble", "members": ["cnn", "transformer"]}) == 1e-3
+    assert rate(model={"encoder": "rnn", "members": ["cnn", "transformer"]}) == 3e-3
+    assert rate(model={"encoder": "transformer"}, training={"learning_rate": 2e-3}) == 2e-3

@@ -132,3 +132,16 @@ def test_what_is_as_usual_may_be_said(usual: dict[str, Any]) -> None:
 def test_settings_that_cannot_be_are_refused_with_what_to_do(model: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         settings_from(LanguageModelSettings, {"model": {"decoder": "transformer", **model}})
+
+
+def test_a_transformer_is_trained_more_carefully_unless_something_else_is_said() -> None:
+    def training(model: Any, **given: Any) -> tuple[float, int]:
+        found = settings_from(LanguageModelSettings, {"model": {"decoder": model}, "training": given}).training
+        return found.learning_rate, found.warmup
+
+    assert training("rnn") == (2e-3, 100)
+    assert (
+        training("transformer") == training({"kind": "transformer"}) == training({"name": "transformer"}) == (1e-3, 300)
+    )
+    assert training({"kind": "transformer", "heads": 8}, learning_rate=5e-4) == (5e-4, 300)
+    assert settings_from(LanguageModelSettings, {"model": {"decoder": "transformer"}}).training.batch_size == 64

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 from recurra.config.augmentation import Augmentation
 from recurra.config.bag import BagModel
@@ -12,7 +13,7 @@ from recurra.config.common import Data, Text, Training, check_layers, one_batch_
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
 from recurra.config.tagging import SpellingModel
-from recurra.config.transformer import HEADS, check_transformer
+from recurra.config.transformer import HEADS, check_transformer, suited
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 from recurra.toml import shown
 
@@ -231,6 +232,15 @@ class ClassificationSettings:
         metadata={"about": "how the weights are found"},
     )
     decoding: ClassificationDecoding = section(ClassificationDecoding, "from probabilities to an answer")
+
+    @classmethod
+    def usual(cls, table: Mapping[str, Any]) -> Self:
+        """What holds where a table says nothing."""
+        settings, model = cls(), table.get("model")
+        model = model if isinstance(model, Mapping) else {}
+        members = model.get("members") if model.get("encoder") == "ensemble" else None
+        asked = members if isinstance(members, list) else [members or model.get("encoder")]
+        return dataclasses.replace(settings, training=suited(settings.training, *asked))
 
     def __post_init__(self) -> None:
         if self.task != "classification" and ":" not in self.task:  # one of your own may take these settings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
-from recurra.config.transformer import HEADS, check_transformer
+from recurra.config.transformer import HEADS, check_transformer, suited
 from recurra.errors import DataError
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 from recurra.toml import shown
@@ -231,6 +232,13 @@ class LanguageModelSettings:
     )
     evaluation: LanguageModelEvaluation = section(LanguageModelEvaluation, "how a text is scored")
     decoding: LanguageModelDecoding = section(LanguageModelDecoding, "how a text is written")
+
+    @classmethod
+    def usual(cls, table: Mapping[str, Any]) -> Self:
+        """What holds where a table says nothing."""
+        settings, model = cls(), table.get("model")
+        asked = model.get("decoder") if isinstance(model, Mapping) else None
+        return dataclasses.replace(settings, training=suited(settings.training, asked))
 
     def __post_init__(self) -> None:
         if self.task != "language_model" and ":" not in self.task:  # one of your own may take these settings
