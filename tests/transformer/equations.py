@@ -33,6 +33,12 @@ def turned(x: Array, position: int) -> Array:
     return np.concatenate([z.real, z.imag])
 
 
+def vector_of(position: int, size: int) -> Array:
+    """[cos; sin] of the position times ω_j = 10000^(−2j/size)."""
+    angles = position * 10000.0 ** (-2.0 * np.arange(size // 2) / size)
+    return np.concatenate([np.cos(angles), np.sin(angles)])
+
+
 def looked(scores: list[float], values: list[Array]) -> tuple[Array, Array]:
     weights = np.exp(np.array(scores) - max(scores))
     weights /= weights.sum()
@@ -80,11 +86,14 @@ def stack(
     heads: int,
     causal: bool = False,
     context: int | None = None,
+    absolute: bool = False,
     memory: Array | None = None,
 ) -> tuple[Array, Array | None]:
     """(T, width) of one row (T, input_size), and where the last layer looks in the memory, (T, S)."""
     if "from_input.weight" in w:
         xs = xs @ w["from_input.weight"].T + w["from_input.bias"]
+    if absolute:
+        xs = np.stack([x + vector_of(i, len(x)) for i, x in enumerate(xs)])
     weights = None
     for number in range(layers):
         own = below(w, f"layers.{number}.")

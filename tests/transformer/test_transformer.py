@@ -59,20 +59,21 @@ def stepped(model: Transformer, x: Tensor, states: States | None = None) -> tupl
     heads=st.sampled_from([1, 2, 4]),
     context=contexts,
     causal=st.booleans(),
+    absolute=st.booleans(),
     seed=seeds,
 )
 def test_it_computes_what_its_docstring_says(
-    lengths: list[int], layers: int, heads: int, context: int | None, causal: bool, seed: int
+    lengths: list[int], layers: int, heads: int, context: int | None, causal: bool, absolute: bool, seed: int
 ) -> None:
     torch.manual_seed(seed)
     context = context if causal else None
-    model = drawn(layers=layers, heads=heads, causal=causal, context=context, feed_forward=7)
+    model = drawn(layers=layers, heads=heads, causal=causal, context=context, feed_forward=7, absolute=absolute)
     x = inputs(len(lengths), max(lengths) + 1)
     outputs, _ = model(Padded(x.index_fill(1, torch.tensor([max(lengths)]), torch.nan), torch.tensor(lengths)))
     w = equations.weights_of(model)
     for row, length in enumerate(lengths):
         expected, _ = equations.stack(
-            w, x[row, :length].numpy(), layers=layers, heads=heads, causal=causal, context=context
+            w, x[row, :length].numpy(), layers=layers, heads=heads, causal=causal, context=context, absolute=absolute
         )
         same(outputs.values[row, :length], torch.from_numpy(expected))
         assert (outputs.values[row, length:] == 0).all()
@@ -169,13 +170,14 @@ def test_a_row_alone_gives_the_same_as_among_others_with_padding(
     first=st.lists(st.integers(0, 5), min_size=1, max_size=3),
     second=st.integers(0, 4),
     context=contexts,
+    absolute=st.booleans(),
     seed=seeds,
 )
 def test_one_step_after_the_other_is_the_whole_sequence_also_carried_on(
-    first: list[int], second: int, context: int | None, seed: int
+    first: list[int], second: int, context: int | None, absolute: bool, seed: int
 ) -> None:
     torch.manual_seed(seed)
-    model = drawn(causal=True, context=context)
+    model = drawn(causal=True, context=context, absolute=absolute)
     rows = len(first)
     x, later = inputs(rows, max(first)), inputs(rows, second + 2)
     _, states = model(Padded(x, torch.tensor(first)))

@@ -93,6 +93,7 @@ def test_it_computes_what_its_docstring_says() -> None:
             layers=2,
             heads=HEADS,
             causal=True,
+            absolute=True,
             memory=places[row, :length].numpy(),
         )
         joined = np.concatenate([h, np.tile(summary[row].numpy(), (4, 1))], axis=1)

@@ -136,6 +136,7 @@ class SourceEncoder(nn.Module):
                 feed_forward=own.feed_forward,
                 dropout=settings.dropout,
                 causal=not settings.bidirectional,
+                absolute=True,
             )
             self.output_size = self.transformer.output_size
         else:

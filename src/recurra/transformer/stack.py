@@ -30,6 +30,7 @@ class Transformer(nn.Module):
     """A stack of Transformer layers that reads a padded batch, as Recurrent does.
 
         x ← W_in x                  only where input_size is not width
+        x_i ← x_i + p_i             only where positions are absolute: p_i = [cos i ω_1 … ; sin i ω_1 …], as rotary's
         x ← layer_1 … layer_n (x)   see TransformerLayer
         h = LN(x)
 
@@ -44,6 +45,8 @@ class Transformer(nn.Module):
     dropout         of what each part adds
     causal          a step sees itself and those before it, so that states are carried from step to step
     context         of those before it, only so many, which is also what the states keep at most; none: all
+    absolute        steps know their number, and not only how far apart they are: so a decoder finds the place of a
+                    source that it has come to
     memory_size     features of a memory that every layer looks at besides; none: no memory
     """
 
@@ -58,6 +61,7 @@ class Transformer(nn.Module):
         dropout: float = 0.0,
         causal: bool = False,
         context: int | None = None,
+        absolute: bool = False,
         memory_size: int | None = None,
     ) -> None:
         super().__init__()
@@ -69,7 +73,7 @@ class Transformer(nn.Module):
                 f"a Transformer of {heads} heads needs a width that is a multiple of {2 * heads}, since each head "
                 f"turns pairs of features, but it is {width}: set {nearest}, or another number of heads."
             )
-        self.causal = check_flag(causal, "causal")
+        self.causal, self.absolute = check_flag(causal, "causal"), check_flag(absolute, "absolute")
         self.context = None if context is None else check_size(context, "context")
         if context is not None and not causal:
             raise ConfigError("context says how many steps before it a step sees: it needs causal = True.")
@@ -125,7 +129,12 @@ class Transformer(nn.Module):
         x = self._checked(x).zeroed()
         pasts = self._pasts(states, x)
         y = x.values if self.from_input is None else self.from_input(x.values)
-        sight, columns, weights = self._sight(x, pasts[0] if pasts else None), [], None
+        positions = torch.arange(x.values.shape[1], device=y.device)
+        if pasts:
+            positions = pasts[0].position[:, None] + positions  # for each row its own
+        if self.absolute:
+            y = y + torch.cat(rotation(positions, self.output_size, y), dim=-1)
+        sight, columns, weights = self._sight(x, positions, pasts[0] if pasts else None), [], None
         for number, layer in enumerate(self.layers):
             past, memory = pasts[number] if pasts else None, memories[number] if memories else None
             is_last = number + 1 == len(self.layers)
@@ -153,12 +162,10 @@ class Transformer(nn.Module):
 
         return tuple((Cache(moved(k), moved(v), real, position),) for k, v in reading.columns)
 
-    def _sight(self, x: Padded, past: Cache | None) -> Sight:
+    def _sight(self, x: Padded, positions: Tensor, past: Cache | None) -> Sight:
         steps, before, device = x.values.shape[1], 0 if past is None else past.real.shape[1], x.values.device
-        positions = torch.arange(steps, device=device)
-        if past is not None:
-            positions = (past.position[:, None] + positions)[:, None]  # for each row its own, for each head the same
-        angles = rotation(positions, self.output_size // self.heads, x.values)
+        of_heads = positions if past is None else positions[:, None]  # for each head the same
+        angles = rotation(of_heads, self.output_size // self.heads, x.values)
         if not self.causal:
             # A row without any step sees its padding: whatever it finds there is put to zero in the end.
             allowed = None if x.is_full else x.mask | (x.lengths == 0).to(device)[:, None]

@@ -26,7 +26,7 @@ class Remembered(NamedTuple):
 class Transformer(Wiring):
     """The decoder of a Transformer (Vaswani et al. 2017).
 
-    h_t = Transformer(x_1 … x_t, memory)         causal; see recurra.transformer
+    h_t = Transformer(x_1 … x_t, memory)         causal, with absolute positions; see recurra.transformer
     h̃_t = W [h_t; summary] + b                   W only where sizes differ, or there is a summary
 
     It has no state to start from: the cells' states are the keys and values of the steps so far. The weights that are
@@ -49,6 +49,7 @@ class Transformer(Wiring):
             feed_forward=shape.feed_forward,
             dropout=shape.dropout,
             causal=True,
+            absolute=True,
             memory_size=shape.memory_size if self.attends else None,
         )
         is_plain = shape.features == width and not shape.summary_size
