@@ -31,8 +31,11 @@ COMMON = [
     "data.image.strokes=ink",
     "data.target.column=latex",
     "data.target.tokens=symbols",
+    "data.image.stroke=20",
+    "data.image.max_height=192",
+    "data.image.max_width=640",
     "training.batch_size=64",
-    "training.epochs=60",
+    "training.epochs=100",
     "training.learning_rate=1e-3",
     "training.deterministic=false",
     "augmentation.rotate=5",
@@ -41,9 +44,16 @@ COMMON = [
     "augmentation.ink=1",
 ]
 
+SEEING = 'model.attention={name="additive", location={filters=32, width=7, of="all", dimensions=2}}'
+"""As published recognisers look: a score that sees how much of each place, and around it, was looked at before."""
+
 SETTINGS = {
-    "recurrent": ["model.context=between", "model.hidden=512", "model.embedding=256", "model.attention=projected_dot"],
-    "transformer": ["model.decoder=transformer"],
+    "recurrent": [SEEING, "model.context=between", "model.hidden=384", "model.embedding=256"],
+    "conditional": [SEEING, "model.context=conditional", "model.cell=gru", "model.embedding=256"],
+    "transformer": [
+        *("model.decoder=transformer", "model.decoder.layers=3", "model.embedding=256", "model.conditioning=[]"),
+        "training.warmup=500",
+    ],
 }
 
 

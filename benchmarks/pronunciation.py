@@ -29,7 +29,7 @@ LETTERS = ["data.source.tokens=characters", "data.target.tokens=symbols", "train
 
 SETTINGS = [
     *LETTERS,
-    'model.attention={name="bilinear", terms=["monotonic"]}',
+    'model.attention={name="projected_dot", terms=["monotonic"]}',
     "model.context=feeding",
     "model.encoder.layers=2",
     "model.dropout=0.25",
@@ -37,6 +37,7 @@ SETTINGS = [
     "training.steps=2800",
     "training.validate=100",
     "training.learning_rate=2e-3",
+    "training.r_drop=1",
 ]
 
 CMUDICT = [

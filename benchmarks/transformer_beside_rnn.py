@@ -49,7 +49,7 @@ def g2p(language: str) -> Problem:
     transformer = [
         *(*pronunciation.LETTERS, *PAIRS, "model.layers=4", "model.hidden=128", "model.embedding=128"),
         *("model.dropout=0.25", "training.batch_size=400", "training.validate=100"),
-        *("training.learning_rate=1.5e-3", "training.warmup=1000"),
+        *("training.learning_rate=1.5e-3", "training.warmup=1000", "training.r_drop=1"),
         'training.optimizer={name="adam", betas=[0.9, 0.98]}',
     ]
     files, sides = pronunciation.files(language), ("encoder", "decoder")
