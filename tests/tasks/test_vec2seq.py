@@ -275,11 +275,11 @@ def test_targets_that_are_too_long_are_left_out_and_a_very_long_one_is_said(tmp_
     ("make", "options", "said"),
     [
         (colours, [], "vectors of 3 numbers, entering initial, no attention, lstm 16 to 22 characters"),
-        (places, ["model.conditioning=[]"], "places of 2 numbers, entering nowhere, bilinear attention outside, lstm"),
+        (places, ["model.conditioning=[]"], "places of 2 numbers, entering nowhere, projected_dot attention outside, lstm"),
         (
             pixels,
             ["model.cell=gru"],
-            "pictures by convolutions of 6 × 12, entering initial, bilinear attention outside",
+            "pictures by convolutions of 6 × 12, entering initial, projected_dot attention outside",
         ),
     ],
 )

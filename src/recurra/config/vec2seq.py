@@ -64,7 +64,7 @@ class Vec2SeqModel(WriterModel):
     attention: Part = setting(
         "auto",
         "what looks at a picture or at places: additive, bilinear, dot, scaled_dot, projected_dot or none, or a table "
-        "with options and terms; auto: none for a vector, bilinear otherwise",
+        "with options and terms; auto: none for a vector, projected_dot otherwise",
     )
     encoder: GivenModel = section(GivenModel, "what a vector, or each place, goes through first")
     image: ImageModel = section(ImageModel, "the convolutions that read a picture")

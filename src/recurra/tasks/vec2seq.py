@@ -43,7 +43,7 @@ class Vec2Seq(ToSequence[Given]):
         data, model = with_columns(settings.data), settings.model
         attention = name_of(model.attention)
         if attention == "auto":
-            model = dataclasses.replace(model, attention="none" if data.vector is not None else "bilinear")
+            model = dataclasses.replace(model, attention="none" if data.vector is not None else "projected_dot")
         elif attention != "none" and data.vector is not None:
             raise ConfigError(
                 f"model.attention = '{attention}' looks at one place after the other, but a vector is only one: leave "
