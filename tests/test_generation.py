@@ -78,7 +78,7 @@ def test_the_first_texts_are_the_same_however_many_there_are(characters: Trained
         text.tokens for text in five[:2]
     ]
     assert len({text.text for text in five}) == 5
-    monkeypatch.setattr("recurra.generation.MOST_ROWS", 2)
+    monkeypatch.setattr("recurra.generation.writer.MOST_ROWS", 2)
     assert [text.tokens for text in generate(characters, "one", seed=3, length=40, count=5)] == [
         text.tokens for text in five
     ]
@@ -140,7 +140,7 @@ def test_with_nothing_before_it_the_log_probability_is_the_score(characters: Tra
 def test_a_prompt_longer_than_is_read_at_once_is_read_whole(characters: Trained, monkeypatch: Any) -> None:
     prompts = ["one two three\n" * 3 + "on", "three", ""]
     whole = generate(characters, prompts, length=20)
-    monkeypatch.setattr("recurra.generation.LONGEST", 4)
+    monkeypatch.setattr("recurra.generation.writer.LONGEST", 4)
     in_parts = generate(characters, prompts, length=20)
     assert [text.tokens for text in in_parts] == [text.tokens for text in whole]
     for one, other in zip(in_parts, whole, strict=True):
@@ -266,7 +266,7 @@ def test_a_wish_that_cannot_be_met_is_refused(characters: Trained, wish: dict[st
 
 def test_a_prompt_that_is_no_text_is_refused(characters: Trained) -> None:
     with pytest.raises(DataError, match="a prompt is a text, but found 3"):
-        generate(characters, ["one", 3])  # type: ignore[list-item]
+        generate(characters, ["one", 3])
 
 
 # The command
@@ -309,7 +309,7 @@ def test_each_line_of_a_file_is_continued_to_its_end(
         text.text for text in generate(characters, ["one t", "", "three"], length=200, temperature=0.5, until="\n")
     ]
     assert capsys.readouterr().out == "\n".join(expected) + "\n"
-    monkeypatch.setattr("recurra.generation.MOST_ROWS", 2)
+    monkeypatch.setattr("recurra.generation.writer.MOST_ROWS", 2)
     monkeypatch.setattr(sys, "stdin", io.StringIO("one t\n\nthree"))
     assert main([*arguments, "-", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -315,7 +315,7 @@ def opened_to_write(path: str) -> TextIO:
 
 def generate(options: argparse.Namespace) -> None:
     """Texts that go on from a prompt, or a continuation for each line of a file."""
-    from recurra.generation import Writer
+    from recurra.generation import writer_of
     from recurra.training.trained import load
 
     if options.prompts is not None:
@@ -324,7 +324,7 @@ def generate(options: argparse.Namespace) -> None:
             raise ConfigError(
                 f"--prompts gives one continuation for each line, to the line's end: leave {given[0]} out."
             )
-    writer = Writer(
+    writer = writer_of(
         load(options.run, device=options.device),
         seed=options.seed,
         length=options.length,
@@ -351,7 +351,7 @@ def generate(options: argparse.Namespace) -> None:
         if options.json:
             print(json.dumps(found._asdict(), ensure_ascii=False))
         else:
-            print(("-" * 10 + "\n" if number else "") + found.whole)
+            print((writer.between if number else "") + found.whole)
 
 
 def numbered(file: str) -> Iterator[tuple[int, str]]:
@@ -541,9 +541,11 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
 
-    sub = add(generate, "texts that a language model writes on from a prompt")
+    sub = add(
+        generate, "texts that a language model writes on from a prompt, or that vec2seq writes of a vector or picture"
+    )
     sub.add_argument("run", metavar="RUN")
-    sub.add_argument("--prompt", metavar="TEXT", help="what to go on from (the beginning of a line)")
+    sub.add_argument("--prompt", metavar="TEXT", help="what to go on from (the beginning of a line), or to write of")
     sub.add_argument("--prompts", metavar="FILE", help="one continuation for each line, to the line's end; - for stdin")
     sub.add_argument("--count", type=int, metavar="N", help="how many texts (1)")
     sub.add_argument("--seed", type=int, default=1, metavar="N", help="the same seed gives the same texts (1)")

@@ -24,6 +24,7 @@ class Purpose(NamedTuple):
     elements: str = "tokens"
     asked: str = "input.txt"  # a file of questions
     inputs: str = "texts"
+    prompt: str = "[…]"  # of what something is to be written
 
 
 def purpose(run: Run) -> Purpose:
@@ -50,7 +51,15 @@ def purpose(run: Run) -> Purpose:
         return Purpose("writes a text for a series", **{**series, "rows": "pairs"}, asked=f"input.{kind}")
     if task == "seq2seq":
         return Purpose("turns one sequence into another", rows="pairs")
-    return Purpose("writes a sequence that a vector describes" if task == "vec2seq" else "")
+    if task == "vec2seq" and within(data, "image").get("column"):
+        alike = "of the same kind, in the same light"
+        return Purpose("writes a text for a picture", alike, "pairs", inputs="paths or arrays", prompt="picture.png")
+    if task == "vec2seq":
+        what = (
+            "a drawing" if within(data, "image").get("strokes") else "features of places" if is_series else "a vector"
+        )
+        return Purpose(f"writes a text for {what}", NUMBERS, "pairs", asked=f"input.{kind}", inputs="lists of numbers")
+    return Purpose("")
 
 
 def data_table(run: Run, *, whole_path: bool) -> Table:
@@ -66,9 +75,10 @@ def commands(run: Run, files: Mapping[object, object]) -> Sequence[str]:
     place, words = shlex.quote(run.folder.resolve().name), purpose(run)
     scored = next((str(files[part]) for part in ("test", "valid") if files.get(part)), "data")
     names = " ".join(map(shlex.quote, scored.split(", "))) if re.fullmatch(r"[\w.,+ -]+", scored) else "data"
-    is_writer = run.summary.get("task") in ("language_model", "vec2seq")
+    writes = {"language_model": "--length 200", "vec2seq": f"--prompt {shlex.quote(words.prompt)} --count 5"}
+    how = writes.get(str(run.summary.get("task")))
     return [
-        *([f"recurra generate {place} --length 200"] if is_writer else []),
+        *([f"recurra generate {place} {how}"] if how is not None else []),
         f"recurra predict {place} {words.asked}",
         f"recurra evaluate {place} {names}",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
@@ -87,9 +88,18 @@ class Ensemble(nn.Module):
 
 
 def searched(
-    model: Writer, batch: PairBatch, decoding: Seq2SeqDecoding, words: Words, *, watch: bool = False
+    model: Writer,
+    batch: PairBatch,
+    decoding: Seq2SeqDecoding,
+    words: Words,
+    *,
+    watch: bool = False,
+    draws: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses for each source, best first; with watch, and attention, where each token looked."""
+    """Hypotheses for each source, best first; with watch, and attention, where each token looked.
+
+    Sources that are equal are drawn alike, but where `draws` says which of their draws each is.
+    """
     tokens, moving, fixed = model.start(batch)
     # However short a source is, there is room for all that its answer must have, and for an end where that may be.
     must = max(decoding.min_length, len(words.prefix) + len(words.forced))
@@ -122,7 +132,7 @@ def searched(
         return [[each] for each in greedy(step, tokens, moving, fixed, **every)]
     if decoding.search == "sampling":
         keep = Filter(temperature=decoding.temperature, top_k=decoding.top_k, top_p=decoding.top_p)
-        numbers = numbers_of(batch)
+        numbers = numbers_of(batch) if draws is None else [*map(operator.add, numbers_of(batch), draws)]
         drawn = [
             sample(step, tokens, moving, fixed, keep=keep, seed=decoding.seed + number, numbers=numbers, **every)
             for number in range(decoding.best)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from recurra.errors import ConfigError, DataError
+from recurra.generation.generated import MOST_ROWS, Generated
 from recurra.models.language_model import NextToken
 from recurra.padding import Padded
 from recurra.recurrent import States
@@ -26,67 +26,14 @@ LONGEST = 1024
 SCORES = 1 << 22
 """So many probabilities, rows × vocabulary, are in memory together."""
 
-MOST_ROWS = 256
 NAMED = 5
 """Unknown tokens that an error names."""
 
 
-class Generated(NamedTuple):
-    """What was written, and how probable the model finds it."""
-
-    prompt: str
-    text: str  # what follows on the prompt, without what ended it; a model that reads backward writes what is before it
-    whole: str  # both together
-    tokens: list[str]  # those drawn, in the order in which they were; the one that ended the text is among them
-    log_probability: float  # of the tokens given the prompt, in nats, before temperature, top_k and top_p
-    ended: bool  # false: cut off at the length
-
-
-def generate(
-    trained: Trained,
-    prompt: str | Sequence[str] = "",
-    *,
-    count: int = 1,
-    seed: int = 1,
-    length: int | None = None,
-    temperature: float | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    until: str | None = None,
-    allow_unknown: bool = False,
-) -> list[Generated]:
-    """Texts that go on from a prompt, `count` of them; or from each of several prompts, one after the other.
-
-    What is left out is as the run's [decoding] says. A text has `length` tokens at most and ends before `until`; where
-    a model was trained on lines by themselves, also with its line. The same seed gives the same texts, and the first
-    of five is the one that count = 1 gives. "<unk>" is neither read nor written unless allow_unknown.
-
-    >>> import recurra, tempfile, pathlib
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "train.txt").write_text("one two three four\\n" * 40)
-    >>> few = {"steps": 80, "batch_size": 4, "learning_rate": 0.03, "average": "none"}
-    >>> small = {"model": {"hidden": 32, "layers": 1}, "reading": {"steps": 20}, "training": few}
-    >>> model = recurra.train("language_model", train=str(folder / "train.txt"), out=folder / "run", settings=small)
-    >>> [found] = generate(model, "one t", temperature=0, until="\\n")
-    >>> found.text, found.whole, found.ended
-    ('wo three four', 'one two three four', True)
-    """
-    writer = Writer(
-        trained,
-        seed=seed,
-        length=length,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        until=until,
-        allow_unknown=allow_unknown,
-    )
-    prompts = [prompt] if isinstance(prompt, str) else list(prompt)
-    return writer.texts(prompts, count=count)
-
-
 class Writer:
     """A language model that writes on, and how it is to do that; see `generate`."""
+
+    between = "-" * 10 + "\n"  # stands between two texts
 
     def __init__(
         self,
