@@ -145,6 +145,47 @@ def conditioning_output() -> str:
     return svg(picture)
 
 
+def given_at_once() -> str:
+    """Three ways in which a vector enters a decoder that writes a sequence of it."""
+    picture = sheet(
+        "A vector to a sequence",
+        "The vector v is the decoder's first state, its first input, or part of every input.",
+        width=820,
+        height=640,
+    )
+    picture.frame = Area(410, 320, 796, 616)
+    for number, name in enumerate(("initial", "first", "every")):
+        y = 120.0 + 196 * number
+        picture.label(118, y - 48, name, anchor="middle", colour=GREY)
+        vector = picture.box(118, y, "v", colour=SKY, width=64, height=44)
+        before = Area(0, 0, 0, 0)
+        cells = [
+            picture.box(x, y, f"s_{step}", colour=SKY, width=70, height=44) for step, x in enumerate((390, 550, 710), 1)
+        ]
+        for step, cell in enumerate(cells, 1):
+            picture.wire(cell.top(), Point(cell.x, y - 54))
+            picture.label(cell.x, y - 62, f"y_{step}", anchor="middle", size=17)
+            picture.wire(Point(cell.x, y + 66), cell.bottom(), colour=TOKEN, width=3)
+            picture.label(
+                cell.x, y + 84, "<s>" if step == 1 else f"y_{step - 1}", anchor="middle", size=17, colour=TOKEN
+            )
+            if step > 1:
+                picture.wire(before.right(), cell.left(), colour=WITHIN, width=3)
+            before = cell
+        if name == "initial":
+            picture.wire(vector.right(), cells[0].left(), colour=WITHIN, width=3)
+        elif name == "first":
+            zero = picture.box(250, y, "s_0", colour=SKY, width=70, height=44)
+            picture.wire(vector.bottom(), Point(vector.x, y + 44), Point(zero.x, y + 44), zero.bottom(), colour=SEEN)
+            picture.wire(zero.right(), cells[0].left(), colour=WITHIN, width=3)
+        else:
+            *others, last = [cell.bottom(-22) for cell in cells]
+            picture.wire(vector.bottom(), Point(vector.x, y + 44), Point(last.x, y + 44), last, colour=SEEN)
+            for end in others:
+                picture.wire(Point(end.x, y + 44), end, colour=SEEN)
+    return svg(picture)
+
+
 def looks_from_now(picture: Picture, columns: Sequence[Column], source: Area) -> None:
     """Attention from s_t, seen by the output."""
     looks = [attend(picture, column.x + 72, 190) for column in columns]
@@ -389,6 +430,7 @@ def beam() -> str:
 
 WIRINGS: tuple[Callable[[], str], ...] = (
     *(alone, conditioning_first, conditioning_every, conditioning_output),
+    *(given_at_once,),
     *(outside, query_previous, between, inside, conditional, feeding, bridge),
 )
 SHAPES = (one_to_one, one_to_many, many_to_one, many_to_many_aligned, many_to_many)

@@ -12,11 +12,21 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
-SMALL = {"inflect.py": "10", "pronounce.py": "10", "summarise.py": "60", "text_to_code.py": "10", "translate.py": "10"}
+SMALL = {
+    "captions.py": "10",
+    "formulas.py": "10",
+    "inflect.py": "10",
+    "pronounce.py": "10",
+    "summarise.py": "60",
+    "text_to_code.py": "10",
+    "translate.py": "10",
+}
 """Steps of training for those that take longer than a test may."""
 
 SHOWN = {
     "atrial_fibrillation.py": "auc: 1.00",
+    "captions.py": "right: a yellow heart above a blue star",
+    "formulas.py": "0% of 200 new formulas are right.",
     "inflect.py": "from the infinitive: 0% of 221 new forms are right",
     "names_by_language.py": "Kowalewski: polish",
     "pronounce.py": "neither: N IY DH ER or N AY DH ER in the dictionary",
