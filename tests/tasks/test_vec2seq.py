@@ -21,7 +21,7 @@ from recurra.cli import main
 from recurra.data.png import write_png
 from recurra.data.store import Rows
 from recurra.models.seq2seq import SequenceToSequence
-from recurra.runs import begin, resume
+from recurra.runs import begin, resume, setup
 from recurra.tasks.vec2seq import Vec2Seq
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
@@ -275,7 +275,11 @@ def test_targets_that_are_too_long_are_left_out_and_a_very_long_one_is_said(tmp_
     ("make", "options", "said"),
     [
         (colours, [], "vectors of 3 numbers, entering initial, no attention, lstm 16 to 22 characters"),
-        (places, ["model.conditioning=[]"], "places of 2 numbers, entering nowhere, projected_dot attention outside, lstm"),
+        (
+            places,
+            ["model.conditioning=[]"],
+            "places of 2 numbers, entering nowhere, projected_dot attention outside, lstm",
+        ),
         (
             pixels,
             ["model.cell=gru"],
@@ -296,6 +300,18 @@ def test_several_runs_answer_as_one_and_a_saved_one_as_before(tmp_path: Path) ->
     assert len({*scores}) == 3
     again = load(one.save(tmp_path / "copy"))
     assert again.predict(["255 0 0"])[0].score == scores[0]
+
+
+def test_likelihoods_are_not_smoothed_where_they_are_what_counts(tmp_path: Path) -> None:
+    usual = [override for override in SMALL if "smoothing" not in override]
+
+    def smoothing(file: str, *overrides: str) -> float | None:
+        given = setup("vec2seq", given={"train": file}, overrides=[*usual, *overrides])
+        return Vec2Seq.resolved(given.settings).model.label_smoothing
+
+    assert smoothing(colours(tmp_path)) == 0
+    assert smoothing(pixels(tmp_path)) == smoothing(places(tmp_path)) == 0.1
+    assert smoothing(colours(tmp_path), "model.label_smoothing=0.2") == 0.2
 
 
 def test_python_trains_it_by_name(tmp_path: Path) -> None:

@@ -73,6 +73,11 @@ class Vec2SeqModel(WriterModel):
         "where the vector, or the mean over all places, enters: initial (state), first, every (inputs), output",
     )
     direct: bool = setting(False, "initial and first take it as it is, where sizes agree; false: by a learned map")
+    label_smoothing: float | None = setting(
+        None,
+        "share of the probability that is spread over all tokens, in training; none: 0 for a vector, which has many "
+        "right answers whose likelihood counts, 0.1 otherwise",
+    )
     tied: Literal["none", "output"] = setting("none", "output: its weights are the target's embedding")
 
     def __post_init__(self) -> None:

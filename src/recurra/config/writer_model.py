@@ -70,14 +70,15 @@ class WriterModel:
     embedding_dropout: float | None = setting(None, "of token vectors; none: as dropout")
     locked: bool = setting(False, "one mask for a whole row")
     token_dropout: float = setting(0.0, "share of the tokens that are read as the unknown one")
-    label_smoothing: float = setting(0.1, "share of the probability that is spread over all tokens, in training")
+    label_smoothing: float | None = setting(0.1, "share of the probability that is spread over all tokens, in training")
     engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
 
     def __post_init__(self) -> None:
         at_least(1, "model", self, "embedding", "hidden", "layers")
-        rates("model", self, "dropout", "token_dropout", "label_smoothing")
-        if self.embedding_dropout is not None:
-            rates("model", self, "embedding_dropout")
+        rates("model", self, "dropout", "token_dropout")
+        for name in ("embedding_dropout", "label_smoothing"):
+            if getattr(self, name) is not None:
+                rates("model", self, name)
         if not {*self.conditioning} <= {*self.PLACES}:
             *others, last = self.PLACES
             raise SettingError(

@@ -82,7 +82,7 @@ class SequenceToSequence(nn.Module):
     ) -> None:
         super().__init__()
         self.sizes, self.augmentation = sizes, augmentation
-        self.smoothing, self.token_dropout = settings.label_smoothing, settings.token_dropout
+        self.smoothing, self.token_dropout = settings.label_smoothing or 0.0, settings.token_dropout
         rate = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
         self.dropout = Dropout(rate, locked=settings.locked)
         size = settings.embedding

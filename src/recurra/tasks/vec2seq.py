@@ -49,6 +49,8 @@ class Vec2Seq(ToSequence[Given]):
                 f"model.attention = '{attention}' looks at one place after the other, but a vector is only one: leave "
                 f"it out. Features of several places are named by data.frames."
             )
+        if model.label_smoothing is None:
+            model = dataclasses.replace(model, label_smoothing=0.0 if data.vector is not None else 0.1)
         check_augmentation(settings.augmentation, next(givens(data.files("train"), data)))
         return dataclasses.replace(settings, data=data, model=model)
 
