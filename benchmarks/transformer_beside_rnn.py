@@ -48,7 +48,7 @@ def g2p(language: str) -> Problem:
     """Letters to phonemes: small models, and for the Transformer large batches (Wu et al. 2021)."""
     transformer = [
         *(*pronunciation.LETTERS, *PAIRS, "model.layers=4", "model.hidden=128", "model.embedding=128"),
-        *("model.dropout=0.25", "training.batch_size=400", "training.validate=100"),
+        *("model.dropout=0.3", "training.batch_size=400", "training.validate=200"),
         *("training.learning_rate=1.5e-3", "training.warmup=1000", "training.r_drop=1"),
         'training.optimizer={name="adam", betas=[0.9, 0.98]}',
     ]
