@@ -93,6 +93,7 @@ def main() -> None:
             "model": {"embedding": 32, "hidden": 64, "dropout": 0.0, "label_smoothing": 0.0},
             "model.image": {"widths": [12, 24, 48], "layers": 1, "dropout": 0.0},  # three halvings: places of 8 pixels
             "training": {"steps": STEPS, "batch_size": 16, "learning_rate": 0.004, "average": "none"},
+            "decoding": {"max_length": 20},
         }
         model = recurra.train("vec2seq", train=str(train), out=Path(folder) / "run", settings=settings)
         rows = [json.loads(line) for line in test.read_text().splitlines()]
