@@ -113,7 +113,7 @@ def test_a_pyramid_learns_series_by_heart_and_looks_at_its_own_places(tmp_path: 
     assert [answer.output for answer in covered.predict_file(file, [])] == [row["target"] for row in rows]
     alone = [model.predict([json.dumps(row["frames"])])[0] for row in rows]
     assert [answer.score for answer in alone] == pytest.approx([answer.score for answer in found], abs=1e-5)
-    assert "by pyramid 12 × 12 × 12" in task_of(model).described()
+    assert "by pyramid of lstm 12 × 12 × 12 both ways," in task_of(model).described()
 
 
 def test_a_place_of_a_pyramid_is_named_by_its_tokens(tmp_path: Path) -> None:

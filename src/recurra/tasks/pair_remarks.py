@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqModel, WriterModel
+from recurra.config.seq2seq_model import RECURRENT
 from recurra.settings import name_of
 from recurra.tasks.pair_texts import PairTexts, Side
 
@@ -74,8 +75,10 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
         read = side_in_words(texts.source)
     own = model.encoder
     widths = " × ".join(map(str, model.encoder_widths))
-    ways = " both ways" if own.kind == "rnn" and model.bidirectional else ""
-    encoder = f"{name_of(own.cell or model.cell) if own.kind == 'rnn' else own.kind} {widths}{ways}"
+    encoder = f"{own.kind} {widths}"
+    if own.kind in RECURRENT:
+        ways = " both ways" if model.bidirectional else ""
+        encoder = f"{'pyramid of ' * (own.kind == 'pyramid')}{name_of(own.cell or model.cell)} {widths}{ways}"
     return f"{read} by {encoder}, {writer_in_words(model)} to {side_in_words(texts.target)}"
 
 
