@@ -126,7 +126,7 @@ def test_a_model_without_attention_or_of_another_task_is_said(
 ) -> None:
     untrained(tmp_path, words(tmp_path), "model.attention=none", run="blind")
     assert main(["explain", f"{tmp_path}/blind", "cat"]) == 2
-    assert "was trained with model.attention = none, so it looked nowhere: train one with" in capsys.readouterr().err
+    assert "was trained with model.attention = none, so it looked nowhere: train one without" in capsys.readouterr().err
     (tmp_path / "lines.txt").write_text("one two\n" * 4)
     few = ["model.hidden=4", "model.embedding=4", "training.steps=1", "data.cache=false", "reading.steps=4"]
     given = {"train": str(tmp_path / "lines.txt")}

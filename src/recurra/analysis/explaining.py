@@ -126,8 +126,8 @@ def _looked(model: Trained, example: Any) -> Prediction:
     settings = model.task.settings
     if name_of(settings.model.attention) == "none":
         raise ConfigError(
-            f"the run {model.folder} was trained with model.attention = none, so it looked nowhere: train one with "
-            f"--set model.attention=bilinear to see where it looks."
+            f"the run {model.folder} was trained with model.attention = none, so it looked nowhere: train one without "
+            f"that setting to see where it looks."
         )
     [answer] = model.answers([example], detail=True)
     if answer.alignment is None:
