@@ -87,8 +87,16 @@ def test_what_a_transformer_can_be_told_is_taken(model: dict[str, Any]) -> None:
 
 
 def test_a_transformer_that_reads_is_as_wide_as_the_model() -> None:
-    model = settings_from(Seq2SeqModel, {**BOTH, "hidden": 16, "layers": 2})
+    model = settings_from(Seq2SeqModel, {**BOTH, "hidden": 16, "layers": 3})
+    assert (model.encoder_widths, model.decoder_widths) == ((16, 16, 16), (16, 16, 16))
+
+
+def test_a_transformer_has_two_layers_unless_more_or_fewer_are_asked_for() -> None:
+    model = settings_from(Seq2SeqModel, {**BOTH, "hidden": 16})
     assert (model.encoder_widths, model.decoder_widths) == ((16, 16), (16, 16))
+    one = {"kind": "transformer", "layers": 1}
+    model = settings_from(Seq2SeqModel, {"encoder": one, "decoder": one, "hidden": 16})
+    assert (model.encoder_widths, model.decoder_widths) == ((16,), (16,))
 
 
 def test_a_transformer_cannot_start_from_a_vector_but_reads_it() -> None:

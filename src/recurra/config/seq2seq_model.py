@@ -27,7 +27,7 @@ class EncoderModel:
     hidden: int | list[int] | None = setting(
         None, "size of each direction; or one per layer; none: so that the memory is as wide as model.hidden"
     )
-    layers: int | None = setting(None, "none: model.layers, of a pyramid 3")
+    layers: int | None = setting(None, "none: model.layers, of a pyramid 3, of a Transformer two at least")
     width: int = setting(3, "steps that a convolution sees")
     heads: int = setting(HEADS, "of each attention of a Transformer")
     feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
@@ -136,5 +136,6 @@ class Seq2SeqModel(WriterModel):
         if isinstance(own.hidden, list):
             return tuple(own.hidden)
         two = self.bidirectional and self.merge == "concat" and own.kind in RECURRENT
-        layers = own.layers or (3 if own.kind == "pyramid" else self.layers)
+        usual = {"pyramid": 3, "transformer": max(2, self.layers)}  # one layer of a Transformer is far behind two
+        layers = own.layers or usual.get(own.kind, self.layers)
         return (own.hidden or max(1, self.hidden // 2 if two else self.hidden),) * layers

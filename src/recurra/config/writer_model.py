@@ -27,7 +27,9 @@ class DecoderModel:
     kind: Literal["rnn", "transformer"] = setting("rnn", "rnn or transformer: cells, or a Transformer's layers")
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(None, "size of a layer; or one per layer; none: model.hidden")
-    layers: int | None = setting(None, "none: model.layers, but two where the context is between layers")
+    layers: int | None = setting(
+        None, "none: model.layers, but two at least of a Transformer and where the context is between layers"
+    )
     heads: int = setting(HEADS, "of each attention of a Transformer")
     feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
 
@@ -66,9 +68,9 @@ class WriterModel:
     )
     conditioning: list[str] = setting([], "where a vector of the whole enters")
     tied: str = setting("none", "output: its weights are the target's embedding")
-    dropout: float = setting(0.25, "between layers and before the output")
+    dropout: float = setting(0.25, "between layers and before the output; of what each part of a Transformer adds")
     embedding_dropout: float | None = setting(None, "of token vectors; none: as dropout")
-    locked: bool = setting(False, "one mask for a whole row")
+    locked: bool = setting(False, "one mask for a whole row, but not inside a Transformer")
     token_dropout: float = setting(0.0, "share of the tokens that are read as the unknown one")
     label_smoothing: float | None = setting(0.1, "share of the probability that is spread over all tokens, in training")
     engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
@@ -166,5 +168,6 @@ class WriterModel:
         own = self.decoder
         if isinstance(own.hidden, list):
             return tuple(own.hidden)
-        layers = own.layers or (max(2, self.layers) if self.context == "between" else self.layers)
+        several = own.kind == "transformer" or self.context == "between"
+        layers = own.layers or (max(2, self.layers) if several else self.layers)
         return (own.hidden or self.hidden,) * layers
