@@ -88,7 +88,8 @@ def test_noise_is_as_loud_as_it_is_said_to_be() -> None:
 def test_a_tone_is_in_the_band_of_its_frequency(hertz: int) -> None:
     frames = speech.log_mel(np.sin(2 * np.pi * hertz * np.arange(8000) / speech.RATE))
     assert frames.shape == (98, speech.BANDS)
-    mel = np.linspace(*(2595 * np.log10(1 + f / 700) for f in (60, 4000)), speech.BANDS + 2)[1:-1]
+    lowest, highest = (2595 * np.log10(1 + f / 700) for f in (60, 4000))
+    mel = np.linspace(lowest, highest, speech.BANDS + 2)[1:-1]
     nearest = np.abs(mel - 2595 * np.log10(1 + hertz / 700)).argmin()
     assert abs(int(frames[50].argmax()) - nearest) <= 1
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from recurra.config import Seq2SeqModel
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, Sizes
-from recurra.padding import pad
+from recurra.padding import Padded, pad
 from recurra.settings import settings_from
 
 UNKNOWN, START, END = 0, 1, 2
@@ -54,6 +54,7 @@ PAIRS = batch([[3, 4, 5, 6], [6, 3], [5]], [[3, 4, END], [5, 3, 3, 4, END], [END
 
 def row_of(pairs: PairBatch, row: int) -> PairBatch:
     """One pair alone, without padding."""
+    assert isinstance(pairs.source, Padded)
     length, target = int(pairs.source.lengths[row]), pairs.target
     told = None if target is None else [target.values[row, : int(target.lengths[row])].tolist()]
     alone = batch([pairs.source.values[row, :length].tolist()], told)

@@ -18,6 +18,7 @@ from recurra.config import Seq2SeqDecoding
 from recurra.errors import ConfigError
 from recurra.models.searching import Ensemble, Words, Writer, searched
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, of_rows
+from recurra.padding import Padded
 from recurra.search.search import Hypothesis
 from recurra.wirings import Features
 from tests.models.pairs import CONTEXTS, END, PAIRS, SIZES, START, batch, network, row_of
@@ -48,6 +49,7 @@ def recomputed(model: Writer, asked: PairBatch, row: int, found: list[Hypothesis
     if isinstance(model, SequenceToSequence):
         handles.append(model.decoder.register_forward_hook(lambda _, __, features: seen.append(features)))
     alone = row_of(asked, row)
+    assert isinstance(alone.source, Padded)
     length = int(alone.source.lengths)
     told = batch([alone.source.values[0].tolist()] * len(found), [each.tokens for each in found])
     copied = None if alone.copied is None else alone.copied.expand(len(found), -1)
@@ -106,6 +108,7 @@ def test_what_an_answer_is_said_to_be_worth_is_what_teacher_forcing_gives_it(opt
             if not attends:
                 assert each.watched is None
                 continue
+            assert isinstance(ASKED.source, Padded)
             length = int(ASKED.source.lengths[row])
             assert each.watched is not None
             assert_close(each.watched.sum(1), torch.ones(len(each.tokens)).double(), rtol=0, atol=1e-12)

@@ -70,6 +70,7 @@ def test_a_pair_alone_is_as_likely_as_in_any_batch_and_any_order(
     model = network(**options)
     sources, targets = [list(each) for each in zip(*pairs, strict=True)]
     together = batch(sources, targets)
+    assert isinstance(together.source, Padded)
     assert together.target is not None
     padded = PairBatch(noisy(together.source, noise, more), noisy(together.target, noise, more), None)
     expected = torch.cat([likelihoods(model, row_of(together, row)) for row in range(len(pairs))])
@@ -341,6 +342,7 @@ def test_rows_become_a_batch() -> None:
     made = pairs_batched(rows, vocabulary=8)
     assert made.target is not None
     assert made.copied is not None
+    assert isinstance(made.source, Padded)
     assert (made.source.values.tolist(), made.source.lengths.tolist()) == ([[3, 4], [5, 0]], [2, 1])
     assert (made.copied.tolist(), made.extra) == ([[3, 9], [1, 0]], 2)
     assert pairs_batched(rows, vocabulary=20).extra == 0

@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from recurra.analysis.alignment import Alignment
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError
+from recurra.padding import Padded
 from recurra.runs import begin, resume
 from recurra.tasks.task import Moment
 from recurra.training.progress import Silent
@@ -197,6 +198,7 @@ def test_subwords_are_cut_anew_in_training_alone(tmp_path: Path) -> None:
     def cut(rows: Any) -> tuple[str, ...]:
         batch = task.batch(rows)
         assert batch.target is not None
+        assert isinstance(batch.source, Padded)
         return tuple(
             str(side.values[row, :n].tolist())
             for side in (batch.source, batch.target)
