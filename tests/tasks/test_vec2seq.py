@@ -18,11 +18,13 @@ import torch
 
 import recurra
 from recurra.cli import main
+from recurra.data.batches import in_order_of_length
 from recurra.data.png import write_png
 from recurra.data.store import Rows
 from recurra.models.seq2seq import SequenceToSequence
 from recurra.runs import begin, resume, setup
 from recurra.tasks.vec2seq import Vec2Seq
+from recurra.training.evaluation import TOKENS
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -258,6 +260,12 @@ def test_pictures_of_like_size_make_a_batch(tmp_path: Path) -> None:
         small(pixels(tmp_path), "training.batch_size=none", "training.batch_tokens=900").settings, task.texts
     )
     assert all(len(b) * task.lengths(rows)[b].max() <= 900 or len(b) == 1 for b in budget.batches(rows, 0))
+
+
+def test_questions_are_answered_some_at_a_time(tmp_path: Path) -> None:
+    task = task_of(untrained(tmp_path, colours(tmp_path)))
+    rows = Rows([task.encode(each) for each in task.questions(None, ["1 2 3"] * 600)])
+    assert max(map(len, in_order_of_length(task.lengths(rows), tokens=TOKENS))) == 256
 
 
 def test_targets_that_are_too_long_are_left_out_and_a_very_long_one_is_said(tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from recurra.models.seq2seq import SequenceToSequence
 
 
+ASKED = 32
+"""Tokens that an answer is taken to have, where batches are made of questions."""
+
+
 class Vec2Seq(ToSequence[Given]):
     """A vector, features of places or a picture, and what is written of it."""
 
@@ -140,11 +144,11 @@ class Vec2Seq(ToSequence[Given]):
         return longer_than_a_batch(lengths, training.batch_tokens, place)
 
     def _written(self, rows: Any) -> NDArray[np.int64]:
-        """The lengths of the targets; 0 of questions."""
+        """The lengths of the targets; of questions, what they may become."""
         try:
             found: NDArray[np.int64] = rows.lengths("target")
         except KeyError:
-            found = np.zeros(len(rows), np.int64)
+            found = np.full(len(rows), ASKED, np.int64)
         return found
 
     def _sides(self, rows: Any) -> NDArray[np.int64]:
