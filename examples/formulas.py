@@ -4,18 +4,18 @@ Pen strokes, as a tablet gives them, are drawn to a picture; convolutions read i
 LaTeX sign by sign. The handwriting is made up: each sign is a few points, put where a hasty hand might put them. In
 half a minute:
 
-    5 ^ { 5 } - \frac { 5 } { 8 } is read as 5 ^ { 5 } - \frac { 5 } { 8 }
-    1 ^ { 6 } + \frac { 8 } { 5 } is read as 1 + \frac { 8 } { 5 }
-    \frac { 4 } { 5 } - 3 ^ { 4 } is read as \frac { 4 } { 3 } - 3 ^ { 4 }
+    8 ^ { 4 } - \frac { 4 } { 6 } is read as 8 ^ { 4 } - \frac { 4 } { 6 }
+    1 ^ { 9 } = \frac { 4 } { 3 } is read as 1 ^ { 9 } = \frac { 4 } { 3 }
+    \frac { 5 } { 4 } + 9 ^ { 9 } is read as \frac { 5 } { 4 } + 9 ^ { 9 }
     token row column  share places with half
-    5       2      2 0.9962                1
-    ^       4      4 0.8938                1
-    {       3      3 0.8445                1
-    5       1      3 0.9670                1
+    8       2      1 0.9972                1
+    ^       4      4 0.7202                1
+    {       4      4 0.3458                2
+    4       1      3 0.9699                1
     …
-    78% of 200 new formulas are right.
+    88% of 200 new formulas are right.
 
-Signs look at their own ink. Braces are a matter of grammar, and look anywhere.
+Signs look at their own ink or beside it. Braces are a matter of grammar, and look anywhere.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SIGNS = {  # what the pen does, by points of a grid of 5 columns and 7 rows; "/"
     "5": "40 00 03 32 43 45 36 06",
     "6": "30 02 05 16 36 45 43 32 03",
     "7": "00 40 16",
-    "8": "21 10 00 01 13 33 45 36 16 05 13 33 41 40 30 21",
+    "8": "41 30 10 01 02 13 33 44 45 36 16 05 04 13 33 42 41",
     "9": "41 30 10 01 02 13 33 41 36",
     "+": "03 43/21 25",
     "-": "03 43",
@@ -55,8 +55,7 @@ def signed(sign: str, x: float, y: float, size: float, chance: random.Random) ->
     """A sign in a box of 4 by 6 times the size, its points where a hasty hand puts them."""
     wide, slant = chance.uniform(0.8, 1.1), chance.uniform(-0.1, 0.2)
     found = []
-    for line in SIGNS[sign].split("/"):
-        points = [(int(point[0]), int(point[1])) for point in line.split()]
+    for points in ([divmod(int(point), 10) for point in line.split()] for line in SIGNS[sign].split("/")):
         across = [x + size * (wide * a + slant * (6 - b) + chance.gauss(0, 0.14)) for a, b in points]
         down = [y + size * (b + chance.gauss(0, 0.14)) for _, b in points]
         found.append([across, down])
@@ -66,14 +65,10 @@ def signed(sign: str, x: float, y: float, size: float, chance: random.Random) ->
 def term(chance: random.Random, x: float) -> tuple[Strokes, str, float]:
     """A digit, a power or a fraction: its strokes, its LaTeX and where it ends."""
     a, b = chance.choice("123456789x"), chance.choice("123456789")
-    kind = chance.choice(("digit", "power", "fraction"))
-    if kind == "fraction":
+    if (kind := chance.choice(("digit", "power", "fraction"))) == "fraction":
         bar = [[x - 1, x + 5], [3 + chance.gauss(0, 0.2), 3 + chance.gauss(0, 0.2)]]
-        return (
-            [*signed(a, x, -4.5, 1, chance), bar, *signed(b, x, 4.5, 1, chance)],
-            rf"\frac {{ {a} }} {{ {b} }}",
-            x + 7,
-        )
+        above, below = signed(a, x, -4.5, 1, chance), signed(b, x, 4.5, 1, chance)
+        return [*above, bar, *below], rf"\frac {{ {a} }} {{ {b} }}", x + 7
     if kind == "power":
         return signed(a, x, 0, 1, chance) + signed(b, x + 5, -3, 0.6, chance), f"{a} ^ {{ {b} }}", x + 9.5
     return signed(a, x, 0, 1, chance), a, x + 6
