@@ -282,7 +282,8 @@ def predict(options: argparse.Namespace) -> None:
             if links is not None:
                 from recurra.analysis.alignment import Alignment, pharaoh
 
-                print(pharaoh(Alignment.of(answer)) if answer.output else "", file=links, flush=is_talk)
+                is_silent = not answer.output and answer.alignment is None
+                print("" if is_silent else pharaoh(Alignment.of(answer)), file=links, flush=is_talk)
             if options.json:
                 found = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
                 whole = {**found, **answer.detail, "line": answer.line}
