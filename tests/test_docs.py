@@ -37,6 +37,7 @@ SMALL_TOO = {
     "language_model": ["model.hidden=8", "model.embedding=8"],
     "forecasting": ["model.hidden=8"],
     "seq2seq": ["model.hidden=8", "model.embedding=8"],
+    "vec2seq": ["model.hidden=8", "model.embedding=8", "model.image.widths=[4, 8]", "model.image.layers=0"],
 }
 """So are the others, where the page says nothing about the model or training."""
 
