@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import random
 import re
 import shlex
@@ -208,7 +209,7 @@ def write_treebank() -> None:
 
 
 def write_others() -> None:
-    """Questions of two kinds, a scene, a sensor, and numbers as they are said."""
+    """Questions of two kinds, a scene, a sensor, numbers as they are said, colours and pen strokes."""
     for name, count in (("questions", 12), ("held_out", 4)):
         rows = [f"what is the price of {n} cups\tshop\nwhen does bus {n} leave\ttravel\n" for n in range(count)]
         Path(f"{name}.tsv").write_text("".join(rows))
@@ -221,3 +222,9 @@ def write_others() -> None:
     for name, first in (("pairs", 0), ("more", 40)):
         rows = [f"{n}\t{' '.join(digits[int(digit)] for digit in str(n))}\n" for n in range(first, first + 40)]
         Path(f"{name}.tsv").write_text("".join(rows))
+    for name in ("colours", "more_colours"):
+        Path(f"{name}.tsv").write_text("".join(f"{digits[n]} red\t{25 * n}\t0\t{n}\n" for n in range(10)))
+    bar, dash = [[0, 0], [0, 9]], [[0, 9], [5, 5]]
+    for name in ("ink", "more_ink"):
+        drawn = [{"strokes": [bar] * n + [dash], "latex": "1 " * n + "-"} for n in range(1, 5)]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in drawn))
