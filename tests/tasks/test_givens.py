@@ -51,6 +51,13 @@ def test_a_name_may_look_like_a_number_where_others_do_not(tmp_path: Path) -> No
     assert [row.target for row in read(file)] == ["1975", "infinity", "red"]
 
 
+def test_a_number_that_is_missing_somewhere_is_said_with_its_place(tmp_path: Path) -> None:
+    rows = [(name, *map(str, rgb)) for name, rgb in COLOURS] * 4
+    file = table(tmp_path / "a.tsv", [*rows, ("gap", "1", "", "3")])
+    with pytest.raises(DataError, match=r"a\.tsv:33: 'vector' must hold numbers, .*but is \['1', '', '3'\]"):
+        read(file)
+
+
 def test_one_column_may_hold_all_numbers(tmp_path: Path) -> None:
     for text in ("{} {} {}", "[{}, {}, {}]"):
         rows = [(name, text.format(*rgb)) for name, rgb in COLOURS]

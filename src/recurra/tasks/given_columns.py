@@ -15,7 +15,7 @@ from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.tasks.asked import PLAIN, is_like
 from recurra.tasks.labelled import is_series
-from recurra.tasks.pair_tokens import LOOKED_AT
+from recurra.tasks.pair_tokens import LOOKED_AT, mostly
 from recurra.tasks.tables import task_rows
 
 TARGETS = ("target", "caption", "text", "latex", "name")
@@ -71,9 +71,9 @@ def _with_found_columns(path: str, data: Vec2SeqData) -> Vec2SeqData:
         return dataclasses.replace(data, target=dataclasses.replace(data.target, column=target))
     columns = list(zip(*below, strict=True))
     if columns and not any(map(are_numbers, above)):
-        vector = [name for name, cells in zip(above, columns, strict=True) if all(map(are_numbers, cells))]
+        vector = [name for name, cells in zip(above, columns, strict=True) if mostly(are_numbers, cells)]
         return dataclasses.replace(data, vector=vector) if vector and all(vector) else data
-    roles = ["vector" if all(map(are_numbers, cells)) else "target" for cells in zip(*seen, strict=True)]
+    roles = ["vector" if mostly(are_numbers, cells) else "target" for cells in zip(*seen, strict=True)]
     return dataclasses.replace(data, columns=roles) if roles.count("target") == 1 < len(roles) else data
 
 
