@@ -143,6 +143,15 @@ def test_panels_go_on_in_the_next_row_and_stay_within_the_width() -> None:
     assert len({y for _, y in corners}) > 1
 
 
+def test_a_long_title_is_cut_in_the_drawing_and_whole_on_the_page() -> None:
+    for letter in ("x", "茶"):
+        found = PictureAttention(inked(), ["t"], [[1.0]], 1, letter * 300)
+        drawing = ElementTree.fromstring(as_svg(found, width=400))
+        assert float(drawing.get("width") or 0) <= 400
+        assert letter * 300 in as_html(found)
+        assert letter * 300 not in as_svg(found)
+
+
 def test_any_token_makes_a_whole_drawing_and_a_page_that_fetches_nothing() -> None:
     found = PictureAttention(None, ODD, np.full((len(ODD) + 1, 6), 1 / 6), 3, "<i>\x1b&")
     ElementTree.fromstring(as_svg(found).encode("utf-8", "replace"))

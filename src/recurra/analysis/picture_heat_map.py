@@ -7,6 +7,7 @@ import math
 import os
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
@@ -47,6 +48,7 @@ _PAPER, _INK, _ONE = (0xF5, 0xF6, 0xF8), (0x22, 0x22, 0x22), (0xE8, 0x71, 0x0A) 
 _EDGE, _GAP, _LINE, _LETTER = 12.0, 18.0, 22.0, 8.2  # pixels: around it all, between panels, a line, a letter
 _WIDEST, _HIGHEST, _LOWEST, _PLACE = 280.0, 160.0, 48.0, 28.0  # pixels: of a panel, and of a place
 _FADED = 0.55
+_PAGE, _PHONE = 860.0, 390.0  # pixels: of a drawing
 _STRONGEST = 0.85  # of colour: what is under it can still be seen
 _WEAKEST = 0.02  # of the largest weight: less cannot be seen
 
@@ -59,6 +61,7 @@ class _Layout(NamedTuple):
     across: float  # of a panel, where its token may be wider than the picture
     width: float
     height: float
+    title: str
     left_out: str
 
 
@@ -75,8 +78,11 @@ def _laid_out(looked: PictureAttention, width: float, most: int) -> _Layout:
     corners = [(_EDGE + n % a_row * (panel + _GAP), top + n // a_row * down + _LINE) for n in range(len(named))]
     left_out = f"The first {most} of {len(looked.tokens)} tokens are shown." if len(looked.tokens) > most else ""
     bottom = top + math.ceil(len(named) / a_row) * down - _GAP + (_LINE if left_out else 0) + _EDGE
-    right = max(min(a_row, len(named)) * (panel + _GAP) - _GAP, columns_of(looked.title) * _LETTER, 7 * len(left_out))
-    return _Layout(corners, scale, panel, math.ceil(right + 2 * _EDGE), math.ceil(bottom), left_out)
+    title, room = without_controls(looked.title), int((width - 2 * _EDGE) / _LETTER)
+    if columns_of(title) > room:
+        title = title[: room // 2 if columns_of(title) > len(title) else room - 1] + "…"
+    right = max(min(a_row, len(named)) * (panel + _GAP) - _GAP, columns_of(title) * _LETTER, 7 * len(left_out))
+    return _Layout(corners, scale, panel, math.ceil(right + 2 * _EDGE), math.ceil(bottom), title, left_out)
 
 
 def _ink(picture: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
@@ -100,9 +106,9 @@ def as_svg(looked: PictureAttention, *, width: float = 900, most: int = MOST) ->
     layout = _laid_out(looked, width, most)
     label = "Where it looked: " + " ".join(labels(looked.tokens))
     size = f'width="{looked.shape[1] * layout.scale:.1f}" height="{looked.shape[0] * layout.scale:.1f}"'
-    under, over, defined = (
-        _embedded(looked.picture, size) if looked.picture is not None else ("", _lines(looked, layout.scale), "")
-    )
+    under, over, defined = "", _lines(looked, layout.scale), ""
+    if looked.picture is not None:
+        under, over, defined = _embedded(looked.picture, size, f"{width:g}")
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="looked" role="img" aria-label={quoteattr(label)} '
         f'viewBox="0 0 {layout.width} {layout.height}" width="{layout.width}" height="{layout.height}">',
@@ -110,9 +116,7 @@ def as_svg(looked: PictureAttention, *, width: float = 900, most: int = MOST) ->
         f'<rect width="{layout.width}" height="{layout.height}" style="fill:var(--paper)"/>',
     ]
     if looked.title:
-        parts.append(
-            f'<text class="name" x="{_EDGE:g}" y="{_EDGE + 12:g}">{escape(without_controls(looked.title))}</text>'
-        )
+        parts.append(f'<text class="name" x="{_EDGE:g}" y="{_EDGE + 12:g}">{escape(layout.title)}</text>')
     for number, (x, y) in enumerate(layout.corners):
         parts += [f'<g transform="translate({x:.1f} {y:.1f})">', *_named(looked, number, layout)]
         parts += [f'<rect class="back" rx="3" {size}/>', under, *_coloured(looked, number, layout.scale), over, "</g>"]
@@ -121,11 +125,11 @@ def as_svg(looked: PictureAttention, *, width: float = 900, most: int = MOST) ->
     return "\n".join([*filter(None, parts), "</svg>\n"])
 
 
-def _embedded(picture: NDArray[np.uint8], size: str) -> tuple[str, str, str]:
+def _embedded(picture: NDArray[np.uint8], size: str, mark: str) -> tuple[str, str, str]:
     """What stands under the colour, what over it, and what is defined once for all panels."""
     ink = _ink(picture)
     data = write_png(picture if ink is None else ink)
-    name = f"picture-{hashlib.blake2b(data, digest_size=6).hexdigest()}"
+    name = f"picture-{hashlib.blake2b(data, digest_size=6).hexdigest()}-{mark}"
     inline = f"data:image/png;base64,{b64encode(data).decode()}"
     image = f'<image id="{name}" {size} preserveAspectRatio="none" href="{inline}"/>'
     if ink is None:
@@ -170,11 +174,14 @@ def as_html(looked: PictureAttention, *, title: str = "Where it looked", most: i
     (True, False)
     """
     title = without_controls(title)
+    written, untitled = without_controls(looked.title), replace(looked, title="")
     pieces = [
         f"<h1>{escape(title)}</h1>",
         '<p class="soft">One picture for each token that was written; ∎ is the end. The strongest colour is where it '
         "looked most, and the number is that place's share of all. Point at a place to see its own.</p>",
-        f'<figure style="overflow:auto">{as_svg(looked, most=most)}</figure>',
+        f"<p><strong>{escape(written)}</strong></p>" if written else "",
+        f'<figure class="wide" style="overflow:auto">{as_svg(untitled, width=_PAGE, most=most)}</figure>',
+        f'<figure class="narrow" style="overflow:auto">{as_svg(untitled, width=_PHONE, most=most)}</figure>',
         f"<details><summary>As numbers</summary>{table_in_html(Table(COLUMNS, looks(looked)))}</details>",
     ]
     return page(title, pieces)
@@ -187,7 +194,7 @@ def as_png(path: str | os.PathLike[str], looked: PictureAttention, *, width: flo
     high, wide = (size * layout.scale for size in looked.shape)
     with drawn(path, layout.width, layout.height, texts=[*named, looked.title]) as axes:
         if looked.title:
-            axes.text(_EDGE, _EDGE + 12, without_controls(looked.title), size=13 * POINT, weight="bold", color="#222")
+            axes.text(_EDGE, _EDGE + 12, layout.title, size=13 * POINT, weight="bold", color="#222")
         for number, (x, y) in enumerate(layout.corners):
             axes.imshow(_blended(looked, number), extent=(x, x + wide, y + high, y), aspect="auto")
             axes.text(x, y - 7, named[number], size=13 * POINT, weight="bold", color="#222")
