@@ -488,7 +488,7 @@ def parser() -> argparse.ArgumentParser:
     sub = add(train, "train a model: from a task's name and files, or from a config file; or go on with a run")
     sub.add_argument(
         "what",
-        help="tagging, classification, language_model, forecasting, seq2seq, vec2seq; config.toml; with --resume, a run",
+        help="tagging, classification, language_model, forecasting, seq2seq, vec2seq; config.toml; with --resume a run",
     )
     for name, about in (("train", "learn from"), ("valid", "decide when to stop"), ("test", "score once at the end")):
         sub.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
