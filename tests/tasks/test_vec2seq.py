@@ -140,6 +140,9 @@ def test_a_question_is_asked_as_text_as_a_list_or_as_an_array(tmp_path: Path) ->
     assert answer.alignment is not None
     assert answer.alignment.shape[1] == 8
     assert answer.detail["columns"] == 4
+    row, mixed = np.arange(8.0).reshape(4, 2), np.arange(8.0).reshape(2, 2, 2)
+    alone = [grid.predict([each])[0].score for each in (row, mixed)]
+    assert [each.score for each in grid.predict([row, mixed])] == pytest.approx(alone, abs=1e-5)
     drawn = untrained(tmp_path, strokes(tmp_path), *SMALL_PICTURES, run="drawn")
     assert drawn.predict([drawings()[2]])[0].score == drawn.predict([json.dumps(drawings()[2])])[0].score
 

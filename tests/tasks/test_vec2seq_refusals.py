@@ -91,6 +91,11 @@ FILES: list[tuple[str, str, str]] = [
     ),
     (
         "a.jsonl",
+        '{"frames": [[1]], "target": "a"}\n{"frames": [[[1]]], "target": "b"}\n',
+        "a.jsonl:2: found places in a grid, but those of the first example are in a row",
+    ),
+    (
+        "a.jsonl",
         '{"image": [[0, 1], [0]], "target": "a"}\n',
         "a.jsonl:1: the rows of the picture are not all of one length",
     ),

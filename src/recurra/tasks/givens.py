@@ -52,6 +52,11 @@ class Given(NamedTuple):
         assert values is not None, "there are numbers where there is no picture"
         return values.reshape(-1, values.shape[-1])
 
+    @property
+    def is_grid(self) -> bool:
+        """Whether places stand in rows and columns."""
+        return self.places is not None and self.places.ndim == 3
+
     def check_width(self, width: int, other: str) -> None:
         """Refuse another number of numbers than some other has."""
         found = self.steps.shape[1]

@@ -18,7 +18,7 @@ from recurra.data.images import packed_picture
 from recurra.data.normal import Normal
 from recurra.data.pictures import picture_of
 from recurra.data.store import Encoded
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, DataError
 from recurra.settings import SettingError, name_of
 from recurra.tasks.givens import Given, asked, described_input, givens, key_of, with_columns
 from recurra.tasks.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
@@ -27,7 +27,7 @@ from recurra.tasks.task import Axes
 from recurra.tasks.to_sequence import ToSequence
 
 if TYPE_CHECKING:
-    from recurra.models.seq2seq import SequenceToSequence
+    from recurra.models.seq2seq import PairBatch, SequenceToSequence
 
 
 ASKED = 32
@@ -75,10 +75,12 @@ class Vec2Seq(ToSequence[Given]):
         )
         if data.image.given is not None:
             return cls(settings, PairTexts(None, side, None))
-        scale, width = Normal.counted(), None
+        scale, first = Normal.counted(), next(givens(files, data))
         for given in givens(files, data):
-            width = given.steps.shape[1] if width is None else width
-            given.check_width(width, "the first example")
+            given.check_width(first.steps.shape[1], "the first example")
+            if first.is_grid != given.is_grid:
+                one, other = ("a grid", "a row") if given.is_grid else ("a row", "a grid")
+                raise DataError(f"{given.place}: found places in {one}, but those of the first example are in {other}.")
             scale.add(given.steps, given.place)
         return cls(settings, PairTexts(None, side, scale.finished()))
 
@@ -103,13 +105,17 @@ class Vec2Seq(ToSequence[Given]):
             row |= packed_picture(picture_of(example.picture, example.place, self.settings.data.image))
         else:
             assert self.texts.frames is not None, "numbers have a scale"
-            is_map = example.places is not None and example.places.ndim == 3
-            row["map" if is_map else "frames"] = self.texts.frames.scaled(example.steps).astype(np.float32)
+            row["map" if example.is_grid else "frames"] = self.texts.frames.scaled(example.steps).astype(np.float32)
             if example.places is not None:
                 row["shape"] = np.array([1, *example.places.shape][-3:-1], np.int32)
         if example.target is not None:
             row["target"] = self.texts.target_ids(example.target)
         return row
+
+    def batch(self, rows: Sequence[Encoded]) -> PairBatch:
+        if len({"map" in row for row in rows}) > 1:  # questions may be of either kind
+            rows = [row if "map" in row else {**row, "map": row["frames"]} for row in rows]
+        return super().batch(rows)
 
     def left_out(self, row: Encoded) -> str | None:
         most = self.settings.data.max_length
@@ -218,7 +224,7 @@ def check_augmentation(augmentation: Augmentation, first: Given) -> None:
             if getattr(augmentation, name):
                 raise SettingError(f"augmentation.{name} is no change of {what}: leave it out.", ("augmentation", name))
     elif first.places is not None:
-        augmentation.check_series("features of a grid are given" if first.places.ndim == 3 else None)
+        augmentation.check_series("features of a grid are given" if first.is_grid else None)
 
 
 def pictures_mark(paths: Iterable[str]) -> str:
