@@ -96,7 +96,7 @@ def test_lengths_may_be_any_whole_numbers(dtype: torch.dtype) -> None:
     assert batch.lengths.dtype == torch.long
 
 
-def test_a_grid_knows_which_places_are_real_and_clears_the_rest():
+def test_a_grid_knows_which_places_are_real_and_clears_the_rest() -> None:
     batch = gridded([torch.rand(2, 3, 5), torch.rand(2, 4, 1), torch.rand(2, 0, 2)])
     assert batch.mask.sum((1, 2)).tolist() == [15, 4, 0]
     dirty = Grid(batch.values.masked_fill(~batch.mask.unsqueeze(1), torch.nan), batch.sizes)

@@ -111,7 +111,7 @@ def test_notes_found_are_counted_as_in_a_plain_loop(tmp_path: Path) -> None:
     right = extra = left = 0
     for piece in pieces:
         for step, frame in enumerate(piece):
-            [answer] = model.predict([piece[:step]], detail=True)  # type: ignore[list-item]
+            [answer] = model.predict([piece[:step]], detail=True)
             for said, gold in zip(answer.detail["values"][0], frame, strict=True):
                 right += said == gold == 1
                 extra += said > gold
@@ -199,7 +199,7 @@ def test_a_trend_is_followed_where_changes_are_learned(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "time,x\n" + "\n".join(rows) + "\n")
     model = trained(tmp_path, file, "data.difference=true", "training.epochs=100", "data.window=16")
     far = [[1000.0 + 3 * t + 10 * (t % 2)] for t in range(12)]  # much higher than ever in training
-    [answer] = model.predict([far], detail=True)  # type: ignore[list-item]
+    [answer] = model.predict([far], detail=True)
     assert answer.detail["values"] == [pytest.approx([1000 + 3 * t + 10 * (t % 2)], abs=1.5) for t in (12, 13, 14)]
 
 
@@ -319,7 +319,7 @@ def test_drawn_paths_give_a_median_and_where_nine_of_ten_lie(tmp_path: Path) -> 
     x = np.random.default_rng(0).normal(size=300)
     file = write(tmp_path / "a.csv", "x\n" + "".join(f"{v!r}\n" for v in x.tolist()))
     model = trained(tmp_path, file, "decoding.paths=400", "training.epochs=15")
-    one, again = model.predict([[0.1, 0.2], [0.1, 0.2]], detail=True)  # type: ignore[list-item]
+    one, again = model.predict([[0.1, 0.2], [0.1, 0.2]], detail=True)
     assert one.detail == again.detail
     for low, middle, high in zip(one.detail["low"], one.detail["values"], one.detail["high"], strict=True):
         assert low[0] < middle[0] < high[0]
@@ -612,5 +612,5 @@ def test_a_run_answers_for_another_horizon(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", waves(20))
     trained(tmp_path, file, *WAVES, "training.steps=1")
     further = load(tmp_path / "run").with_settings(["decoding.horizon=7"])
-    [answer] = further.predict([[[100, 0]]], detail=True)  # type: ignore[list-item]
+    [answer] = further.predict([[[100, 0]]], detail=True)
     assert len(answer.detail["values"]) == 7
