@@ -46,7 +46,7 @@ _STYLE = """
 """
 _PAPER, _INK, _ONE = (0xF5, 0xF6, 0xF8), (0x22, 0x22, 0x22), (0xE8, 0x71, 0x0A)  # the same for a PNG
 _EDGE, _GAP, _LINE, _LETTER = 12.0, 18.0, 22.0, 8.2  # pixels: around it all, between panels, a line, a letter
-_WIDEST, _HIGHEST, _LOWEST, _PLACE = 280.0, 160.0, 48.0, 28.0  # pixels: of a panel, and of a place
+_WIDEST, _HIGHEST, _LOWEST, _PLACE = 262.0, 160.0, 72.0, 28.0  # pixels: of a panel, and of a place
 _FADED = 0.55
 _PAGE, _PHONE = 860.0, 390.0  # pixels: of a drawing
 _STRONGEST = 0.85  # of colour: what is under it can still be seen
