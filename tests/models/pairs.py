@@ -25,7 +25,7 @@ CONTEXTS: list[dict[str, Any]] = [
     {"context": "conditional", "cell": "gru", "attention": {"name": "dot", "terms": ["coverage"]}, "layers": 2},
     {"context": "feeding", "attention": {"name": "projected_dot", "heads": 2}, "conditioning": ["output"]},
     {"context": "outside", "tied": "output", "decoder": {"hidden": 3}},
-    {"encoder": {"kind": "transformer", "heads": 2}, "decoder": {"kind": "transformer", "heads": 2}, "layers": 2},
+    {"encoder": {"kind": "transformer", "heads": 2}, "decoder": {"kind": "transformer", "heads": 2}, "engine": "auto"},
     {"decoder": {"kind": "transformer", "heads": 1}, "conditioning": ["first", "every", "output"], "tied": "output"},
     {"decoder": {"kind": "transformer", "heads": 1}, "attention": "none", "conditioning": ["first"]},
     {"encoder": {"kind": "transformer", "heads": 1}, "start": "mean", "conditioning": ["every"], "summary": "max"},

@@ -29,7 +29,7 @@ WRITES = {"decoder": "transformer"}
             "model.hidden = 100 is not a multiple of 8, as a Transformer with model.decoder.head",
         ),
         ({**WRITES, "encoder": {"kind": "transformer", "hidden": 12}}, "model.encoder.hidden = 12 is not a multiple o"),
-        ({"decoder": {"kind": "transformer", "hidden": [8, 16]}}, "model.decoder.hidden gives layers of 8, 16, but th"),
+        ({"decoder": {"kind": "transformer", "hidden": [8, 16]}}, "model.decoder.hidden = [8, 16] gives layers of se"),
         ({"decoder": {"kind": "transformer", "cell": "gru"}}, "model.decoder.cell = 'gru' has no effect: model.decode"),
         ({**WRITES, "encoder": {"kind": "transformer", "cell": "gru"}}, "model.encoder.cell = 'gru' has no effect: mo"),
         ({**WRITES, "attention": "dot"}, "model.attention = 'dot' has no effect: a Transformer that writes looks by h"),
@@ -47,7 +47,22 @@ WRITES = {"decoder": "transformer"}
             {**WRITES, "bridge": "map"},
             "model.bridge = 'map' has no effect: model.decoder.kind = 'transformer' has no s",
         ),
-        ({**BOTH, "skip": "residual"}, "model.skip = 'residual' leads past layers of cells, but there are none. Leave"),
+        ({**BOTH, "skip": "residual"}, "model.skip = 'residual' has no effect: there are no cells. Leave it out."),
+        ({**BOTH, "cell": "gru"}, "model.cell = 'gru' has no effect: there are no cells. Leave it out."),
+        ({**WRITES, "encoder": "cnn", "cell": "gru"}, "model.cell = 'gru' has no effect: there are no cells. Leave"),
+        ({**BOTH, "engine": "loop"}, "model.engine = 'loop' has no effect: there are no cells. Leave it out."),
+        (
+            {**BOTH, "merge": "sum"},
+            "model.merge = 'sum' has no effect: model.encoder.kind = 'transformer' has no directions to merge.",
+        ),
+        (
+            {**WRITES, "encoder": "pyramid", "skip": "residual"},
+            "model.skip = 'residual' leads past layers of cells, but those of a pyramid differ in time, and there are ",
+        ),
+        (
+            {**WRITES, "encoder": {"kind": "transformer", "width": 5}},
+            "model.encoder.width = 5 has no effect: model.encoder.kind = 'transformer' has no convolutions. Leave it",
+        ),
         ({"encoder": "transformer"}, "model.encoder.kind = 'transformer' has no last state to start the decoder from"),
         (
             {**BOTH, "conditioning": ["every"]},
@@ -79,6 +94,9 @@ def test_what_a_transformer_cannot_be_told_is_refused(model: dict[str, Any], mes
         {**BOTH, "attention": "none", "conditioning": ["first"], "summary": "mean"},
         {**BOTH, "bidirectional": False, "copy": True, "tied": "output", "layers": 3},
         {**WRITES, "skip": "residual", "encoder": {"layers": 2}},
+        {**WRITES, "cell": "gru", "engine": "loop", "merge": "sum"},
+        {"encoder": "transformer", "start": "mean", "cell": "gru", "engine": "loop"},
+        {**WRITES, "encoder": {"kind": "cnn", "width": 5}},
         {"hidden": 12, "decoder": {"kind": "transformer", "heads": 3, "feed_forward": 5}},
     ],
 )
@@ -103,3 +121,9 @@ def test_a_transformer_cannot_start_from_a_vector_but_reads_it() -> None:
     with pytest.raises(ConfigError, match=r'model.conditioning has "initial", but a Transformer has no state to start'):
         settings_from(Vec2SeqSettings, {"model": WRITES})
     assert settings_from(Vec2SeqSettings, {"model": {**WRITES, "conditioning": ["first"]}})
+
+
+@pytest.mark.parametrize(("name", "value"), [("cell", "gru"), ("skip", "residual"), ("engine", "loop")])
+def test_what_is_about_cells_is_refused_where_a_transformer_writes_of_a_vector(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"model.{name} = '{value}' has no effect: there are no cells"):
+        settings_from(Vec2SeqSettings, {"model": {**WRITES, "conditioning": ["first"], name: value}})

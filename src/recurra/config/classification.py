@@ -13,9 +13,8 @@ from recurra.config.common import Data, Text, Training, check_layers, one_batch_
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
 from recurra.config.tagging import SpellingModel
-from recurra.config.transformer import HEADS, check_transformer, suited
+from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
-from recurra.toml import shown
 
 MEMBERS = ("rnn", "pyramid", "transformer", "cnn", "bag")
 """What an ensemble may be made of."""
@@ -185,21 +184,9 @@ class ClassificationModel:
                 ("model", "summary"),
             )
         if self.encoder == "transformer":
-            usual = (("cell", ("lstm", {"name": "lstm"})), ("merge", ("concat",)), ("skip", ("none",)))
-            for name, values in usual:
-                if getattr(self, name) not in values:
-                    raise SettingError(
-                        f"model.{name} = {shown(getattr(self, name))} has no effect: model.encoder = 'transformer' has "
-                        f"no cells. Leave it out.",
-                        ("model", name),
-                    )
+            usual = {"cell": USUAL_CELL, "merge": ("concat",), "skip": ("none",)}
+            check_no_cells(self, usual, "model.encoder = 'transformer' has no cells")
         widths = self.hidden if isinstance(self.hidden, list) else [self.hidden]
-        if len({*widths}) > 1:
-            raise SettingError(
-                f"model.hidden = {self.hidden} gives layers of several sizes, but those of a Transformer are equally "
-                f"wide: give one size, and model.layers.",
-                ("model", "hidden"),
-            )
         own = self.transformer
         check_transformer("transformer", own.heads, own.feed_forward, widths, "model.transformer", "model.hidden")
 

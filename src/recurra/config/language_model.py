@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
-from recurra.config.transformer import HEADS, check_transformer, suited
+from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
 from recurra.errors import DataError
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
-from recurra.toml import shown
 
 TEXT_FILES = (".txt", ".text", ".txt.gz", ".text.gz", ".txt.zst", ".text.zst")
 
@@ -136,23 +135,8 @@ class LanguageModelModel:
         """Refuse what a Transformer cannot be, or has no place for; what is as it usually is may stay."""
         own = self.decoder
         if own.kind == "transformer":
-            for name, value, usual in (
-                ("cell", self.cell, ("lstm", {"name": "lstm"})),
-                ("weight_drop", self.weight_drop, (0, WEIGHT_DROP)),
-                ("engine", self.engine, ("auto",)),
-            ):
-                if value not in usual:
-                    raise SettingError(
-                        f"model.{name} = {shown(value)} has no effect: model.decoder.kind = 'transformer' has no "
-                        f"cells. Leave it out.",
-                        ("model", name),
-                    )
-            if len({*self.widths}) > 1:
-                raise SettingError(
-                    f"model.hidden = {self.hidden} gives layers of several sizes, but those of a Transformer are "
-                    f"equally wide: give one size, and model.layers.",
-                    ("model", "hidden"),
-                )
+            usual = {"cell": USUAL_CELL, "weight_drop": (0, WEIGHT_DROP), "engine": ("auto",)}
+            check_no_cells(self, usual, "model.decoder.kind = 'transformer' has no cells")
         check_transformer(own.kind, own.heads, own.feed_forward, self.widths, "model.decoder", "model.hidden")
 
     @property

@@ -13,6 +13,9 @@ from recurra.settings import Part, SettingError, at_least, name_of, section, set
 RECURRENT = ("rnn", "pyramid")
 """Encoders that are made of cells."""
 
+WIDTH = 3
+"""Steps that a convolution sees, where nothing is said."""
+
 
 @dataclass(frozen=True)
 class EncoderModel:
@@ -28,12 +31,18 @@ class EncoderModel:
         None, "size of each direction; or one per layer; none: so that the memory is as wide as model.hidden"
     )
     layers: int | None = setting(None, "none: model.layers, of a pyramid 3, of a Transformer two at least")
-    width: int = setting(3, "steps that a convolution sees")
+    width: int = setting(WIDTH, "steps that a convolution sees")
     heads: int = setting(HEADS, "of each attention of a Transformer")
     feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
 
     def __post_init__(self) -> None:
         at_least(1, "model.encoder", self, "layers", "width")
+        if self.kind != "cnn" and self.width != WIDTH:
+            raise SettingError(
+                f"model.encoder.width = {self.width} has no effect: model.encoder.kind = '{self.kind}' has no "
+                f"convolutions. Leave it out.",
+                ("model", "encoder", "width"),
+            )
         if self.hidden is not None:
             check_layers(self.hidden, self.layers, "model.encoder")
 
@@ -87,9 +96,10 @@ class Seq2SeqModel(WriterModel):
                         f"start from. Leave it out.",
                         ("model", name),
                     )
-            if own.kind != "rnn" and self.skip != "none":
+            if own.kind == "pyramid" and self.skip != "none":
                 raise SettingError(
-                    f"model.skip = '{self.skip}' leads past layers of cells, but there are none. Leave it out.",
+                    f"model.skip = '{self.skip}' leads past layers of cells, but those of a pyramid differ in time, "
+                    f"and there are no others. Leave it out.",
                     ("model", "skip"),
                 )
         elif self.encoder.kind not in RECURRENT and self.start == "last":
@@ -103,6 +113,12 @@ class Seq2SeqModel(WriterModel):
                 f"model.encoder.cell = '{name_of(self.encoder.cell)}' has no effect: model.encoder.kind = "
                 f"'{self.encoder.kind}' has no cells. Leave one of them out.",
                 ("model", "encoder", "cell"),
+            )
+        if self.encoder.kind not in RECURRENT and self.merge != "concat":
+            raise SettingError(
+                f"model.merge = '{self.merge}' has no effect: model.encoder.kind = '{self.encoder.kind}' has no "
+                f"directions to merge. Leave it out.",
+                ("model", "merge"),
             )
         if self.start == "zeros" and self.bridge != "auto":
             raise SettingError(
@@ -123,6 +139,11 @@ class Seq2SeqModel(WriterModel):
                 f'Set that, as in ["every"], or leave it out.',
                 ("model", "summary"),
             )
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether there are layers of cells, on either side."""
+        return super().has_cells or self.encoder.kind in RECURRENT
 
     @property
     def steps_in_a_place(self) -> int:

@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from recurra.config.common import Training
 from recurra.settings import SettingError
+from recurra.toml import shown
 
 HEADS = 4
 """So many, where nothing is said."""
+
+USUAL_CELL = ("lstm", {"name": "lstm"})
+"""What model.cell says where nothing is said."""
 
 
 def suited(training: Training, *asked: object) -> Training:
@@ -23,6 +27,13 @@ def suited(training: Training, *asked: object) -> Training:
     """
     kinds = [each.get("kind", each.get("name")) if isinstance(each, Mapping) else each for each in asked]
     return dataclasses.replace(training, learning_rate=1e-3, warmup=300) if "transformer" in kinds else training
+
+
+def check_no_cells(model: object, usual: Mapping[str, Sequence[object]], why: str) -> None:
+    """Refuse what is said of cells where there are none; what is as it usually is may stay."""
+    for name, values in usual.items():
+        if (value := getattr(model, name)) not in values:
+            raise SettingError(f"model.{name} = {shown(value)} has no effect: {why}. Leave it out.", ("model", name))
 
 
 def check_transformer(
@@ -47,8 +58,8 @@ def check_transformer(
     hidden = f"{where}.hidden" if hidden is None else hidden
     if len({*widths}) > 1:
         raise SettingError(
-            f"{hidden} gives layers of {', '.join(map(str, widths))}, but those of a Transformer are equally wide: "
-            f"give one size, and {where}.layers.",
+            f"{hidden} = {shown(list(widths))} gives layers of several sizes, but those of a Transformer are equally "
+            f"wide: give one size, and {hidden.removesuffix('hidden')}layers.",
             tuple(hidden.split(".")),
         )
     if widths[0] % (2 * heads):

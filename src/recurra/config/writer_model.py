@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from recurra.config.common import check_layers
-from recurra.config.transformer import HEADS, check_transformer
+from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer
 from recurra.named import did_you_mean
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
@@ -136,6 +136,8 @@ class WriterModel:
         check_transformer(own.kind, own.heads, own.feed_forward, self.decoder_widths, "model.decoder", hidden)
         if own.kind != "transformer":
             return
+        if not self.has_cells:
+            check_no_cells(self, {"cell": USUAL_CELL, "skip": ("none",), "engine": ("auto",)}, "there are no cells")
         if own.cell is not None:
             raise SettingError(
                 f"model.decoder.cell = '{name_of(own.cell)}' has no effect: model.decoder.kind = 'transformer' has no "
@@ -161,6 +163,11 @@ class WriterModel:
                 'model.conditioning = ["first"], or [] where there is something to attend to.',
                 ("model", "conditioning"),
             )
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether there are layers of cells."""
+        return self.decoder.kind != "transformer"
 
     @property
     def decoder_widths(self) -> tuple[int, ...]:
