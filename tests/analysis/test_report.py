@@ -247,7 +247,7 @@ def test_a_card_says_what_it_is_for_whom_from_what_how_good_and_how(run: Path) -
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == headings
     for words in (
         "# english-tags\n",
-        "A recurrent model that gives each token of a sentence its tag (task `tagging`).",
+        "A model that gives each token of a sentence its tag (task `tagging`).",
         "The model: two bidirectional LSTM layers of 256 over words and characters, then a CRF.\n",
         "It has 1,234,567 parameters.",
         "| train | english.train.conllu | 12,543 | 204,585 |",

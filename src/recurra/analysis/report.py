@@ -65,7 +65,7 @@ def write_card(folder: Path) -> Path:
     limits.append("The model repeats what its training data says, right or wrong.")
     use = "\n".join(commands(run, {row[0]: row[1] for row in data.rows}))
     what = [
-        f"A recurrent model that {words.does} (task `{task}`)." if words.does else f"A model of {_plain(task)}.",
+        f"A model that {words.does} (task `{task}`)." if words.does else f"A model of {_plain(task)}.",
         *(f"The model: {_plain(text)}." for _, text in run.said("description")),
         f"It has {in_words(run.summary['parameters'])} parameters." if "parameters" in run.summary else "",
     ]
