@@ -163,6 +163,13 @@ def test_a_picture_that_cannot_be_had_is_said_with_the_file_that_names_it(
     assert f"{name}.png" in only_sentence(capsys)
 
 
+def test_a_path_that_no_file_can_have_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("PIL")
+    jsonl(here / "a.jsonl", [{"image": "a\0b.png", "target": "a"}])
+    assert train("--train", "a.jsonl") == 2
+    assert r"a.jsonl:1: 'a\x00b.png' cannot be opened" in only_sentence(capsys)
+
+
 def test_nan_pixels_are_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pixels = np.zeros((2, 4, 4))
     pixels[1, 2, 3] = np.nan

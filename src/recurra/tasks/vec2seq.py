@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -16,7 +14,7 @@ from recurra.config import Augmentation, Vec2SeqSettings
 from recurra.data.batches import Batches
 from recurra.data.images import packed_picture
 from recurra.data.normal import Normal
-from recurra.data.pictures import picture_of
+from recurra.data.pictures import files_mark, picture_of
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.settings import SettingError, name_of
@@ -64,7 +62,7 @@ class Vec2Seq(ToSequence[Given]):
         if data.image.column is None:
             return None
         pictures = (given.picture for given in givens(data.files("train"), data))
-        return pictures_mark(picture for picture in pictures if isinstance(picture, str))
+        return files_mark(picture for picture in pictures if isinstance(picture, str))
 
     @classmethod
     def prepared(cls, settings: Vec2SeqSettings) -> Self:
@@ -225,15 +223,3 @@ def check_augmentation(augmentation: Augmentation, first: Given) -> None:
                 raise SettingError(f"augmentation.{name} is no change of {what}: leave it out.", ("augmentation", name))
     elif first.places is not None:
         augmentation.check_series("features of a grid are given" if first.is_grid else None)
-
-
-def pictures_mark(paths: Iterable[str]) -> str:
-    """What changes where a picture does: decoded pictures are kept in the cache."""
-    found = blake2b(digest_size=12)
-    for path in paths:
-        try:
-            seen = os.stat(path)
-        except OSError:  # it is said when the picture is opened
-            continue
-        found.update(f"{path}\0{seen.st_size}\0{seen.st_mtime_ns}\n".encode())
-    return found.hexdigest()
