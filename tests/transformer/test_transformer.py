@@ -335,8 +335,9 @@ def test_states_have_a_row_of_the_batch_on_every_leaf() -> None:
     assert not any(leaf.requires_grad for layer in detached(states) for state in layer for leaf in state)
 
 
-def test_a_row_that_is_not_kept_begins_anew() -> None:
-    model, x = drawn(causal=True), inputs(2, 3)
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_row_that_is_not_kept_begins_anew(absolute: bool) -> None:
+    model, x = drawn(causal=True, absolute=absolute), inputs(2, 3)
     _, states = model(Padded.full(inputs(2, 4)))
     found = model(Padded.full(x), continued(states, torch.tensor([True, False])))[0].values
     same(found[0], model(Padded.full(x), states)[0].values[0])

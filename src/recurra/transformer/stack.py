@@ -224,4 +224,8 @@ def continued(states: States, kept: Tensor) -> States:
     >>> continued(states, torch.tensor([True, False]))[0][0].real.tolist()
     [[True, True, True], [False, False, False]]
     """
-    return tuple(tuple(state._replace(real=state.real & kept[:, None]) for state in layer) for layer in states)  # type: ignore[attr-defined]
+
+    def again(cache: Cache) -> Cache:
+        return cache._replace(real=cache.real & kept[:, None], position=cache.position * kept)
+
+    return tuple(tuple(again(state) for state in layer) for layer in states)  # type: ignore[arg-type]
