@@ -226,7 +226,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if self.frames is not None and "bag" in self.settings.model.encoders:
             raise ConfigError(
                 "a bag counts the words of a text, but data.frames is a series of numbers: set model.encoder to "
-                "rnn, pyramid or cnn."
+                "rnn, pyramid, transformer or cnn."
             )
         if self.is_pictured:
             self.settings.augmentation.check_pictures()
