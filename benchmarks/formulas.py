@@ -34,6 +34,7 @@ COMMON = [
     "data.image.stroke=20",
     "data.image.max_height=192",
     "data.image.max_width=640",
+    "decoding.max_length=100",
     "training.batch_size=64",
     "training.epochs=100",
     "training.learning_rate=1e-3",
