@@ -180,6 +180,17 @@ def test_the_most_frequent_edits_are_counted_against_the_nearest_reference() -> 
     assert table.rows == [["o", "a", 2], ["(nothing)", "i", 1], ["n", "(nothing)", 1]]
 
 
+def test_a_blank_that_is_missing_is_seen() -> None:
+    given = answers_to([("s", "a b", "ab")])._replace(gold_tokens=["a b"], answer_tokens=["ab"])
+    assert pair_scores(given, first="bleu").tables["most frequent edits"].rows == [["(nothing)", "␣", 1]]
+
+
+def test_tables_call_sources_and_lengths_as_told() -> None:
+    scores = scored(ROWS, shown=["one", "two", "three", "four"], length_of="target")
+    assert [row[0] for row in scores.tables["some answers"].rows] == ["one", "two", "four"]
+    assert scores.tables["by length"].columns[0] == "target length"
+
+
 def test_some_answers_stand_beside_what_is_right_spread_over_the_data() -> None:
     rows = [("cat", "k a t", "k a t"), ("dog", "d o g", ""), ("dog", "d a g", ""), ("long", "x " * 50, "y\x1b[2J")]
     table = scored(rows).tables["some answers"]

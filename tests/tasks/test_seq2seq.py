@@ -82,6 +82,7 @@ def test_series_of_numbers_are_written_as_words(tmp_path: Path) -> None:
     model = trained(tmp_path, file)
     assert [answer.output for answer in model.predict_file(file, [])] == [row["target"] for row in rows]
     found = model.predict([json.dumps(row["frames"]) for row in rows[:4]])
+    assert [answer.input for answer in found[:2]] == ["a series of 1 step", "a series of 2 steps"]
     assert [answer.output for answer in found] == ["a", "a b", "a b a", "a b a b"]
     assert task_of(model).described().startswith("series of 2 numbers a step by lstm 12 both ways")
     assert model.predict([[]])[0].output == ""

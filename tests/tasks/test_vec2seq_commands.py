@@ -43,6 +43,14 @@ def test_what_check_says_to_type_trains(here: Path, kind: str, capsys: pytest.Ca
     assert {"perplexity", "nll", "exact_match", "count", "seconds"} <= json.loads(capsys.readouterr().out).keys()
 
 
+def test_tables_name_what_was_given_and_go_by_what_is_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    untrained(here, colours(here))
+    assert main(["evaluate", "run", "colours.tsv", "--tables"]) == 0
+    said = capsys.readouterr().out
+    assert "target length items" in said
+    assert "\n150 255 180 " in said
+
+
 def test_a_dry_run_tells_shapes_and_steps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "vec2seq", "--train", pixels(here), *TINY, "--dry-run"]) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -23,7 +23,7 @@ from recurra.metrics.ter import ter, ter_is_within_reach
 from recurra.named import choose
 from recurra.tasks.counted import Counted, Sums, counted, is_higher_better, ratio
 from recurra.tasks.task import Scores, Table
-from recurra.text.visible import without_controls
+from recurra.text.visible import shown, without_controls
 
 SLOWER = ("chrf", "rouge_l", "meteor")
 """Scores that take longer, and are left out of training."""
@@ -58,6 +58,8 @@ class PairAnswers(NamedTuple):
     likelihood: Sequence[tuple[float, int]] | None = None  # log p of the right answer, and its tokens with the end
     tokenize: str = "13a"
     lowercase: bool = False
+    shown: Sequence[str] | None = None  # what the source of a row is called in tables; None: as it is
+    length_of: str = "source"  # whose lengths source_lengths are
 
 
 class Items(NamedTuple):
@@ -68,6 +70,7 @@ class Items(NamedTuple):
     reference_tokens: list[list[Tokens]]
     answers: list[str]
     answer_tokens: list[Tokens]
+    shown: list[str]  # what sources are called
     lengths: list[int]  # of the sources
     likelihood: NDArray[np.float64] | None  # (N, 2): log p of all references of an item, and their tokens
 
@@ -89,8 +92,10 @@ def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Score
         raise ConfigError(f"evaluation.first = '{first}' needs log-probabilities, but these answers come without.")
     values = {name: found[name] for name in NAMES if name in found}
     values["count"] = float(len(items.sources))
-    tables = {} if quick else {"by length": by_length(counts), "most frequent edits": frequent_edits(items, changes)}
+    tables: dict[str, Table] = {}
     if not quick:
+        tables["by length"] = by_length(counts, given.length_of)
+        tables["most frequent edits"] = frequent_edits(items, changes)
         tables["some answers"] = some_answers(items, changes)
     return Scores(values, first, tables, higher_is_better=is_higher_better(first), loss=values.get("nll"))
 
@@ -116,6 +121,7 @@ def grouped(given: PairAnswers) -> Items:
         "answer tokens": given.answer_tokens,
         "source lengths": given.source_lengths,
         "likelihoods": golds if likelihood is None else likelihood,
+        "names of sources": golds if given.shown is None else given.shown,
     }
     for name, column in columns.items():
         if len(column) != len(golds):
@@ -130,6 +136,7 @@ def grouped(given: PairAnswers) -> Items:
         reference_tokens=[[given.gold_tokens[row] for row in numbers] for numbers in rows.values()],
         answers=[given.answers[row] for row in heads],
         answer_tokens=[given.answer_tokens[row] for row in heads],
+        shown=[(given.shown or given.sources)[row] for row in heads],
         lengths=[given.source_lengths[row] for row in heads],
         likelihood=None if likelihood is None else _summed(likelihood, list(rows.values())),
     )
@@ -178,14 +185,14 @@ def counted_of(
     return counted(asked, items.lengths, columns, scores)
 
 
-def by_length(counts: Counted) -> Table:
-    """Scores per bucket of source lengths."""
-    shown = [name for name in BY_LENGTH if name in counts.statistics]
+def by_length(counts: Counted, of: str = "source") -> Table:
+    """Scores per bucket of lengths."""
+    names = [name for name in BY_LENGTH if name in counts.statistics]
     rows = [
-        [bucket.label, len(bucket.items), *(round(counts.value(name, bucket.items), 4) for name in shown)]
+        [bucket.label, len(bucket.items), *(round(counts.value(name, bucket.items), 4) for name in names)]
         for bucket in buckets(counts.lengths)
     ]
-    return Table(["source length", "items", *shown], rows)
+    return Table([f"{of} length", "items", *names], rows)
 
 
 def frequent_edits(items: Items, changes: NDArray[np.int64]) -> Table:
@@ -194,9 +201,9 @@ def frequent_edits(items: Items, changes: NDArray[np.int64]) -> Table:
     for row in np.flatnonzero(changes[:, 1]):
         answer = items.answer_tokens[row]
         _, reference = nearest(items.reference_tokens[row], answer)
-        seen.update((edit.predicted or NOTHING, edit.gold or NOTHING) for edit in edits(reference, answer))
+        seen.update((edit.predicted, edit.gold) for edit in edits(reference, answer))
     rows = sorted(seen.items(), key=lambda entry: (-entry[1], entry[0]))[:FREQUENT]
-    return Table(["written", "right", "count"], [[written, right, count] for (written, right), count in rows])
+    return Table(["written", "right", "count"], [[*map(_visible, pair), count] for pair, count in rows])
 
 
 def some_answers(items: Items, changes: NDArray[np.int64]) -> Table:
@@ -206,8 +213,12 @@ def some_answers(items: Items, changes: NDArray[np.int64]) -> Table:
     for row in dict.fromkeys(np.linspace(0, count - 1, min(SOME, count)).astype(int).tolist()):
         written = items.answers[row]
         right = "=" if changes[row, 0] else " | ".join(dict.fromkeys(items.references[row]))
-        rows.append([_clipped(items.sources[row]), _clipped(written) or NOTHING, _clipped(right)])
+        rows.append([_clipped(items.shown[row]), _clipped(written) or NOTHING, _clipped(right)])
     return Table(["source", "written", "right"], rows)
+
+
+def _visible(symbol: str) -> str:
+    return shown(symbol) if symbol else NOTHING
 
 
 def _clipped(text: str) -> str:

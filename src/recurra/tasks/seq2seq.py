@@ -134,7 +134,9 @@ class Seq2Seq(ToSequence[Pair]):
         return answer._replace(tokens=tokens, text=self.texts.target.tokenizer.join(tokens))
 
     def shown(self, example: Pair) -> str:
-        return "\t".join((*example.source, " ".join(example.features))).rstrip("\t")
+        steps = None if example.frames is None else len(example.frames)
+        source = example.source if steps is None else [f"a series of {steps} step{'s' * (steps != 1)}"]
+        return "\t".join((*source, " ".join(example.features))).rstrip("\t")
 
     def key(self, example: Pair) -> str:
         return key_of(example)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     `texts` holds the target's tokenizer and vocabulary, and the source's or the scale of its numbers.
     """
 
+    length_of: ClassVar[str] = "source"
+    """Whose lengths scores go by: of the source or of the target."""
+
     def __init__(self, settings: Seq2SeqSettings | Vec2SeqSettings, texts: PairTexts, *, quick: bool = False) -> None:
         self.settings = settings
         self.texts = texts
@@ -85,7 +88,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     @abstractmethod
     def source_length(self, example: AnyExample) -> int:
-        """What scores by length go by."""
+        """What scores by length go by, as `length_of` says."""
 
     @abstractmethod
     def is_empty(self, example: AnyExample) -> bool:
@@ -304,6 +307,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             likelihood=likelihood if len(likelihood) == len(outputs) else None,
             tokenize=evaluation.bleu_tokenize,
             lowercase=evaluation.lowercase,
+            shown=[self.shown(example) for example in examples],
+            length_of=self.length_of,
         )
 
 

@@ -38,6 +38,8 @@ class Vec2Seq(ToSequence[Given]):
     Settings: ClassVar[type] = Vec2SeqSettings
     name: ClassVar[str] = "vec2seq"
 
+    length_of: ClassVar[str] = "target"
+
     settings: Vec2SeqSettings
 
     @classmethod
