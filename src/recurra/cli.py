@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import recurra
 from recurra.errors import ConfigError, RecurraError
+from recurra.text.visible import without_controls
 
 if TYPE_CHECKING:
     from recurra.analysis.catalogue import WrapperEntry
@@ -45,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command(options)
         sys.stdout.flush()
     except RecurraError as error:
-        print(f"recurra: {error}", file=sys.stderr)
+        said = "\n".join(without_controls(line) for line in f"recurra: {error}".replace("\t", " ").split("\n"))
+        print(said, file=sys.stderr)  # what is quoted of a file may be made to clear a screen
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nrecurra: {str(stop) or 'stopped.'}", file=sys.stderr)

@@ -91,6 +91,9 @@ def test_a_picture_is_named_by_its_path(runs: Path, tmp_path: Path, capsys: pyte
     run = begun(tmp_path / "run", runs / "pictures.tsv")
     by_path = explained(run, f"{runs}/b.png", "--out", str(tmp_path / "a.svg"), capsys=capsys)
     assert by_path == explained(run, f"{runs}/pictures.tsv:3", "--out", str(tmp_path / "b.svg"), capsys=capsys)
+    assert main(["explain", run, f"{runs}/pictures.tsv"]) == 2
+    assert "name its line, as" in (said := capsys.readouterr().err)
+    assert said.endswith("pictures.tsv:2.\n"), "the first is a header"
     assert (tmp_path / "a.svg").read_text() == (tmp_path / "b.svg").read_text()
 
 

@@ -188,6 +188,23 @@ def test_a_file_that_is_not_there_is_said_with_its_place_and_the_nearest_name(tm
         read_image(".", "data.jsonl:7", folder=tmp_path)
 
 
+def test_a_path_that_starts_from_here_and_not_from_its_file_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one.png").write_bytes(write_png(RED_AND_BLUE))
+    said = "'data/one.png' is there, but a path starts from the folder of the file that names it."
+    with pytest.raises(DataError) as caught:
+        read_image("data/one.png", "data/a.tsv:2", folder="data")
+    assert str(caught.value).startswith("data/a.tsv:2: there is no file 'data/data/one.png'.")
+    assert str(caught.value).endswith(said)
+    for path in ("none/such.png", f"data/{'long' * 100}.png", "data/a\0b.png"):
+        with pytest.raises(DataError) as caught:
+            read_image(path, "data/a.tsv:2", folder="data")
+        assert "starts from" not in str(caught.value)
+
+
 @pytest.mark.parametrize("path", [None, 5, "", " ", ["a.png"]])
 def test_what_names_no_file_is_refused(path: object) -> None:
     with pytest.raises(DataError, match=re.escape(f"here: a picture is named by its path, but found {path!r}.")):
@@ -212,7 +229,8 @@ def test_without_pillow_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
         ([["1"]], "here: a picture is an array of numbers, but something else is in it."),
         ([[None, 1]], "here: a picture is an array of numbers, but something else is in it."),
         ([1, 2], "with 1 or 3 channels, but this one has (2,)."),
-        (np.zeros((3, 8, 8)), "with 1 or 3 channels, but this one has (3, 8, 8)."),
+        (np.zeros((3, 8, 9)), "but this one has (3, 8, 9). Put channels last: np.moveaxis(picture, 0, -1)."),
+        (np.zeros((8, 9, 4)), "with 1 or 3 channels, but this one has (8, 9, 4)."),
         (np.zeros((1, 2, 3, 3)), "with 1 or 3 channels, but this one has (1, 2, 3, 3)."),
         (np.broadcast_to(np.uint8(0), (9000, 9000)), "here: the picture has more than 67,108,864 pixels."),
         ([[1, 2], [3, np.nan]], "here: the pixel in row 2 and column 2 of the picture is nan. Pixels lie between"),

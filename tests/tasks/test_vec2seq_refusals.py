@@ -83,6 +83,7 @@ FILES: list[tuple[str, str, str]] = [
         '{"frames": [[1, 2], [3]], "target": "a"}\n',
         "a.jsonl:1: 'frames' must hold as many numbers for every place",
     ),
+    ("a.jsonl", '{"frames": [], "target": "a"}\n', "a.jsonl:1: there are no places in 'frames'. Give the row some, or"),
     ("a.jsonl", '{"frames": [1, 2], "target": "a"}\n', 'but is of 2. For one vector, set data.vector = ["frames"]'),
     (
         "a.jsonl",
@@ -161,6 +162,21 @@ def test_a_picture_that_cannot_be_had_is_said_with_the_file_that_names_it(
         assert said in only_sentence(capsys)
     assert main(["predict", "run", f"{name}.png"]) == 2
     assert f"{name}.png" in only_sentence(capsys)
+
+
+def test_a_picture_of_another_kind_is_no_table(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("PIL")
+    assert train("--train", "whole.jsonl") == 0
+    capsys.readouterr()
+    (here / "moving.gif").write_bytes(b"GIF89a")
+    assert main(["predict", "run", "moving.gif"]) == 2
+    assert "'moving.gif' is not a PNG or JPEG picture. Save it as one of them." in only_sentence(capsys)
+
+
+def test_what_a_file_holds_cannot_move_the_cursor(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jsonl(here / "a.jsonl", [{"image": "\x1b[2J.png", "target": "a"}])
+    assert train("--train", "a.jsonl") == 2
+    assert "a.jsonl:1: there is no file '�[2J.png'" in only_sentence(capsys)
 
 
 def test_a_path_that_no_file_can_have_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

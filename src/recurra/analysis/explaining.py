@@ -67,7 +67,8 @@ def example_of(task: Task[Any, Any, Any], given: str) -> Any:
     is_named = number.isdecimal() and (Path(file).is_file() or _is_of_data(file))
     if not is_named:
         if _is_of_data(given) and Path(given).is_file():
-            raise DataError(f"{given} is a file of inputs, and one is explained: name its line, as {given}:1.")
+            first = next((example.line for example in task.questions(given, (line for _, line in lines(given)))), 1)
+            raise DataError(f"{given} is a file of inputs, and one is explained: name its line, as {given}:{first}.")
         [example] = task.questions(None, [given])
         return example
     for example in task.questions(file, (line for _, line in lines(file))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -53,7 +54,7 @@ def read_image(
     try:
         file = opened(full)
     except DataError as error:
-        raise DataError(f"{place}: {error}") from error
+        raise DataError(f"{place}: {error}{_elsewhere(full)}") from error
     too_large = f"{place}: '{full}' has more than {MOST_PIXELS:,} pixels. Make it smaller first."
     try:
         with file, warnings.catch_warnings():
@@ -163,9 +164,10 @@ def _numbers(value: object, place: str) -> NDArray[np.float32]:
     if array.size == 0:
         raise DataError(f"{place}: the picture has no pixels: its shape is {array.shape}.")
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
+        is_turned = array.ndim == 3 and array.shape[0] in (1, 3)
         raise DataError(
             f"{place}: a picture has the shape (rows, columns) or (rows, columns, channels) with 1 or 3 channels, "
-            f"but this one has {array.shape}."
+            f"but this one has {array.shape}.{' Put channels last: np.moveaxis(picture, 0, -1).' if is_turned else ''}"
         )
     if array.shape[0] * array.shape[1] > MOST_PIXELS:
         raise DataError(f"{place}: the picture has more than {MOST_PIXELS:,} pixels. Make it smaller first.")
@@ -205,6 +207,13 @@ def _inverted(picture: Picture, invert: Invert) -> Picture:
         edges = [picture[0], picture[-1], picture[1:-1, 0], picture[1:-1, -1]]
         invert = bool(np.concatenate(edges).mean() > picture.mean())
     return 255 - picture if invert else picture
+
+
+def _elsewhere(missing: Path) -> str:
+    """A hint where the file is found from here, but not from the folder of the file that names it."""
+    tails = (Path(*missing.parts[first:]) for first in range(1, len(missing.parts)))
+    found = next((tail for tail in tails if not os.path.exists(missing) and os.path.isfile(tail)), None)
+    return "" if found is None else f" '{found}' is there, but a path starts from the folder of the file that names it."
 
 
 def _clipped(value: object) -> str:

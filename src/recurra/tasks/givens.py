@@ -30,8 +30,8 @@ SHORT = 40
 SEVERAL = 8
 """Numbers of a vector that are shown."""
 
-PICTURES = ("png", "jpg", "jpeg")
-"""Endings of files that are pictures themselves."""
+PICTURES = ("png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "heic", "pdf", "svg")
+"""Endings of files that are pictures themselves; what can only be read after a change is said when it is opened."""
 
 
 class Given(NamedTuple):
@@ -192,7 +192,9 @@ def _places(value: object, place: str, name: str) -> NDArray[np.float32]:
         raise DataError(
             f"{place}: '{name}' must hold as many numbers for every place, S × F or H × W × F, but is {shown(value)}."
         ) from error
-    if found.ndim not in (2, 3) or not found.size:
+    if not found.size:
+        raise DataError(f"{place}: there are no places in '{name}'. Give the row some, or remove it.")
+    if found.ndim not in (2, 3):
         raise DataError(
             f"{place}: '{name}' must hold features of places, S × F numbers or H × W × F, but is of "
             f'{" × ".join(map(str, found.shape)) or "one number"}. For one vector, set data.vector = ["{name}"].'
