@@ -85,6 +85,12 @@ def test_a_run_says_what_it_is_and_reads_backward_too(tmp_path: Path) -> None:
     assert len(recurra.load(tmp_path / "run").predict(["the mat"])) == 1
 
 
+def test_a_model_of_lines_may_see_all_that_was_before(tmp_path: Path) -> None:
+    options = ("data.independent=true", "model.decoder.context=none", "training.epochs=1")
+    trained(tmp_path, write(tmp_path / "a.txt", TEXT), *TRANSFORMER, *options)
+    assert "transformer 16 × 1 that sees every token before, softmax" in told(tmp_path / "run")
+
+
 def test_sizes_are_usual_ones_where_nothing_is_said() -> None:
     usual = settings_from(LanguageModelSettings, {"model": {"decoder": "transformer"}}).model
     assert (usual.widths, usual.decoder.context) == ((256,) * 4, 256)

@@ -74,6 +74,7 @@ def test_a_run_broken_and_resumed_ends_with_the_same_weights(tmp_path: Path, opt
     assert broken == whole
 
 
-def test_it_is_told_in_a_line(tmp_path: Path) -> None:
-    model = trained(tmp_path, words(tmp_path), "training.steps=1", READS, WRITES, "model.layers=2")
-    assert "by transformer 24 × 24, transformer 24 × 24 to 19 symbols" in repr(model)
+@pytest.mark.parametrize(("both", "told"), [("true", ""), ("false", " one way")])
+def test_it_is_told_in_a_line(tmp_path: Path, both: str, told: str) -> None:
+    model = trained(tmp_path, words(tmp_path), "training.steps=1", READS, WRITES, f"model.bidirectional={both}")
+    assert f"by transformer 24 × 24{told}, transformer 24 × 24 to 19 symbols" in repr(model)

@@ -371,7 +371,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             "rnn": read["rnn"],
             "pyramid": f"pyramid of {read['pyramid']}",
             "transformer": f"transformer {model.hidden}"
-            f"{f' × {layers}' if (layers := model.layers_of('transformer')) else ''} by {name_of(model.summary)}",
+            f"{f' × {layers}' if (layers := model.layers_of('transformer')) else ''}"
+            f"{'' if model.bidirectional else ' one way'} by {name_of(model.summary)}",
             "cnn": f"convolutions of widths {', '.join(map(str, model.convolution.widths))} × "
             f"{model.convolution.filters} by {model.convolution.pooling}",
             "image": f"convolutions of {' × '.join(map(str, model.image.widths))} by {name_of(model.summary)}",

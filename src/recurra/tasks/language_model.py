@@ -351,8 +351,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         layers = f" × {len(model.widths)}" if len(set(model.widths)) == 1 else ""
         stack = name_of(model.cell)
         if model.decoder.kind == "transformer":
-            seen = "all" if model.decoder.context is None else f"{model.decoder.context}"
-            stack, layers = "transformer", f"{layers} that sees {seen} tokens back"
+            back = model.decoder.context
+            seen = "every token before" if back is None else f"{back} tokens back"
+            stack, layers = "transformer", f"{layers} that sees {seen}"
         parts = [
             f"{len(self.vocabulary):,} {kind} as vectors of {model.embedding}",
             f"{stack} {widths}{layers}" + (", backward" if model.direction == "backward" else ""),

@@ -75,7 +75,7 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
         read = side_in_words(texts.source)
     own = model.encoder
     widths = " × ".join(map(str, model.encoder_widths))
-    encoder = f"{own.kind} {widths}"
+    encoder = f"{own.kind} {widths}{' one way' if own.kind == 'transformer' and not model.bidirectional else ''}"
     if own.kind in RECURRENT:
         ways = " both ways" if model.bidirectional else ""
         encoder = f"{'pyramid of ' * (own.kind == 'pyramid')}{name_of(own.cell or model.cell)} {widths}{ways}"
