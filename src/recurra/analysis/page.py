@@ -1,9 +1,11 @@
-"""Pages that work offline: one file, no script, nothing fetched."""
+"""Pages that work offline: one file, nothing fetched, no script but one that is named by its hash."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -14,7 +16,7 @@ from recurra.errors import DataError
 # Nothing is fetched from anywhere: the policy forbids it, and the empty icon keeps a browser from asking for one.
 _HEAD = """<meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:@">
 <link rel="icon" href="data:,">
 <style>
 :root{color-scheme:light dark;--ink:#222;--soft:#5c5f66;--paper:#fff;--line:#ddd;--panel:#f5f6f8}
@@ -44,12 +46,15 @@ details{margin-top:.75rem}summary{cursor:pointer}
 </style>"""
 
 
-def page(title: str, pieces: Iterable[str]) -> str:
-    """A whole page of pieces of HTML; empty ones are left out."""
+def page(title: str, pieces: Iterable[str], *, script: str = "") -> str:
+    """A whole page of pieces of HTML; empty ones are left out. Of scripts, the browser runs the given one alone."""
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    head = _HEAD.replace("@", f"; script-src 'sha256-{digest}'" if script else "", 1)
     top = (
-        f'<!doctype html>\n<html lang="en">\n<head>\n{_HEAD}\n<title>{escape(title)}</title>\n</head>\n<body>\n<main>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n<title>{escape(title)}</title>\n</head>\n<body>\n<main>\n'
     )
-    return top + "\n".join(filter(None, pieces)) + "\n</main>\n</body>\n</html>\n"
+    end = f"<script>{script}</script>\n" if script else ""
+    return top + "\n".join(filter(None, pieces)) + f"\n</main>\n{end}</body>\n</html>\n"
 
 
 def section(title: str, content: str) -> str:

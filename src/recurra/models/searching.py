@@ -24,6 +24,7 @@ from recurra.search.greedy import greedy
 from recurra.search.rules import Rules
 from recurra.search.sampling import Filter, sample
 from recurra.search.search import Hypothesis
+from recurra.search.tree import Tree
 
 
 class Writer(Protocol):
@@ -95,10 +96,12 @@ def searched(
     *,
     watch: bool = False,
     draws: Sequence[int] | None = None,
+    record: list[Tree] | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses for each source, best first; with watch, and attention, where each token looked.
 
-    Sources that are equal are drawn alike, but where `draws` says which of their draws each is.
+    Sources that are equal are drawn alike, but where `draws` says which of their draws each is. A beam writes its way
+    down in `record`.
     """
     tokens, moving, fixed = model.start(batch)
     # However short a source is, there is room for all that its answer must have, and for an end where that may be.
@@ -127,7 +130,7 @@ def searched(
         "places": real_places(model.extents(batch.source)) if decoding.coverage_penalty else None,
     }
     if decoding.search == "beam":
-        return beam(step, tokens, moving, fixed, width=decoding.width, best=decoding.best, **every)
+        return beam(step, tokens, moving, fixed, width=decoding.width, best=decoding.best, record=record, **every)
     if decoding.search == "greedy":
         return [[each] for each in greedy(step, tokens, moving, fixed, **every)]
     if decoding.search == "sampling":
