@@ -48,7 +48,7 @@ def test_series_of_numbers_are_learned_where_their_order_decides(tmp_path: Path)
     (tmp_path / "b").mkdir()
     options = ("data.frames=x", "model.bidirectional=false", "training.steps=1")
     ahead = trained(tmp_path / "b", file, *TRANSFORMER, *options)
-    assert "transformer 16 × 2 one way by " in ahead.task.described()
+    assert "transformer 10 × 2 one way by max" in ahead.task.described()
 
 
 def test_sizes_may_be_listed_if_they_are_equal() -> None:
