@@ -135,6 +135,8 @@ def with_overrides(table: Table, overrides: Sequence[str]) -> dict[str, Any]:
                 raise ConfigError(f"--set {clipped(override)}: {key} is not a section but {shown(inner)}.")
             inner = place[key] = dict(inner)  # the caller's table stays as it was
             place = inner
+        if keys[-1] == "kind":  # of a section that may be given by its kind alone: the one it had is no more
+            place.pop("name", None)
         place[keys[-1]] = value = value_of(text)
         if isinstance(value, str) and value[:1] + value[-1:] in ("{}", "[]"):
             raise ConfigError(

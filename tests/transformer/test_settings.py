@@ -8,7 +8,7 @@ import pytest
 
 from recurra.config import Seq2SeqModel, Seq2SeqSettings, Vec2SeqSettings
 from recurra.errors import ConfigError
-from recurra.settings import settings_from
+from recurra.settings import settings_from, with_overrides
 
 BOTH: dict[str, Any] = {"encoder": "transformer", "decoder": "transformer"}
 WRITES = {"decoder": "transformer"}
@@ -102,6 +102,21 @@ def test_what_a_transformer_cannot_be_told_is_refused(model: dict[str, Any], mes
 )
 def test_what_a_transformer_can_be_told_is_taken(model: dict[str, Any]) -> None:
     assert settings_from(Seq2SeqSettings, {"model": model})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "kind", "heads"),
+    [
+        (["model.decoder=rnn"], "rnn", 4),
+        (["model.decoder.kind=rnn"], "rnn", 4),
+        (["model.decoder.heads=2"], "transformer", 2),
+        (["model.decoder.heads=2", "model.decoder.kind=transformer"], "transformer", 2),
+        (["model.decoder=rnn", "model.decoder.kind=transformer", "model.decoder.heads=2"], "transformer", 2),
+    ],
+)
+def test_a_decoder_that_was_named_alone_can_be_told_otherwise(overrides: list[str], kind: str, heads: int) -> None:
+    decoder = settings_from(Seq2SeqSettings, with_overrides({"model": WRITES}, overrides)).model.decoder
+    assert (decoder.kind, decoder.heads) == (kind, heads)
 
 
 def test_a_transformer_that_reads_is_as_wide_as_the_model() -> None:
