@@ -17,14 +17,14 @@ from torch.testing import assert_close
 from recurra.cli import main
 from recurra.config import LanguageModelSettings
 from recurra.errors import ConfigError, DataError
-from recurra.runs import begin, resume, setup
+from recurra.runs import begin, setup
 from recurra.settings import settings_from
 from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.task import Moment
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
-from tests.training.test_trainer import StopsAt
+from tests.training.breaking import weights, weights_of_a_broken_run
 
 SMALL = [
     *("model.hidden=16", "model.layers=1", "model.embedding=8", "model.token_dropout=0", "model.dropout=0"),
@@ -105,18 +105,9 @@ def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: 
     file = write(tmp_path / "a.txt", TEXT * 3)
     trained(tmp_path, file, *options, valid=file, run="whole")
     for last in (2, 7):
-        run = tmp_path / f"broken{last}"
         this = setup("language_model", given={"train": file, "valid": file}, overrides=[*SMALL, *options])
-        with pytest.raises(MemoryError):
-            begin(this._replace(settings=saved_often(this.settings)), run, StopsAt(last))
-        resume(run, Silent())
-        assert (run / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
-
-
-def saved_often(settings: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.replace(settings, training=dataclasses.replace(settings.training, save_minutes=0.0))
+        broken = weights_of_a_broken_run(this, tmp_path / f"broken{last}", last=last)
+        assert broken == weights(tmp_path / "whole")
 
 
 def test_states_go_on_from_batch_to_batch_as_if_the_stream_were_read_at_once(tmp_path: Path) -> None:

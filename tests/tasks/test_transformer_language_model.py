@@ -12,12 +12,11 @@ import recurra
 from recurra.config import LanguageModelSettings
 from recurra.errors import ConfigError
 from recurra.generation import generate
-from recurra.runs import begin, resume, setup, told
+from recurra.runs import setup, told
 from recurra.settings import settings_from
 from recurra.tasks.task import Moment
-from recurra.training.progress import Silent
-from tests.tasks.test_language_model import SMALL, TEXT, saved_often, task_of, trained, write
-from tests.training.test_trainer import StopsAt
+from tests.tasks.test_language_model import SMALL, TEXT, task_of, trained, write
+from tests.training.breaking import weights, weights_of_a_broken_run
 
 TRANSFORMER = ("model.decoder=transformer", "model.decoder.heads=2", "model.decoder.context=20")
 LEARN = (
@@ -46,13 +45,10 @@ def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: 
     file = write(tmp_path / "a.txt", TEXT * 3)
     trained(tmp_path, file, *TRANSFORMER, *options, valid=file, run="whole")
     for last in (2, 7):
-        run = tmp_path / f"broken{last}"
         overrides = [*SMALL, *TRANSFORMER, *options]
         this = setup("language_model", given={"train": file, "valid": file}, overrides=overrides)
-        with pytest.raises(MemoryError):
-            begin(this._replace(settings=saved_often(this.settings)), run, StopsAt(last))
-        resume(run, Silent())
-        assert (run / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
+        broken = weights_of_a_broken_run(this, tmp_path / f"broken{last}", last=last)
+        assert broken == weights(tmp_path / "whole")
 
 
 def test_the_past_goes_on_from_batch_to_batch_as_if_the_stream_were_read_at_once(tmp_path: Path) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from recurra.runs import begin, resume
-from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from tests.tasks.small_pairs import WORDS, small, table, trained, words
-from tests.training.test_trainer import StopsAt
+from tests.training.breaking import weights, weights_of_a_broken_run
 
 READS, WRITES = "model.encoder=transformer", "model.decoder=transformer"
 USUAL = ["training.learning_rate=0.01", "training.steps=60"]
@@ -65,13 +62,8 @@ def test_a_run_broken_and_resumed_ends_with_the_same_weights(tmp_path: Path, opt
     file = words(tmp_path)
     extra = ["training.steps=9", "training.validate=4", "training.batch_size=4", "model.dropout=0.2", *options]
     trained(tmp_path, file, *extra, valid=file, run="whole")
-    this = small(file, *extra, valid=file)
-    often = dataclasses.replace(this.settings, training=dataclasses.replace(this.settings.training, save_minutes=0.0))
-    with pytest.raises(MemoryError):
-        begin(this._replace(settings=often), tmp_path / "broken", StopsAt(6))
-    resume(tmp_path / "broken", Silent())
-    whole, broken = ((tmp_path / run / "model.safetensors").read_bytes() for run in ("whole", "broken"))
-    assert broken == whole
+    broken = weights_of_a_broken_run(small(file, *extra, valid=file), tmp_path / "broken", last=6)
+    assert broken == weights(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(("both", "told"), [("true", ""), ("false", " one way")])
