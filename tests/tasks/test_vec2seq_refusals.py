@@ -174,6 +174,7 @@ def test_a_picture_of_another_kind_is_no_table(here: Path, capsys: pytest.Captur
 
 
 def test_what_a_file_holds_cannot_move_the_cursor(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("PIL")
     jsonl(here / "a.jsonl", [{"image": "\x1b[2J.png", "target": "a"}])
     assert train("--train", "a.jsonl") == 2
     assert "a.jsonl:1: there is no file '�[2J.png'" in only_sentence(capsys)

@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from recurra.data.checking.columns import Column, ColumnSurvey
+from recurra.data.checking.columns import Column, ColumnSurvey, is_number
 from recurra.data.checking.duplicates import Repeated, RowSurvey
 from recurra.data.checking.oddities import Oddity, TextSurvey
 from recurra.data.checking.pairs import PairReport, PairSurvey
+from recurra.data.checking.pictures import is_path
 from recurra.data.checking.series import SeriesSurvey, SeriesTable
 from recurra.data.checking.tasks import ParallelSurvey, Request, Service, roles_of, services
 from recurra.data.checking.words import in_words
@@ -96,7 +97,7 @@ def check(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     valid: Sequence[PathLike] = (),
 ) -> Report:
-    r"""What is in the files, read once each and as a stream.
+    r"""What is in the files, read as a stream, and once more where a header is found.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "reviews.tsv"
@@ -110,7 +111,7 @@ def check(
     if isinstance(paths, str | os.PathLike) or not paths:
         raise DataError(f"check takes a list of one or more files, but got {paths!r}.")
     train, held = [os.fspath(path) for path in paths], [os.fspath(path) for path in valid]
-    surveys = [_Survey(path, format, columns) for path in (*train, *held)]
+    surveys = [_surveyed(path, format, columns) for path in (*train, *held)]
     request = Request(train, held, format, columns)
     files = [survey.found(request) for survey in surveys]
     overlaps = [
@@ -134,6 +135,20 @@ def check(
     )
 
 
+def _surveyed(
+    path: str, format: str | Mapping[str, object] | None, columns: Mapping[str, str] | Sequence[str] | None
+) -> _Survey:
+    """A file as it is; or with the header that the rows below say it has, as tasks find it too."""
+    survey = _Survey(path, format, columns)
+    options = dict(format) if isinstance(format, Mapping) else {"name": survey.format}
+    is_settled = options.get("header") is not None or survey.series.found(survey.format, []) is not None
+    if is_settled or not survey.has_header:
+        return survey
+    named = _Survey(path, {**options, "header": True}, None)
+    named.header_line = survey.header_line
+    return named
+
+
 class _Survey:
     """One file, seen row by row."""
 
@@ -151,6 +166,8 @@ class _Survey:
         self.pairs = PairSurvey()
         self.whole, self.inputs = RowSurvey(), RowSurvey()
         self.header_line = 0
+        self.has_header = False
+        self.first: Mapping[str, Value] = {}
         self.input = self.first_line = ""
         for row in rows(path, format=format, columns=columns):
             self._see(row)
@@ -160,6 +177,9 @@ class _Survey:
             self.input = _input(row.values)
             self.header_line = row.line if _is_header(row.values) else 0
             self.first_line = str(row.values.get("text", ""))
+            self.first = row.values
+        elif self.rows == 1:
+            self.has_header = _is_above(self.first, row.values)
         self.rows += 1
         for name, value in row.values.items():
             if name not in self.columns:
@@ -203,7 +223,7 @@ class _Survey:
         roles = roles_of("seq2seq", *known)
         if roles is None or self.pairs.columns is None:
             return False
-        sides = tuple({role: name for name, role in roles.items()}[side] for side in ("source", "target"))
+        sides = tuple({role: name for name, role in roles.items()}.get(side) for side in ("source", "target"))
         is_certain = sides == ("source", "target") or len(roles) > 2
         return sides == self.pairs.columns and (is_certain or roles_of("classification", *known) is None)
 
@@ -220,6 +240,17 @@ def _is_header(values: Mapping[str, Value]) -> bool:
         return False
     cells = [value.lower() if isinstance(value, str) else "" for value in values.values()]
     return all(re.fullmatch(r"[a-z_ ]{1,20}", cell) for cell in cells) and any(cell in _HEADER_WORDS for cell in cells)
+
+
+def _is_above(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
+    """Whether the first row of a table has words only, and the second numbers or pictures under some of them."""
+    if not all(re.fullmatch("column[0-9]+", name) for name in first):
+        return False
+    if not all(
+        re.fullmatch(r"[^\W\d][\w .()%/-]{0,30}", str(cell).strip()) and not is_path(cell) for cell in first.values()
+    ):
+        return False
+    return any(is_path(cell) or is_number(str(cell)) for cell in second.values())
 
 
 def _swapped(columns: Mapping[str, Column]) -> bool:

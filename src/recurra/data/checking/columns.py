@@ -86,7 +86,7 @@ class ColumnSurvey:
         self.kinds[kind] += 1
         self.pictures["text"] += is_path(value)
         self.pictures["arrays"] += is_drawing(value)
-        self.numeric = self.numeric and kind != "list of texts" and (kind != "text" or _is_number(str(value)))
+        self.numeric = self.numeric and kind != "list of texts" and (kind != "text" or is_number(str(value)))
         if length is not None:
             self.lengths[length if length <= EXACT_LENGTH else int(float(f"{length:.3g}"))] += 1
             if length > self.longest:
@@ -191,7 +191,7 @@ def _parts(
     return "arrays" if isinstance(value[0], list) else "list of numbers", [], len(value)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:

@@ -17,6 +17,9 @@ MOST_COMPARED = 8
 UNREAD = ("id", "language", "time")
 """Columns that no model reads or predicts."""
 
+WRITTEN = ("caption", "latex")
+"""Columns that are to be written also where their values recur, as labels do."""
+
 NO_WORDS = ("true", "false", "inf", "nan", "none")
 """What --set would not take for a word."""
 
@@ -142,8 +145,8 @@ _NAMED: dict[str, list[tuple[str, ...]]] = {
         for wanted in ("label", "category", "labels", "target", "score")
         for read in ("text", "tokens", "frames", "image", "strokes")
     ],
-    "seq2seq": [("source", "target")],
-    "vec2seq": [("vector", "target"), ("image", "target"), ("strokes", "target")],
+    "seq2seq": [("source", "target"), ("frames", "target")],
+    "vec2seq": [("vector", "target"), ("image", "target"), ("strokes", "target"), ("frames", "target")],
     "language_model": [("text",), ("tokens",)],
 }
 
@@ -151,8 +154,8 @@ _REASONS = {
     "tagging": "it needs a column of tokens and one with as many tags.",
     "classification": "it needs a text, a picture or a series of numbers, and a label, which takes 200 values at most "
     "and takes them again and again, a list of labels, or a number.",
-    "seq2seq": "it needs two columns of text, a source and a target.",
-    "vec2seq": "it needs numbers, the vector, or pictures, and a text, the target.",
+    "seq2seq": "it needs two columns of text, a source and a target, or frames of numbers and a target.",
+    "vec2seq": "it needs numbers, the vector, or pictures, or features of places, and a text, the target.",
     "language_model": "it needs a column of text.",
     "forecasting": "it needs a table with a time and numbers, or whole sequences of numbers without labels.",
 }
@@ -169,7 +172,7 @@ _SETTINGS = {
 """Settings under [data] by which a column can be given a role."""
 
 _SETTINGS_OF_PAIRS = {"source": "source.column", "target": "target.column", "features": "features"}
-_SETTINGS_OF_GIVENS = {"vector": "vector", "target": "target.column", **_PICTURES}
+_SETTINGS_OF_GIVENS = {"vector": "vector", "frames": "frames", "target": "target.column", **_PICTURES}
 _SEVERAL = ("features", "vector")
 """Roles that several columns may have."""
 
@@ -179,14 +182,17 @@ def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
     names = {column.name: column for column in columns}
     for wanted in _NAMED[task]:
         is_number = task == "classification" and wanted[-1] in ("target", "score")
-        if all(role in names for role in wanted) and (not is_number or names[wanted[-1]].numeric):
+        is_text = task in ("seq2seq", "vec2seq") and wanted[0] == "frames"
+        if not all(role in names for role in wanted) or (is_number and not names[wanted[-1]].numeric):
+            continue
+        if not is_text or (names["frames"].kind == "arrays" and names["target"].kind == "text"):
             return {role: role for role in wanted}
     return None
 
 
 def _contradicts(task: str, roles: Mapping[str, str]) -> bool:
     """Whether a column that is called by one role would be given another; a caption is often called a text."""
-    if task == "vec2seq" and {*roles.values()} & {*_PICTURES}:
+    if task == "vec2seq" and {*roles.values()} & {*_PICTURES, "frames"}:
         return False
     known = {role for wanted in _NAMED.values() for names in wanted for role in names}
     return any(name in known and name != role for name, role in roles.items())
@@ -208,10 +214,11 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
         return _classified(known, labels, free, sets)
     if task == "seq2seq" and (targets := [name for name in free if name not in (texts[0], *sets)]):
         return {texts[0]: "source", targets[0]: "target", **_features(columns, labels, (texts[0], targets[0]))}
-    if task == "vec2seq" and free and (pictures := _pictures(columns)):
-        return {**pictures, free[0]: "target"}
-    if task == "vec2seq" and numbers and free:
-        return {free[0]: "target", **dict.fromkeys(numbers, "vector")}
+    written = free or [name for name in texts if name in WRITTEN]
+    if task == "vec2seq" and written and (seen := _pictures(columns) or _places(columns)):
+        return {**seen, written[0]: "target"}
+    if task == "vec2seq" and numbers and written:
+        return {written[0]: "target", **dict.fromkeys(numbers, "vector")}
     if task == "language_model" and (free or (texts and not _sequences(columns) and not _pictures(columns))):
         return {(free or texts)[0]: "text"}
     return None
@@ -259,6 +266,11 @@ def _pictures(columns: Sequence[Column]) -> dict[str, str]:
     return {}
 
 
+def _places(columns: Sequence[Column]) -> dict[str, str]:
+    """The column of features of places and its role; {} where there is none."""
+    return {c.name: "frames" for c in columns if c.kind == "arrays" and c.name in ("frames", "features")}
+
+
 def _sequences(columns: Sequence[Column]) -> list[str]:
     """Columns that hold a list of numbers, or of frames, in each row."""
     kinds = ("arrays", "list of numbers", "arrays or list of numbers")
@@ -269,7 +281,11 @@ def _command(task: str, request: Request, format: str, names: Sequence[str], rol
     chosen, columns = request.format, request.columns
     settings: dict[str, object] = {}
     renamed = {name: role for name, role in roles.items() if name != role}
-    if renamed and format in ("jsonl", "parquet", "npz"):
+    has_header = format in ("tsv", "csv") and not all(name == f"column{k}" for k, name in enumerate(names, 1))
+    # Of a header either all names give way to roles or none does.
+    keeps_names = has_header and task in ("classification", "language_model", "seq2seq", "vec2seq")
+    if renamed and (format in ("jsonl", "parquet", "npz") or (keeps_names and {*names} & {*roles.values()})):
+        chosen = {**_table(chosen, format), "header": True} if has_header else chosen
         if task in ("classification", "language_model"):
             settings = {_SETTINGS[role]: [name] if role == "target" else name for name, role in renamed.items()}
         elif task in ("seq2seq", "vec2seq"):
@@ -278,7 +294,7 @@ def _command(task: str, request: Request, format: str, names: Sequence[str], rol
             chosen = {**_table(chosen, format), "columns": {role: name for name, role in roles.items()}}
     elif renamed:
         columns = [roles.get(name, "_") for name in names]
-        if not all(name == f"column{k}" for k, name in enumerate(names, 1)) and format in ("tsv", "csv"):
+        if has_header:
             chosen = {**_table(chosen, format), "header": True}
     return _typed(task, request, {"format": chosen, "columns": columns}, settings)
 
