@@ -144,6 +144,14 @@ def test_one_file_or_several_are_a_list() -> None:
             {"context": "feeding", "query": "previous"},
             "no effect: context = 'feeding' has its own query. Leave it out.",
         ),
+        (
+            {"attention": {"name": "additive", "location": {"dimensions": 2}}},
+            "model.attention looks around the places of a grid, such as a picture, with dimensions = 2, but those of a",
+        ),
+        (
+            {"attention": {"name": "dot", "terms": ["coverage", {"name": "location", "dimensions": 2}]}},
+            "stand in one row: set dimensions = 1, or leave it out.",
+        ),
         ({"context": "between", "decoder": {"layers": 1}}, "model.context = 'between' puts attention between two dec"),
         ({"context": "between", "decoder": {"hidden": [5]}}, "but there is one: set model.decoder.layers = 2."),
         (

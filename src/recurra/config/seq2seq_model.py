@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,6 +86,12 @@ class Seq2SeqModel(WriterModel):
                 f"place of {self.steps_in_a_place}: leave one of them out.",
                 ("model", "copy"),
             )
+        if looks_around_a_grid(self.attention):
+            raise SettingError(
+                "model.attention looks around the places of a grid, such as a picture, with dimensions = 2, but those of "
+                "a source stand in one row: set dimensions = 1, or leave it out.",
+                ("model", "attention"),
+            )
         own = self.encoder
         hidden = "model.hidden" if own.hidden is None else None
         check_transformer(own.kind, own.heads, own.feed_forward, self.encoder_widths, "model.encoder", hidden)
@@ -160,3 +167,16 @@ class Seq2SeqModel(WriterModel):
         usual = {"pyramid": 3, "transformer": max(2, self.layers)}  # one layer of a Transformer is far behind two
         layers = own.layers or usual.get(own.kind, self.layers)
         return (own.hidden or max(1, self.hidden // 2 if two else self.hidden),) * layers
+
+
+def looks_around_a_grid(attention: Part) -> bool:
+    """Whether some part of an attention is only for places in rows and columns.
+
+    >>> looks_around_a_grid({"name": "additive", "location": {"dimensions": 2}})
+    True
+    """
+    if isinstance(attention, str):
+        return False
+    terms = attention.get("terms")
+    parts = [attention.get("location"), *(terms if isinstance(terms, list) else [])]
+    return any(isinstance(part, Mapping) and part.get("dimensions") == 2 for part in parts)
