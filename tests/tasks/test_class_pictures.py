@@ -81,6 +81,8 @@ def test_eight_pictures_are_learned_by_heart_and_predicted_back(
     paths.write_text("pictures/3.png\n pictures/4.png \n")
     assert main(["predict", str(tmp_path / "run"), str(paths)]) == 0
     assert capsys.readouterr().out.split() == ["upright", "level"]
+    assert main(["predict", str(tmp_path / "run"), f"{tmp_path}/pictures/5.png"]) == 0
+    assert capsys.readouterr().out.split() == ["upright"]
 
 
 def test_where_was_looked_is_a_map_of_the_picture(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ def test_pictures_in_files_are_learned_by_heart_and_written_back(
     monkeypatch.chdir(tmp_path)
     [from_file] = model.predict(["pictures/5.png"])
     assert (from_file.output, from_file.input) == (SHAPES[5], "pictures/5.png")
+    assert model.predict([" pictures/5.png\t"])[0].score == from_file.score
     assert model.predict([picture(5)])[0].output == SHAPES[5]
     assert model.predict([picture(5).tolist()])[0].score == pytest.approx(from_file.score)
 

@@ -9,10 +9,21 @@ from collections.abc import Iterable
 import numpy as np
 
 from recurra.config import ImageData
-from recurra.data.files import PathLike
+from recurra.data.files import PathLike, extension
 from recurra.data.images import Picture, array_image, read_image, with_channels
 from recurra.data.strokes import draw
 from recurra.errors import DataError
+
+ENDINGS = ("png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "heic", "pdf", "svg")
+
+
+def is_picture(file: PathLike) -> bool:
+    """Whether a file is called a picture, also of a kind that must be changed first, which is said when it is opened.
+
+    >>> is_picture("a b.PNG"), is_picture("moving.gif"), is_picture("pictures.tsv")
+    (True, True, False)
+    """
+    return extension(file) in ENDINGS
 
 
 def picture_of(value: object, place: str, how: ImageData, *, folder: PathLike = "") -> Picture:

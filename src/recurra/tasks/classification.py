@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from recurra.config import ClassificationSettings
 from recurra.data.files import lines
 from recurra.data.normal import Normal
+from recurra.data.pictures import is_picture
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED
@@ -146,6 +147,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def _asked(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[LabelledSequence]:
         data = self.settings.data
+        if file is not None and data.image.column is not None and is_picture(file):
+            yield asked_picture(str(file), f"{file}:1", None, 1, data)
+            return
         if file is not None and (by := read_by(file, data)) is not None:
             yield from labelled([file], dataclasses.replace(by, label=None, labels=None, targets=None))
             return

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import Vec2SeqData
-from recurra.data.files import extension
 from recurra.data.formats import Row
 from recurra.data.normal import numbers
+from recurra.data.pictures import is_picture
 from recurra.errors import DataError
 from recurra.tasks.given_columns import as_trained, names, read_by, with_roles
 from recurra.tasks.pair_tokens import ENOUGH, LOOKED_AT, mostly
@@ -29,9 +29,6 @@ SHORT = 40
 
 SEVERAL = 8
 """Numbers of a vector that are shown."""
-
-PICTURES = ("png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "heic", "pdf", "svg")
-"""Endings of files that are pictures themselves; what can only be read after a change is said when it is opened."""
 
 
 class Given(NamedTuple):
@@ -134,7 +131,7 @@ def given_of(row: Row, file: int, path: str | Path | None, data: Vec2SeqData, *,
 
 def asked(file: str | Path | None, lines: Iterable[Any], data: Vec2SeqData) -> Iterator[Given]:
     """Questions: a picture, the rows of a table, or else one a line: numbers, a JSON list of them, or a path."""
-    if file is not None and data.image.column is not None and extension(file) in PICTURES:
+    if file is not None and data.image.column is not None and is_picture(file):
         yield Given(None, None, str(file), None, f"{file}:1", 0, 1)
         return
     if file is not None and (by := read_by(file, data)) is not None:
@@ -155,7 +152,7 @@ def _typed(line: Any, place: str, data: Vec2SeqData) -> Any:
         return list(line)
     if line.lstrip().startswith(("[", "{")):
         return _from_json(line, place)
-    return line if data.image.given is not None else line.replace(",", " ").split()
+    return line.strip() if data.image.given is not None else line.replace(",", " ").split()
 
 
 def _from_json(text: str, place: str) -> object:
