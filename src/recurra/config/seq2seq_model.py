@@ -88,8 +88,8 @@ class Seq2SeqModel(WriterModel):
             )
         if looks_around_a_grid(self.attention):
             raise SettingError(
-                "model.attention looks around the places of a grid, such as a picture, with dimensions = 2, but those of "
-                "a source stand in one row: set dimensions = 1, or leave it out.",
+                "model.attention looks around the places of a grid, such as a picture, with dimensions = 2, but those "
+                "of a source stand in one row: set dimensions = 1, or leave it out.",
                 ("model", "attention"),
             )
         own = self.encoder
