@@ -319,6 +319,18 @@ def test_likelihoods_are_not_smoothed_where_they_are_what_counts(tmp_path: Path)
     assert smoothing(colours(tmp_path), "model.label_smoothing=0.2") == 0.2
 
 
+def test_captions_of_few_words_are_not_judged_by_bleu(tmp_path: Path) -> None:
+    def first(caption: str, *overrides: str) -> str | None:
+        rows = [{"frames": [[1.0, number]], "caption": caption} for number in range(3)]
+        given = setup("vec2seq", given={"train": jsonl(tmp_path / "a.jsonl", rows)}, overrides=[*SMALL, *overrides])
+        return Vec2Seq.resolved(given.settings).evaluation.first
+
+    assert first("a red square", "data.target.tokens=words") == "symbol_error_rate"
+    assert first("a red square", "data.target.tokens=words", "evaluation.first=bleu") == "bleu"
+    assert first("a red square") is None, "by its letters, as ever"
+    assert first("a red square on a table", "data.target.tokens=words") is None
+
+
 def test_python_trains_it_by_name(tmp_path: Path) -> None:
     settings = {"model.hidden": 8, "training.steps": 2, "data.cache": False, "training.device": "cpu"}
     model = recurra.train("vec2seq", train=colours(tmp_path), out=tmp_path / "run", settings=settings)

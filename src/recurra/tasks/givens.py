@@ -18,6 +18,7 @@ from recurra.data.formats import Row
 from recurra.data.normal import numbers
 from recurra.data.pictures import is_picture
 from recurra.errors import DataError
+from recurra.settings import name_of
 from recurra.tasks.given_columns import as_trained, names, read_by, with_roles
 from recurra.tasks.pair_tokens import ENOUGH, LOOKED_AT, mostly
 from recurra.tasks.pairs import text_of
@@ -76,6 +77,14 @@ def with_columns(data: Vec2SeqData) -> Vec2SeqData:
     elif mostly(lambda text: len(text) <= SHORT, seen):
         tokens = "characters"
     return dataclasses.replace(data, target=dataclasses.replace(data.target, tokens=tokens))
+
+
+def are_short(data: Vec2SeqData) -> bool:
+    """Whether texts are cut into words but mostly have fewer than the four of which BLEU makes its score."""
+    if name_of(data.target.tokens) not in ("words", "subwords"):
+        return False
+    seen = [given.target or "" for given in islice(givens(data.files("train")[:1], data), LOOKED_AT)]
+    return mostly(lambda text: len(text.split()) < 4, seen)
 
 
 def is_formula(text: str) -> bool:

@@ -18,7 +18,7 @@ from recurra.data.pictures import files_mark, picture_of
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.settings import SettingError, name_of
-from recurra.tasks.givens import Given, asked, described_input, givens, key_of, with_columns
+from recurra.tasks.givens import Given, are_short, asked, described_input, givens, key_of, with_columns
 from recurra.tasks.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
 from recurra.tasks.pair_texts import PairTexts, learned_side
 from recurra.tasks.task import Axes
@@ -56,7 +56,10 @@ class Vec2Seq(ToSequence[Given]):
         if model.label_smoothing is None:
             model = dataclasses.replace(model, label_smoothing=0.0 if data.vector is not None else 0.1)
         check_augmentation(settings.augmentation, next(givens(data.files("train"), data)))
-        return dataclasses.replace(settings, data=data, model=model)
+        evaluation = settings.evaluation
+        if evaluation.first is None and data.vector is None and are_short(data):
+            evaluation = dataclasses.replace(evaluation, first="symbol_error_rate")
+        return dataclasses.replace(settings, data=data, model=model, evaluation=evaluation)
 
     @classmethod
     def encoding(cls, settings: Vec2SeqSettings) -> object:
