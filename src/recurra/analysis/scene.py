@@ -48,6 +48,7 @@ class Box(NamedTuple):
     outline: Colour | None = None
     dashed: bool = False
     step: int | None = None
+    round: float = 3.0  # of the corners
 
 
 class Path(NamedTuple):
@@ -139,7 +140,7 @@ def _in_svg(shape: Shape) -> Iterable[str]:
         title = f"<title>{escape(shape.title)}</title>" if shape.title else ""
         yield (
             f'<rect{look}{step} x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.width:.1f}" '
-            f'height="{shape.height:.1f}" rx="3" fill-opacity="{shape.strength:.3f}" '
+            f'height="{shape.height:.1f}" rx="{shape.round:g}" fill-opacity="{shape.strength:.3f}" '
             f'style="fill:var(--{shape.colour}){around}">{title}</rect>'
         )
     elif isinstance(shape, Path):
@@ -220,10 +221,10 @@ def as_png(path: str | os.PathLike[str], scene: Scene) -> None:
                 axes.add_patch(line)
                 continue
             box = FancyBboxPatch(
-                (shape.x + 3, shape.y + 3),
-                max(0.0, shape.width - 6),
-                max(0.0, shape.height - 6),
-                boxstyle="round,pad=3,rounding_size=3",
+                (shape.x + shape.round, shape.y + shape.round),
+                max(0.0, shape.width - 2 * shape.round),
+                max(0.0, shape.height - 2 * shape.round),
+                boxstyle=f"round,pad={shape.round:g},rounding_size={shape.round:g}",
                 linewidth=POINT,
             )
             red, green, blue = _numbers(shape.colour)

@@ -1,0 +1,103 @@
+"""How sure a model was of each token that it read on or wrote: probabilities and surprise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from recurra.analysis.alignment import labels
+from recurra.analysis.coloured_words import ColouredWords
+from recurra.analysis.probes import hypothesis_of
+from recurra.errors import ConfigError, DataError
+from recurra.tasks.language_model import LanguageModel
+from recurra.tasks.task import Table
+from recurra.tasks.to_sequence import ToSequence
+from recurra.text.visible import without_controls
+from recurra.training.evaluation import moved
+from recurra.training.trained import Trained
+
+LEAST_SCALE = 8.0
+"""Bits of surprise that have the full colour, where no token surprised more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """Tokens, and log p of each given those before it.
+
+    >>> Probabilities(["a", "b"], np.log([0.5, 0.25])).bits.tolist()
+    [1.0, 2.0]
+    """
+
+    tokens: Sequence[str]
+    log_probabilities: ArrayLike
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.log_probabilities, np.float64)
+        if given.shape != (len(self.tokens),) or not len(self.tokens):
+            raise DataError(
+                f"{len(self.tokens)} tokens need as many probabilities, but these are of shape {given.shape}."
+            )
+        object.__setattr__(self, "log_probabilities", given)
+
+    @property
+    def bits(self) -> NDArray[np.float64]:
+        """The surprise of each token, -log₂ p."""
+        return np.maximum(-np.asarray(self.log_probabilities) / math.log(2), 0.0)
+
+
+def probabilities_of(model: Trained, example: Any, *, best: int = 1) -> Probabilities:
+    """How sure a language model was of each token of a text, or a model that writes of each of its best-th answer."""
+    task = model.task
+    if isinstance(task, LanguageModel):
+        [answer] = model.answers([example], detail=True)
+        mean = f"{answer.detail['nll'] / math.log(2):.2f} bits a token"
+        return Probabilities(answer.detail["tokens"], answer.detail["log_probabilities"], mean)
+    if isinstance(task, ToSequence):
+        found = hypothesis_of(model, example, best=best)
+        network: Any = model.model
+        batch = moved(task.batch([found.row]), next(network.parameters()).device)
+        with torch.no_grad():
+            logs = network.token_log_likelihoods(batch).double().cpu().numpy()
+        return Probabilities(found.tokens, logs, f"p of the whole {math.exp(logs.sum()):.4g}")
+    raise ConfigError(
+        f"probabilities of tokens are of models that read on or write: language_model, seq2seq and vec2seq, but "
+        f"{model.folder} is a {task.name} model."
+    )
+
+
+def coloured(found: Probabilities) -> ColouredWords:
+    """The tokens, orange where they surprised."""
+    scale = max(LEAST_SCALE, float(found.bits.max()))
+    p = np.exp(np.asarray(found.log_probabilities))
+    said = [
+        f"{token}: p {each:.4g}, {bits:.2f} bits"
+        for token, each, bits in zip(labels(found.tokens), p, found.bits, strict=True)
+    ]
+    note = f"The stronger, the less probable after what stands before: full colour is {scale:.3g} bits."
+    return ColouredWords(f"Surprise: {found.title}", found.tokens, -found.bits / scale, said, note)
+
+
+def as_table(found: Probabilities) -> Table:
+    """A row for each token."""
+    p = np.exp(np.asarray(found.log_probabilities)).tolist()
+    rows = [[token, each, bits] for token, each, bits in zip(labels(found.tokens), p, found.bits.tolist(), strict=True)]
+    return Table(["token", "p", "bits"], rows)
+
+
+def as_text(found: Probabilities) -> str:
+    """For the terminal.
+
+    >>> print(as_text(Probabilities(["a", "b"], np.log([0.5, 0.25]), "1.50 bits a token")))
+    1.50 bits a token
+    token      p   bits
+    a     0.5000 1.0000
+    b     0.2500 2.0000
+    """
+    return "\n".join([*([without_controls(found.title)] if found.title else []), as_table(found).text()])

@@ -1,0 +1,193 @@
+"""Saliency: against finite differences, and whether integrated gradients add up to the whole."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from recurra.analysis import coloured_words, probabilities, saliency_picture
+from recurra.analysis.coloured_words import ColouredWords
+from recurra.analysis.explaining import example_of
+from recurra.analysis.probabilities import Probabilities, probabilities_of
+from recurra.analysis.probes import hypothesis_of, probe_of
+from recurra.analysis.saliency import Saliency, as_text, saliency
+from recurra.errors import ConfigError, DataError
+from recurra.training.trained import Trained
+from tests.analysis import small_runs
+
+CASES: dict[str, tuple[Callable[[], Trained], str, str, str]] = {
+    "classification": (
+        lambda: small_runs.classifier("model.encoder=rnn", "model.characters.cell=none"),
+        "a so good film",
+        "readers.0.embedding",
+        "words",
+    ),
+    "several classifiers": (
+        lambda: small_runs.classifier("model.encoder=ensemble", "model.characters.cell=none"),
+        "bad film",
+        "readers.0.embedding",
+        "words",
+    ),
+    "tagging": (lambda: small_runs.tagger("model.head=crf"), "the cat sleeps", "read_words.embedding", "words"),
+    "language model": (lambda: small_runs.language_model(), "one three", "embedding", "tokens"),
+    "seq2seq": (lambda: small_runs.writer(), "cat", "embedding", "source"),
+    "one table for all": (
+        lambda: small_runs.writer("model.tied=all", "data.joint=true"),
+        "cat",
+        "embedding",
+        "source",
+    ),
+}
+
+
+def grown(model: Trained) -> Trained:
+    """The same model with larger weights, so that it is far from linear."""
+    network = copy.deepcopy(model.model).double()
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            weight.mul_(2.0 if "embedding" not in name else 1.5)
+    return Trained(model.task, network, model.folder)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_integrated_gradients_add_up_to_what_the_input_changed(case: str) -> None:
+    made, text, _, _ = CASES[case]
+    model = grown(made())
+    found = saliency(probe_of(model, example_of(model.task, text)), "integrated")
+    change = np.asarray(found.whole) - np.asarray(found.nothing)
+    assert np.abs(change).max() > 0.05
+    lack = np.abs(np.asarray(found.values).sum(1) - change)
+    assert (lack <= 0.01 * np.maximum(np.abs(change), 0.1)).all()
+    assert found.missing.max() <= 0.01
+
+
+@pytest.mark.parametrize("case", ["classification", "tagging", "language model", "seq2seq"])
+def test_gradient_times_input_is_the_slope_when_a_vector_grows(case: str) -> None:
+    """A token's value is df/ds where its vector is multiplied by s: found by changing the table of vectors itself."""
+    made, text, table, key = CASES[case]
+    model = grown(made())
+    example = example_of(model.task, text)
+    probe = probe_of(model, example)
+    found = saliency(probe, "gradient")
+    network: Any = model.model
+    weight = network.get_submodule(table).weight
+    ids = [int(each) for each in model.task.encode(example)[key]]
+    if case == "language model":
+        ids = model.task.batch([model.task.encode(example)]).inputs.values[0].tolist()
+
+    def f(token: int, grows: float) -> np.ndarray[Any, Any]:
+        before = weight[token].clone()
+        weight[token] *= 1 + grows
+        values = probe.values(network, probe.batch(1))[0].numpy().copy()
+        weight[token] = before
+        return values
+
+    with torch.no_grad():
+        for token in set(ids):
+            slopes = (f(token, 1e-5) - f(token, -1e-5)) / 2e-5
+            places = [place for place, each in enumerate(ids) if each == token]
+            values = np.asarray(found.values)[:, places].sum(1)  # one row of the table stands at all of them
+            assert values == pytest.approx(slopes[: len(values)], abs=1e-7)
+
+
+def test_what_is_explained_is_the_answer() -> None:
+    model = small_runs.classifier("model.encoder=rnn", "model.characters.cell=none")
+    [answer] = model.predict(["a good film"])
+    found = saliency(probe_of(model, example_of(model.task, "a good film")), "gradient")
+    assert list(found.answers) == [answer.output]
+    assert np.asarray(found.whole)[0] == pytest.approx(answer.score - np.log1p(-np.exp(answer.score)), abs=1e-4)
+    text = small_runs.language_model()
+    [scored] = text.predict(["one three"], detail=True)
+    of_text = saliency(probe_of(text, example_of(text.task, "one three")), "gradient")
+    assert np.asarray(of_text.whole) == pytest.approx(scored.detail["log_probabilities"], abs=1e-4)
+    assert np.triu(np.asarray(of_text.values), 1) == pytest.approx(0.0, abs=1e-12)  # no token depends on later ones
+
+
+def test_the_tokens_of_an_answer_have_the_probabilities_that_make_its_own() -> None:
+    model = small_runs.writer("decoding.width=4", "decoding.best=4", "decoding.length_penalty=0")
+    example = example_of(model.task, "dog")
+    [answer] = model.predict(["dog"], detail=True)
+    for number, other in enumerate([answer.detail, *answer.alternatives], 1):
+        found = probabilities_of(model, example, best=number)
+        assert list(found.tokens[: len(other["tokens"])]) == other["tokens"]
+        assert np.asarray(found.log_probabilities).sum() == pytest.approx(other["log_probability"], abs=1e-4)
+    with pytest.raises(DataError, match="--best 5: the search found 4 answers"):
+        hypothesis_of(model, example, best=5)
+
+
+def test_surprise_of_a_text_is_that_of_predict() -> None:
+    model = small_runs.language_model()
+    found = probabilities_of(model, example_of(model.task, "one two"))
+    [answer] = model.predict(["one two"], detail=True)
+    assert found.bits.sum() * np.log(2) == pytest.approx(-answer.score, abs=1e-4)
+    assert "bits a token" in probabilities.as_text(found)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "said"),
+    [
+        (lambda: small_runs.classifier("model.encoder=bag", "model.bag.buckets=10"), "bad", "reads a bag of words"),
+        (lambda: small_runs.writer().with_settings(["decoding.search=given"]), "cat", "search = given writes nothing"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(model: Callable[[], Trained], text: str, said: str) -> None:
+    trained = model()
+    with pytest.raises((ConfigError, DataError), match=said):
+        probe_of(trained, example_of(trained.task, text))
+
+
+def test_probabilities_are_of_what_reads_on_or_writes() -> None:
+    model = small_runs.tagger()
+    with pytest.raises(ConfigError, match=r"language_model, seq2seq and vec2seq, but .* is a tagging model"):
+        probabilities_of(model, example_of(model.task, "the cat"))
+
+
+def test_numbers_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(DataError, match=r"1 answers and 2 tokens need as many rows and columns of values, .* \(2, 1\)"):
+        Saliency("ab", "x", [[1], [2]], [0], [0], "gradient", "log p")
+    with pytest.raises(DataError, match="there is nothing to explain: nothing was read, or nothing answered"):
+        Saliency([], "x", np.zeros((1, 0)), [0], [0], "gradient", "log p")
+    with pytest.raises(DataError, match=r"2 tokens need as many strengths, but these are of shape \(1,\)"):
+        ColouredWords("", "ab", [1.0], ["", ""])
+    with pytest.raises(DataError, match=r"2 tokens need as many probabilities, but these are of shape \(1,\)"):
+        Probabilities("ab", [1.0])
+
+
+def of(answers: int) -> Saliency:
+    tokens = ["<img onerror=x>", "שלום", "日本"]
+    values = np.linspace(-1, 2, 3 * answers).reshape(answers, 3)
+    names = [f"<b>{number}" for number in range(answers)]
+    return Saliency(tokens, names, values, np.ones(answers), np.zeros(answers), "integrated", "log p", "a & b", 7)
+
+
+@pytest.mark.parametrize("answers", [1, 5])
+def test_tokens_are_escaped_in_words_and_in_maps(answers: int, tmp_path: Path) -> None:
+    found = of(answers)
+    html = saliency_picture.as_html(found)
+    assert not re.search("<img|<b>", html + saliency_picture.as_svg(found))
+    assert html.count("&lt;img␣onerror=x&gt;") >= answers
+    assert ("The first 5 of 12 answers are shown." in html) == (answers == 5)
+    assert ("but 50%" in html) == (answers == 1)  # what is missing is said
+    pytest.importorskip("matplotlib")
+    saliency_picture.as_png(tmp_path / "a.png", found)
+    assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_the_strongest_are_named_in_the_text() -> None:
+    assert as_text(of(5)).splitlines()[-1] == "and 7 more, which are left out"
+    assert as_text(of(1)).splitlines()[1].startswith("<b>0: log p 1.00, without the words 0.00")
+
+
+def test_right_to_left_words_stand_from_right_to_left() -> None:
+    row = ColouredWords("", ["שלום", "עולם"], [0.5, -0.5], ["", ""])
+    places = [float(x) for x in re.findall(r'<text x="([\d.]+)" y="53', coloured_words.as_svg(row))]
+    assert len(places) == 2
+    assert places[0] > places[1]
+    assert 'dir="rtl"' in coloured_words.in_html(row)
