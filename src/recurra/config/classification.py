@@ -216,7 +216,10 @@ class ClassificationSettings:
         default_factory=lambda: Training(
             epochs=20, batch_size=32, learning_rate=3e-3, average={"name": "ema", "decay": 0.998}
         ),
-        metadata={"about": "how the weights are found"},
+        metadata={
+            "about": "how the weights are found; with a Transformer learning_rate is 0.001 and warmup 300, unless they "
+            "are given"
+        },
     )
     decoding: ClassificationDecoding = section(ClassificationDecoding, "from probabilities to an answer")
 

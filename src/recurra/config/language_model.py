@@ -212,7 +212,10 @@ class LanguageModelSettings:
             clip=1.0,
             average={"name": "ema", "decay": 0.998},
         ),
-        metadata={"about": "how the weights are found; batch_size is the number of streams read side by side"},
+        metadata={
+            "about": "how the weights are found; batch_size is the number of streams read side by side; with a "
+            "Transformer learning_rate is 0.001 and warmup 300, unless they are given"
+        },
     )
     evaluation: LanguageModelEvaluation = section(LanguageModelEvaluation, "how a text is scored")
     decoding: LanguageModelDecoding = section(LanguageModelDecoding, "how a text is written")
