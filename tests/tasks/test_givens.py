@@ -58,6 +58,11 @@ def test_a_number_that_is_missing_somewhere_is_said_with_its_place(tmp_path: Pat
         read(file)
 
 
+def test_a_named_column_of_many_leaves_the_only_one_of_words_to_be_written(tmp_path: Path) -> None:
+    data = found(table(tmp_path / "a.tsv", [("red", "9", "0"), ("blue", "0", "8")]), vector=["column2"])
+    assert (data.vector, data.target.column) == (["column2"], "column1")
+
+
 def test_one_column_may_hold_all_numbers(tmp_path: Path) -> None:
     for text in ("{} {} {}", "[{}, {}, {}]"):
         rows = [(name, text.format(*rgb)) for name, rgb in COLOURS]

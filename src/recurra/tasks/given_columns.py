@@ -42,7 +42,8 @@ def with_roles(path: str, data: Vec2SeqData) -> Vec2SeqData:
     target = data.target.column or next((name for name in TARGETS if name in columns), None)
     data = _with_given(data, first.values, target)
     if target is None:
-        texts = [name for name in columns if name not in names(data) and isinstance(first.values[name], str)]
+        left = [name for name in columns if name not in names(data) and isinstance(first.values[name], str)]
+        texts = [name for name in left if not are_numbers(first.values[name])] or left
         target = texts[0] if len(texts) == 1 else None
     if target is None or not (data.vector or data.frames or data.image.given):
         raise DataError(
