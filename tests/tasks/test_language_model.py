@@ -31,6 +31,7 @@ SMALL = [
     *("model.weight_drop=0", "model.output_dropout=0", "reading.steps=12", "training.batch_size=4"),
     *("training.device=cpu", "training.threads=1", "training.average=none", "training.epochs=3", "data.cache=false"),
 ]
+TRANSFORMER = ("model.decoder=transformer", "model.decoder.heads=2", "model.decoder.context=20")
 
 LINES = [
     "the cat sat",
@@ -110,8 +111,11 @@ def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: 
         assert broken == weights(tmp_path / "whole")
 
 
-def test_states_go_on_from_batch_to_batch_as_if_the_stream_were_read_at_once(tmp_path: Path) -> None:
-    options = ("reading.vary_steps=false", "training.precision=float64")
+@pytest.mark.parametrize("reader", [(), TRANSFORMER], ids=["cells", "transformer"])
+def test_states_go_on_from_batch_to_batch_as_if_the_stream_were_read_at_once(
+    tmp_path: Path, reader: tuple[str, ...]
+) -> None:
+    options = (*reader, "reading.vary_steps=false", "training.precision=float64")
     task, store = task_of(write(tmp_path / "a.txt", TEXT * 2), *options)
     model = task.build().double()
     chunks = task.batches(store, 0)

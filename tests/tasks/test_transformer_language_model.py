@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch.testing import assert_close
 
 import recurra
 from recurra.config import LanguageModelSettings
@@ -14,11 +13,9 @@ from recurra.errors import ConfigError
 from recurra.generation import generate
 from recurra.runs import setup, told
 from recurra.settings import settings_from
-from recurra.tasks.task import Moment
-from tests.tasks.test_language_model import SMALL, TEXT, task_of, trained, write
+from tests.tasks.test_language_model import SMALL, TEXT, TRANSFORMER, task_of, trained, write
 from tests.training.breaking import weights, weights_of_a_broken_run
 
-TRANSFORMER = ("model.decoder=transformer", "model.decoder.heads=2", "model.decoder.context=20")
 LEARN = (
     "training.steps=150",
     "training.epochs=none",
@@ -49,23 +46,6 @@ def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: 
         this = setup("language_model", given={"train": file, "valid": file}, overrides=overrides)
         broken = weights_of_a_broken_run(this, tmp_path / f"broken{last}", last=last)
         assert broken == weights(tmp_path / "whole")
-
-
-def test_the_past_goes_on_from_batch_to_batch_as_if_the_stream_were_read_at_once(tmp_path: Path) -> None:
-    options = (*TRANSFORMER, "reading.vary_steps=false", "training.precision=float64")
-    task, store = task_of(write(tmp_path / "a.txt", TEXT * 2), *options)
-    model = task.build().double()
-    chunks = task.batches(store, 0)
-    total, moment = 0.0, Moment()
-    for chunk in chunks:
-        loss = task.loss(model, task.batch(task.chosen(store, chunk)), moment)
-        total, moment = total + float(loss.total.detach()), Moment(moment.step + 1, loss.carried)
-    long, _ = task_of(write(tmp_path / "b.txt", TEXT * 2), *options, "reading.steps=1000")
-    first = chunks[0].copy()
-    first[-1] = first[4]  # the whole length of the streams in one chunk
-    whole = long.loss(model, long.batch(long.chosen(store, first)))
-    assert total == pytest.approx(float(whole.total.detach()), abs=1e-9)
-    assert_close(moment.carried, whole.carried, atol=1e-9, rtol=0)
 
 
 def test_nothing_is_carried_where_nothing_goes_on(tmp_path: Path) -> None:
