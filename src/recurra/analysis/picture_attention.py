@@ -80,13 +80,33 @@ class PictureAttention:
 
     @property
     def side(self) -> tuple[float, float]:
-        """Pixels of a place, down and across; those at the lower and the right edge may have fewer."""
+        """Pixels of a place, down and across; those at an edge may have fewer or more."""
         (height, width), (rows, columns) = self.shape, self.maps.shape[1:]
-        for power in range(16):  # convolutions have halved it so many times
-            size = 1 << power
-            if (-(-height // size), -(-width // size)) == (rows, columns):
-                return size, size
-        return height / rows, width / columns
+        stride = self._stride
+        return (stride, stride) if stride is not None else (height / rows, width / columns)
+
+    @property
+    def edges(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The pixels at which places begin, and the last one ends: (rows + 1,) down, (columns + 1,) across.
+
+        A convolution that keeps every second place sees as much before it as behind: place i is centred on pixel
+        i × stride, so that the first one is half as large.
+
+        >>> looked = PictureAttention(np.zeros((8, 30), np.uint8), ["x"], [[0.1, 0.2, 0.3, 0.4]], 4)
+        >>> [each.tolist() for each in looked.edges]
+        [[0.0, 8.0], [0.0, 4.0, 12.0, 20.0, 30.0]]
+        """
+        before = 0 if self._stride in (None, 1) else 0.5
+        (height, width), (down, across), (rows, columns) = self.shape, self.side, self.maps.shape[1:]
+        inner = [(np.arange(1, count) - before) * side for count, side in ((rows, down), (columns, across))]
+        return np.array([0.0, *inner[0], height]), np.array([0.0, *inner[1], width])
+
+    @property
+    def _stride(self) -> int | None:
+        """Pixels from place to place, where convolutions have halved the picture some times."""
+        (height, width), shape = self.shape, self.maps.shape[1:]
+        sizes = (1 << power for power in range(16))
+        return next((size for size in sizes if (-(-height // size), -(-width // size)) == shape), None)
 
 
 def looks(looked: PictureAttention) -> list[tuple[str, int, int, float, int]]:

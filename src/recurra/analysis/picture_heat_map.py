@@ -154,16 +154,29 @@ def _named(looked: PictureAttention, number: int, layout: _Layout) -> Iterable[s
 
 def _coloured(looked: PictureAttention, number: int, scale: float) -> Iterable[str]:
     weights, token = looked.maps[number], escape(labels(looked.tokens)[number])
-    (height, width), (down, across) = looked.shape, looked.side
+    down, across = (edges * scale for edges in looked.edges)
     peak = weights.max() or 1.0
     for row, column in np.argwhere(weights >= _WEAKEST * peak) if weights.any() else ():
-        top, left = row * down, column * across
-        size = (min(across, width - left) * scale, min(down, height - top) * scale)
+        (top, bottom), (left, right) = down[row : row + 2], across[column : column + 2]
         yield (
-            f'<rect class="place" x="{left * scale:.1f}" y="{top * scale:.1f}" width="{size[0]:.1f}" '
-            f'height="{size[1]:.1f}" fill-opacity="{_STRONGEST * weights[row, column] / peak:.3f}">'
+            f'<rect class="place" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
+            f'height="{bottom - top:.1f}" fill-opacity="{_STRONGEST * weights[row, column] / peak:.3f}">'
             f"<title>{token}: {weights[row, column]:.3f} at row {row + 1}, column {column + 1}</title></rect>"
         )
+
+
+def in_html(looked: PictureAttention, *, most: int = MOST) -> str:
+    """The pictures with what they mean, and where each token looked as a table."""
+    written, untitled = without_controls(looked.title), replace(looked, title="")
+    pieces = [
+        '<p class="soft">One picture for each token that was written; ∎ is the end. The strongest colour is where it '
+        "looked most, and the number is that place's share of all. Point at a place to see its own.</p>",
+        f"<p><strong>{escape(written)}</strong></p>" if written else "",
+        f'<figure class="wide" style="overflow:auto">{as_svg(untitled, width=_PAGE, most=most)}</figure>',
+        f'<figure class="narrow" style="overflow:auto">{as_svg(untitled, width=_PHONE, most=most)}</figure>',
+        f"<details><summary>As numbers</summary>{table_in_html(Table(COLUMNS, looks(looked)))}</details>",
+    ]
+    return "\n".join(filter(None, pieces))
 
 
 def as_html(looked: PictureAttention, *, title: str = "Where it looked", most: int = MOST) -> str:
@@ -174,17 +187,7 @@ def as_html(looked: PictureAttention, *, title: str = "Where it looked", most: i
     (True, False)
     """
     title = without_controls(title)
-    written, untitled = without_controls(looked.title), replace(looked, title="")
-    pieces = [
-        f"<h1>{escape(title)}</h1>",
-        '<p class="soft">One picture for each token that was written; ∎ is the end. The strongest colour is where it '
-        "looked most, and the number is that place's share of all. Point at a place to see its own.</p>",
-        f"<p><strong>{escape(written)}</strong></p>" if written else "",
-        f'<figure class="wide" style="overflow:auto">{as_svg(untitled, width=_PAGE, most=most)}</figure>',
-        f'<figure class="narrow" style="overflow:auto">{as_svg(untitled, width=_PHONE, most=most)}</figure>',
-        f"<details><summary>As numbers</summary>{table_in_html(Table(COLUMNS, looks(looked)))}</details>",
-    ]
-    return page(title, pieces)
+    return page(title, [f"<h1>{escape(title)}</h1>", in_html(looked, most=most)])
 
 
 def as_png(path: str | os.PathLike[str], looked: PictureAttention, *, width: float = 900, most: int = MOST) -> None:
@@ -206,9 +209,11 @@ def as_png(path: str | os.PathLike[str], looked: PictureAttention, *, width: flo
 
 def _blended(looked: PictureAttention, number: int) -> NDArray[np.float64]:
     """(H, W, 3) from 0 to 1: paper or photo, colour on it, ink on that."""
-    (height, width), (down, across) = looked.shape, looked.side
+    (height, width), (down, across) = looked.shape, looked.edges
     weights = looked.maps[number]
-    rows, columns = (np.arange(height) / down).astype(int), (np.arange(width) / across).astype(int)
+    rows, columns = (
+        np.searchsorted(edges[1:-1], np.arange(size) + 0.5) for size, edges in ((height, down), (width, across))
+    )
     strength = _STRONGEST * (weights / (weights.max() or 1.0))[rows][:, columns, None]
     ink = None if looked.picture is None else _ink(looked.picture)
     under = np.broadcast_to(np.array(_PAPER, float), (height, width, 3))
