@@ -308,6 +308,33 @@ def explain(options: argparse.Namespace) -> None:
     print(found.text)
 
 
+def gradients(options: argparse.Namespace) -> None:
+    """How gradients flow through time."""
+    from recurra import runs
+    from recurra.analysis import examined, gradient_page
+    from recurra.named import catalogue
+    from recurra.tasks.task import Task
+    from recurra.training.trained import load
+
+    if options.out is not None:
+        gradient_page.check_ending(Path(options.out))
+    if options.steps < 2:
+        raise ConfigError(f"--steps must be at least 2, but is {options.steps}.")
+    what = options.what
+    if what.endswith(".toml") or Path(what).is_file() or what in catalogue(Task):
+        this = runs.setup(what, overrides=options.set)
+        found = examined.gradients_before_training(
+            this.kind, this.settings, options.data, title=f"{what}, untrained", steps=options.steps
+        )
+    elif options.set:
+        raise ConfigError(f"a trained model keeps its settings: --set {options.set[0]} is for a config file.")
+    else:
+        found = examined.gradients_of_run(load(Path(what)), options.data, steps=options.steps)
+    if options.out is not None:
+        gradient_page.write(found, Path(options.out))
+    print(json.dumps(found.json(), ensure_ascii=False) if options.json else gradient_page.as_text(found))
+
+
 def opened_to_write(path: str) -> TextIO:
     """A file to write lines to, or a ConfigError that says why it cannot be."""
     try:
@@ -543,6 +570,16 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--out", metavar="FILE", help="write a page (.html) or a picture (.svg, .png)")
     sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+
+    sub = add(gradients, "how gradients flow through time: Jacobians, gates, a verdict, advice; of a run or a config")
+    sub.add_argument("what", metavar="RUN|CONFIG", help="a run; or a config file, whose model has learned nothing yet")
+    sub.add_argument("data", metavar="DATA", nargs="?", help="a file with answers, or one input (the validation data)")
+    sub.add_argument("--steps", type=int, default=50, metavar="N", help="so many steps back at most (50)")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a config's setting"
+    )
+    sub.add_argument("--out", metavar="FILE", help="write a page (.html) or a picture (.svg, .png)")
+    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
     sub = add(
         generate, "texts that a language model writes on from a prompt, or that vec2seq writes of a vector or picture"

@@ -77,6 +77,8 @@ class Watched(Wrapper):
         return x
 
     def parts(self, inputs: Tensor, state: Any, fixed: list[Step]) -> AnyState:
+        # A state that nothing learned has touched, such as a count of steps, has a gradient too.
+        state = self.State(*(field if field.requires_grad else field.detach().requires_grad_() for field in state))
         weights = {name: parameter.view_as(parameter) for name, parameter in self.named_parameters()}
         parts: Any = functional_call(self, weights, (inputs, state))
         after = {name: getattr(parts, name).view_as(getattr(parts, name)) for name in fields(self.State)}
