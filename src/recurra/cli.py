@@ -302,7 +302,14 @@ def explain(options: argparse.Namespace) -> None:
     if options.out is not None:
         explaining.check_ending(Path(options.out))
     model = load(options.run, device=options.device).with_settings(options.set)
-    found = explaining.explain(model, options.input)
+    found = explaining.explain(
+        model,
+        options.input,
+        show=options.show,
+        layer=options.layer,
+        direction=options.direction,
+        best=options.best,
+    )
     if options.out is not None:
         found.write(Path(options.out))
     print(found.text)
@@ -564,10 +571,14 @@ def parser() -> argparse.ArgumentParser:
         "--alignments", metavar="FILE", help="seq2seq: links as Pharaoh writes them, a line for each answer"
     )
 
-    sub = add(explain, "where a model looked to answer one input: as text, as a page or as a picture")
+    sub = add(explain, "what a model did with one input: attention, probabilities, saliency, search, gates")
     sub.add_argument("run", metavar="RUN")
     sub.add_argument("input", metavar="INPUT", help="as predict takes it: a line, a picture's path; or FILE:LINE")
-    sub.add_argument("--out", metavar="FILE", help="write a page (.html) or a picture (.svg, .png)")
+    sub.add_argument("--out", metavar="FILE", help="write a page of all there is (.html), or a picture (.svg, .png)")
+    sub.add_argument("--show", metavar="WHAT", help="one of attention, probabilities, saliency, tree and gates")
+    sub.add_argument("--layer", type=int, metavar="N", help="whose gates, from 1 (the last)")
+    sub.add_argument("--direction", choices=["forward", "backward"], help="whose gates (forward)")
+    sub.add_argument("--best", type=int, default=1, metavar="N", help="the N-th best answer (1)")
     sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
 

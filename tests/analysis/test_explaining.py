@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from recurra.analysis.alignment import Alignment, as_text
+from recurra.analysis.explaining import explain
 from recurra.cli import main
 from recurra.data.png import write_png
+from recurra.errors import ConfigError
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
+from recurra.training.trained import Trained, load
+from tests.analysis import small_runs
 from tests.tasks.small_pairs import table, untrained, words
 
 STROKES = [[[[0, 9], [0, 9]], [[9, 0], [0, 9]]], [[[0, 9], [5, 5]], [[5, 5], [0, 9]]], [[[0, 9], [5, 5]]]]
@@ -113,7 +119,6 @@ def test_places_in_a_row_are_numbered(runs: Path, capsys: pytest.CaptureFixture[
         ("words", "words.tsv:9", r"words.tsv:9: the file ends before this line\."),
         ("words", "wrods.tsv:1", r"there is no file '.*wrods.tsv'. Did you mean"),
         ("ink", "ink.jsonl:0", r"ink.jsonl:0: no row begins on this line; the next one is on line 1\."),
-        ("colours", "1 0", "is given one vector at a time, which has no places to look at"),
     ],
 )
 def test_what_cannot_be_explained_is_said(
@@ -124,18 +129,108 @@ def test_what_cannot_be_explained_is_said(
     assert re.search(f"^recurra: .*{said}", capsys.readouterr().err)
 
 
-def test_a_model_without_attention_or_of_another_task_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("run", "asked", "said"),
+    [
+        ("colours", ["--show", "attention"], "is given one vector at a time, which has no places to look at"),
+        ("words", ["--show", "gaits"], "--show = 'gaits' is not known. Did you mean 'gates'"),
+        ("words", ["--show", "tree", "--layer", "1"], "--layer chooses among gates, but --show tree shows none"),
+        ("words", ["--show", "tree", "--direction", "forward"], "--direction chooses among gates, but --show tree"),
+        ("words", ["--best", "0"], "--best 0: the best answer is 1, the next 2"),
+        ("words", ["--best", "9"], "decoding.best = 9 answers need a beam at least so wide"),
+        ("ink", ["--show", "gates"], "does not read its input with a recurrent network"),
+        ("colours", ["--show", "saliency"], "saliency is of tokens or frames that are read one after the other"),
+    ],
+)
+def test_what_there_is_not_to_see_is_said(
+    runs: Path, run: str, asked: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    given = {"colours": "1 0", "words": "cat", "ink": f"{runs}/ink.jsonl:1"}[run]
+    assert main(["explain", f"{runs}/{run}", given, *asked]) == 2
+    assert re.search(f"^recurra: .*{said}", capsys.readouterr().err)
+
+
+def test_without_attention_something_else_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     untrained(tmp_path, words(tmp_path), "model.attention=none", run="blind")
-    assert main(["explain", f"{tmp_path}/blind", "cat"]) == 2
+    assert main(["explain", f"{tmp_path}/blind", "cat", "--show", "attention"]) == 2
     assert "was trained with model.attention = none, so it looked nowhere: train one without" in capsys.readouterr().err
-    (tmp_path / "lines.txt").write_text("one two\n" * 4)
-    few = ["model.hidden=4", "model.embedding=4", "training.steps=1", "data.cache=false", "reading.steps=4"]
-    given = {"train": str(tmp_path / "lines.txt")}
-    begin(setup("language_model", given=given, overrides=[*few, "training.batch_size=2"]), tmp_path / "lm", Silent())
-    assert main(["explain", f"{tmp_path}/lm", "one"]) == 2
-    assert "is a language_model model, which has no attention to show: seq2seq and vec2seq" in capsys.readouterr().err
+    assert explained(f"{tmp_path}/blind", "cat", capsys=capsys).splitlines()[1].split() == ["token", "p", "bits"]
+
+
+@pytest.mark.parametrize(
+    ("made", "text", "titles"),
+    [
+        (small_runs.language_model, "one <b>", ["How sure it was", "What mattered", "Gates over time"]),
+        (small_runs.tagger, "the <b>", ["What mattered", "Gates over time"]),
+        (
+            lambda: small_runs.classifier("model.encoder=rnn", "model.summary=attention", "model.characters.cell=none"),
+            "so good <img onerror=x>",
+            ["Where it looked", "What mattered", "Gates over time"],
+        ),
+        (
+            small_runs.writer,
+            "c<a",
+            ["Where it looked", "How sure it was", "What mattered", "How it searched", "Gates over time"],
+        ),
+    ],
+)
+def test_a_page_holds_all_that_there_is_and_says_what_there_is_not(
+    made: Callable[[], Trained], text: str, titles: list[str], tmp_path: Path
+) -> None:
+    model = made()
+    explain(model, text).write(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert re.findall("<h2>(.*?)</h2>", page) == titles + ["Not shown"] * (len(titles) < 5)
+    assert page.count("<li>") - page.count("<li>Step ") == 5 - len(titles)
+    assert not re.search("<img|<b>|http://(?!www.w3.org)|https:|src=", page)
+    assert ("<script>" in page) == ("How it searched" in titles)
+
+
+@pytest.mark.parametrize("show", ["attention", "probabilities", "saliency", "tree", "gates"])
+def test_one_thing_alone_is_a_text_a_page_or_a_picture(
+    show: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    for ending in ("html", "svg", "png"):
+        out = str(tmp_path / f"a.{ending}")
+        assert explained(f"{runs}/words", "cat", "--show", show, "--out", out, capsys=capsys)
+    assert "<h2>" not in (tmp_path / "a.html").read_text()
+    assert (tmp_path / "a.svg").read_text().startswith("<svg ")
+    assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_any_of_the_best_answers_is_explained(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = load(f"{runs}/words")
+    [answer] = model.predict(["cat"], best=3, detail=True)
+    third = answer.alternatives[1]
+    found = explain(model, "cat", show="attention", best=3)
+    assert found.text == as_text(Alignment([*"cat"], third["tokens"], third["alignment"], f"cat → {third['output']}"))
+    assert found.answer == f"cat → {third['output']} (answer 3)"
+    printed = explained(f"{runs}/words", "cat", "--best", "3", "--show", "probabilities", capsys=capsys)
+    assert printed.startswith(f"cat → {third['output']}, p ")
+    assert main(["explain", f"{runs}/words", "cat", "--best", "5", "--set", "decoding.max_length=2"]) == 0
+    few = load(f"{runs}/words").with_settings(["decoding.forced=[]", "decoding.prefix=K AE", "decoding.max_length=3"])
+    assert explain(few, "cat", best=2).answer.startswith("cat → K AE")
+
+
+def test_queries_of_a_classifier_are_printed_by_word() -> None:
+    model = small_runs.classifier("model.encoder=rnn", "model.summary=attention", "model.characters.cell=none")
+    [answer] = model.predict(["a good film"], detail=True)
+    first, head, *rows = explain(model, "a good film", show="attention").text.splitlines()
+    assert first == f"{answer.output}: where its queries looked"
+    assert head.split("query")[1:] == [" 1 ", " 2 ", " 3 ", " 4"]
+    assert [float(each) for each in rows[1].split()[1:]] == pytest.approx(
+        [query[1] for query in answer.detail["attention"]], abs=1e-4
+    )
+
+
+def test_a_classifier_without_queries_and_a_tagger_look_nowhere() -> None:
+    with pytest.raises(ConfigError, match=r"does not weigh what it reads by attention: model.summary = attention does"):
+        explain(small_runs.classifier("model.encoder=cnn", "model.characters.cell=none"), "bad", show="attention")
+    with pytest.raises(ConfigError, match=r"is a tagging model, which has no attention to show: seq2seq, vec2seq and"):
+        explain(small_runs.tagger(), "the", show="attention")
+    with pytest.raises(ConfigError, match="best is for answers that are searched for, but tagging searches for none"):
+        explain(small_runs.tagger(), "the", best=2)
 
 
 def test_nothing_is_explained_where_nothing_is_written(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

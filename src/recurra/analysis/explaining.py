@@ -1,43 +1,68 @@
-"""`recurra explain`: what a model did with one input. A task is explained by one function, listed in EXPLAINED."""
+"""`recurra explain`: what a model did with one input. What there is to see stands in views.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recurra.analysis import alignment, heat_map, picture_attention, picture_heat_map
-from recurra.analysis.alignment import Alignment
-from recurra.analysis.page import write_whole
-from recurra.analysis.picture_attention import PictureAttention
+from recurra.analysis.page import page, section, write_whole
+from recurra.analysis.views import VIEWS, Asked, View
 from recurra.data.files import extension, lines
 from recurra.data.formats import endings
-from recurra.data.pictures import picture_of
-from recurra.errors import ConfigError, DataError
-from recurra.settings import name_of
-from recurra.tasks.seq2seq import Seq2Seq
-from recurra.tasks.task import Prediction, Task
-from recurra.tasks.vec2seq import Vec2Seq
+from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.named import choose
+from recurra.tasks.language_model import LanguageModel
+from recurra.tasks.task import Task
+from recurra.tasks.to_sequence import ToSequence
+from recurra.text.visible import without_controls
 from recurra.training.trained import Trained
 
 ENDINGS = (".html", ".svg", ".png")
 
 
 class Explanation(NamedTuple):
-    """What there is to see: as text for the terminal, and as a picture that is drawn when it is asked for."""
+    """What there is to see of one answer: the view that was asked for, or the most telling one and all others."""
 
-    text: str
-    svg: Callable[[], str]
-    html: Callable[[], str]
-    png: Callable[[Path], None]
+    asked: Asked
+    view: View
+    alone: bool
+
+    @property
+    def text(self) -> str:
+        """For the terminal."""
+        return self.view.text
 
     def write(self, path: Path) -> None:
-        """Write a page (.html) or a picture (.svg, .png)."""
+        """Write a page (.html) of all there is, or of what was asked for alone; or a picture (.svg, .png)."""
         check_ending(path)
         if path.suffix == ".png":
-            self.png(path)
+            self.view.png(path)
         else:
-            write_whole(path, self.html() if path.suffix == ".html" else self.svg())
+            write_whole(path, self.html() if path.suffix == ".html" else self.view.svg())
+
+    @property
+    def answer(self) -> str:
+        """What was read, and what was answered."""
+        [answer] = self.asked.model.answers([self.asked.example], detail=self.asked.best > 1)
+        read, best = answer.input or self.asked.given, self.asked.best
+        if isinstance(self.asked.model.task, LanguageModel):  # whose answer is a number
+            return without_controls(read)
+        output = answer.output if best == 1 else answer.alternatives[best - 2]["output"]
+        return without_controls(f"{read} → {output}".replace("\t", " · ")) + (f" (answer {best})" if best > 1 else "")
+
+    def html(self) -> str:
+        """One page that fetches nothing."""
+        views, missing = ([self.view], dict[str, str]()) if self.alone else every(self.asked)
+        title = self.view.title if self.alone else "Why this answer"
+        said = "".join(f"<li>{escape(name)}: {escape(why)}</li>" for name, why in missing.items())
+        pieces = [
+            f"<h1>{escape(title)}</h1>",
+            f"<p><strong>{escape(self.answer)}</strong></p>",
+            *(view.html() if self.alone else section(view.title, view.html()) for view in views),
+            section("Not shown", f'<ul class="soft">{said}</ul>' if said else ""),
+        ]
+        return page(title, pieces, script="\n".join(filter(None, (view.script for view in views))))
 
 
 def check_ending(path: Path) -> None:
@@ -46,19 +71,64 @@ def check_ending(path: Path) -> None:
         raise ConfigError(f"--out {path}: an explanation is written as .html, .svg or .png.")
 
 
-def explain(model: Trained, given: str) -> Explanation:
+def explain(
+    model: Trained,
+    given: str,
+    *,
+    show: str | None = None,
+    layer: int | None = None,
+    direction: str | None = None,
+    best: int = 1,
+) -> Explanation:
     """Why a model answers one input as it does.
 
     The input is a line as `recurra predict` takes it, such as a text or the path of a picture; or FILE:LINE for a row
-    of a file of data.
+    of a file of data. `show` is one of attention, probabilities, saliency, tree and gates; without it, the first of
+    these that there is. Gates are those of a layer, counted from 1, and a direction; where answers are searched for,
+    the best-th is explained.
     """
-    for kind, explained in EXPLAINED.items():
-        if isinstance(model.task, kind):
-            return explained(model, given)
-    known = " and ".join(kind.name for kind in EXPLAINED)
-    raise ConfigError(
-        f"the run {model.folder} is a {model.task.name} model, which has no attention to show: {known} are explained."
-    )
+    if show is not None:
+        choose(VIEWS, show, "--show")
+        if show != "gates" and (layer is not None or direction is not None):
+            what = "--layer" if layer is not None else "--direction"
+            raise ConfigError(f"{what} chooses among gates, but --show {show} shows none: leave it out.")
+    if best < 1:
+        raise ConfigError(f"--best {best}: the best answer is 1, the next 2.")
+    if best > 1:
+        model = model.searching(best=best)
+    asked = Asked(model, example_of(model.task, given), given, layer, direction, best)
+    _check_answered(asked)
+    if show is not None:
+        return Explanation(asked, VIEWS[show](asked), alone=True)
+    refusals: list[RecurraError] = []
+    for view in VIEWS.values():
+        try:
+            return Explanation(asked, view(asked), alone=False)
+        except RecurraError as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+def every(asked: Asked) -> tuple[list[View], dict[str, str]]:
+    """All that there is to see; and of the rest, by its name, why not."""
+    views, missing = list[View](), dict[str, str]()
+    for name, view in VIEWS.items():
+        try:
+            views.append(view(asked))
+        except RecurraError as error:
+            missing[name] = str(error)
+    return views, missing
+
+
+def _check_answered(asked: Asked) -> None:
+    """Refuse what is not answered at all."""
+    task = asked.model.task
+    if not isinstance(task, ToSequence):
+        return
+    if task.settings.decoding.search == "given":
+        raise DataError("there is no answer to explain: decoding.search = given writes nothing.")
+    if task.settings.data.empty == "refuse" and task.is_empty(asked.example):
+        raise DataError("there is no answer to explain: nothing was read.")
 
 
 def example_of(task: Task[Any, Any, Any], given: str) -> Any:
@@ -83,62 +153,3 @@ def example_of(task: Task[Any, Any, Any], given: str) -> Any:
 
 def _is_of_data(name: str) -> bool:
     return extension(name) in endings() and not any(letter.isspace() for letter in name)
-
-
-def _attention_over_words(model: Trained, given: str) -> Explanation:
-    answer = _looked(model, example_of(model.task, given))
-    found = Alignment.of(answer, f"{answer.input} → {answer.output}")
-    return _of_words(found)
-
-
-def _of_words(found: Alignment) -> Explanation:
-    return Explanation(
-        alignment.as_text(found),
-        lambda: heat_map.as_svg(found),
-        lambda: heat_map.as_html(found),
-        lambda path: heat_map.as_png(path, found),
-    )
-
-
-def _attention_over_places(model: Trained, given: str) -> Explanation:
-    task = model.task
-    assert isinstance(task, Vec2Seq), "EXPLAINED says so"
-    if task.settings.data.vector is not None:
-        raise ConfigError(
-            f"the run {model.folder} is given one vector at a time, which has no places to look at: models of "
-            f"pictures and of features of places have attention to show."
-        )
-    example = example_of(task, given)
-    answer = _looked(model, example)
-    if answer.detail.get("columns") is None:
-        return _of_words(Alignment.of(answer, answer.output))
-    picture = None if example.picture is None else picture_of(example.picture, given, task.settings.data.image)
-    found = PictureAttention.of(answer, picture, answer.output)
-    return Explanation(
-        picture_attention.as_text(found),
-        lambda: picture_heat_map.as_svg(found),
-        lambda: picture_heat_map.as_html(found),
-        lambda path: picture_heat_map.as_png(path, found),
-    )
-
-
-def _looked(model: Trained, example: Any) -> Prediction:
-    """The answer to an example, with where the model looked."""
-    settings = model.task.settings
-    if name_of(settings.model.attention) == "none":
-        raise ConfigError(
-            f"the run {model.folder} was trained with model.attention = none, so it looked nowhere: train one without "
-            f"that setting to see where it looks."
-        )
-    [answer] = model.answers([example], detail=True)
-    if answer.alignment is None:
-        why = "decoding.search = given writes nothing" if settings.decoding.search == "given" else "nothing was read"
-        raise DataError(f"there is no answer to explain: {why}.")
-    return answer
-
-
-EXPLAINED: dict[type[Task[Any, Any, Any]], Callable[[Trained, str], Explanation]] = {
-    Seq2Seq: _attention_over_words,
-    Vec2Seq: _attention_over_places,
-}
-"""What is shown of each kind of task."""

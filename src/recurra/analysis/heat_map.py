@@ -144,13 +144,8 @@ def _drawn(panel: _Panel) -> Iterable[str]:
     yield "</g>"
 
 
-def as_html(*alignments: Alignment, title: str = "Attention") -> str:
-    """One page that fetches nothing: the picture, and the weights as tables.
-
-    >>> page = as_html(Alignment("tea", ["T", "IY"], [[0.9, 0.1, 0.0], [0.0, 0.6, 0.4]]))
-    >>> "<td>0.600</td>" in page, "<script" in page
-    (True, False)
-    """
+def in_html(*alignments: Alignment) -> str:
+    """The picture with what it means, and the weights as tables."""
     tables = []
     for pair in alignments:
         rows = [
@@ -159,15 +154,24 @@ def as_html(*alignments: Alignment, title: str = "Attention") -> str:
         ]
         caption = f"<p>{escape(without_controls(pair.title))}</p>" if pair.title else ""
         tables.append(caption + table_in_html(Table(["", *labels(pair.source)], rows)))
-    title = without_controls(title)
     pieces = [
-        f"<h1>{escape(title)}</h1>",
         '<p class="soft">Rows are what was written, columns what was read; ∎ is the end. Point at a cell to see its '
         "weight.</p>",
         f'<figure style="overflow:auto">{as_svg(*alignments)}</figure>',
         f"<details><summary>All weights as numbers</summary>{''.join(tables)}</details>",
     ]
-    return page(title, pieces)
+    return "\n".join(pieces)
+
+
+def as_html(*alignments: Alignment, title: str = "Attention") -> str:
+    """One page that fetches nothing: the picture, and the weights as tables.
+
+    >>> page = as_html(Alignment("tea", ["T", "IY"], [[0.9, 0.1, 0.0], [0.0, 0.6, 0.4]]))
+    >>> "<td>0.600</td>" in page, "<script" in page
+    (True, False)
+    """
+    title = without_controls(title)
+    return page(title, [f"<h1>{escape(title)}</h1>", in_html(*alignments)])
 
 
 def as_png(path: str | os.PathLike[str], *alignments: Alignment, width: float = 900, scale: float = 2.0) -> None:

@@ -19,6 +19,7 @@ from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.task import Table
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.visible import without_controls
+from recurra.text.vocabulary import END
 from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
 
@@ -65,7 +66,8 @@ def probabilities_of(model: Trained, example: Any, *, best: int = 1) -> Probabil
         batch = moved(task.batch([found.row]), next(network.parameters()).device)
         with torch.no_grad():
             logs = network.token_log_likelihoods(batch).double().cpu().numpy()
-        return Probabilities(found.tokens, logs, f"p of the whole {math.exp(logs.sum()):.4g}")
+        text = task.texts.target.tokenizer.join([token for token in found.tokens if token != END])
+        return Probabilities(found.tokens, logs, f"{task.shown(example)} → {text}, p {math.exp(logs.sum()):.4g}")
     raise ConfigError(
         f"probabilities of tokens are of models that read on or write: language_model, seq2seq and vec2seq, but "
         f"{model.folder} is a {task.name} model."

@@ -1,0 +1,236 @@
+"""What there is to see of a model's answer to one input, each as text, as a picture and as a piece of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recurra.analysis import (
+    alignment,
+    beam_tree,
+    beam_tree_picture,
+    coloured_words,
+    gates,
+    gates_picture,
+    heat_map,
+    picture_attention,
+    picture_heat_map,
+    probabilities,
+    saliency,
+    saliency_picture,
+)
+from recurra.analysis.alignment import Alignment, labels
+from recurra.analysis.coloured_words import ColouredWords
+from recurra.analysis.page import table_in_html
+from recurra.analysis.picture_attention import PictureAttention
+from recurra.analysis.probes import probe_of
+from recurra.analysis.saliency import Method
+from recurra.analysis.summary import Table
+from recurra.data.pictures import picture_of
+from recurra.errors import ConfigError, DataError
+from recurra.settings import name_of
+from recurra.tasks.classification import Classification
+from recurra.tasks.seq2seq import Seq2Seq
+from recurra.tasks.task import Prediction
+from recurra.tasks.task import Table as TextTable
+from recurra.tasks.vec2seq import Vec2Seq
+from recurra.training.trained import Trained
+
+
+class Asked(NamedTuple):
+    """What is to be explained, and how."""
+
+    model: Trained
+    example: Any
+    given: str  # as it was typed
+    layer: int | None = None
+    direction: str | None = None
+    best: int = 1
+
+
+class View(NamedTuple):
+    """One thing to see; pictures and pieces of a page are made when they are asked for."""
+
+    title: str
+    text: str
+    svg: Callable[[], str]
+    html: Callable[[], str]
+    png: Callable[[Path], None]
+    script: str = ""
+
+
+def attention(asked: Asked) -> View:
+    """Where the model looked."""
+    task = asked.model.task
+    if isinstance(task, Classification):
+        return _pooling(asked, task)
+    if isinstance(task, Vec2Seq) and task.settings.data.vector is not None:
+        raise ConfigError(
+            f"the run {asked.model.folder} is given one vector at a time, which has no places to look at: models of "
+            f"pictures and of features of places have attention to show."
+        )
+    if not isinstance(task, Seq2Seq | Vec2Seq):
+        raise ConfigError(
+            f"the run {asked.model.folder} is a {task.name} model, which has no attention to show: seq2seq, vec2seq "
+            f"and classification with model.summary = attention have it."
+        )
+    answer = _looked(asked)
+    if answer.detail.get("columns") is None:
+        title = f"{answer.input} → {answer.output}" if isinstance(task, Seq2Seq) else answer.output
+        return _over_words(Alignment.of(answer, title))
+    assert isinstance(task, Vec2Seq), "a source of words stands in a row"
+    picture = None
+    if asked.example.picture is not None:
+        picture = picture_of(asked.example.picture, asked.given, task.settings.data.image)
+    return _over_places(PictureAttention.of(answer, picture, answer.output))
+
+
+def _over_words(found: Alignment) -> View:
+    return View(
+        "Where it looked",
+        alignment.as_text(found),
+        lambda: heat_map.as_svg(found),
+        lambda: heat_map.in_html(found),
+        lambda path: heat_map.as_png(path, found),
+    )
+
+
+def _over_places(found: PictureAttention) -> View:
+    return View(
+        "Where it looked",
+        picture_attention.as_text(found),
+        lambda: picture_heat_map.as_svg(found),
+        lambda: picture_heat_map.in_html(found),
+        lambda path: picture_heat_map.as_png(path, found),
+    )
+
+
+def _looked(asked: Asked) -> Prediction:
+    """The answer, with where the model looked."""
+    settings = asked.model.task.settings
+    if name_of(settings.model.attention) == "none":
+        raise ConfigError(
+            f"the run {asked.model.folder} was trained with model.attention = none, so it looked nowhere: train one "
+            f"without that setting to see where it looks."
+        )
+    [answer] = asked.model.answers([asked.example], detail=True)
+    every = [answer.detail, *answer.alternatives]
+    if len(every) < asked.best:
+        raise DataError(f"--best {asked.best}: the search found {len(every)} answer{'s' * (len(every) != 1)}.")
+    if asked.best == 1:
+        return answer
+    chosen = every[asked.best - 1]
+    detail = {**chosen, "source_tokens": answer.detail.get("source_tokens")}
+    return answer._replace(
+        output=chosen["output"],
+        score=chosen["score"],
+        detail={name: value for name, value in detail.items() if value is not None},
+    )
+
+
+def _pooling(asked: Asked, task: Classification) -> View:
+    """What the queries of a summary looked at."""
+    [answer] = asked.model.answers([asked.example], detail=True)
+    if "attention" not in answer.detail:
+        raise ConfigError(
+            f"the run {asked.model.folder} does not weigh what it reads by attention: model.summary = attention does."
+        )
+    weights = np.asarray(answer.detail["attention"], np.float64)
+    names = [f"query {number + 1}" for number in range(len(weights))]
+    if weights.ndim == 3:
+        places = weights.reshape(len(weights), -1)
+        picture = picture_of(asked.example.picture, asked.given, task.settings.data.image)
+        return _over_places(PictureAttention(picture, names, places, weights.shape[2], answer.output))
+    tokens = answer.detail.get("tokens", [str(number + 1) for number in range(weights.shape[1])])
+    if not tokens:
+        raise DataError("there is no answer to explain: nothing was read.")
+    rows = [_weighed(f"{answer.output}: where its queries looked, on average", tokens, weights.mean(0))]
+    rows += [_weighed(name, tokens, each) for name, each in zip(names, weights, strict=True)] * (len(weights) > 1)
+    table = [
+        [token, *map(float, each)] for token, each in zip(labels(tokens), [*zip(*weights, strict=True)], strict=True)
+    ]
+    numbers = table_in_html(Table(["token", *names], table))
+    return View(
+        "Where it looked",
+        f"{answer.output}: where its queries looked\n{TextTable(['token', *names], table).text()}",
+        lambda: coloured_words.as_svg(*rows),
+        lambda: (
+            '<p class="soft">Words are read, and means of them are weighed by learned queries: the stronger, the more '
+            f"weight. Point at a word for its share.</p>{coloured_words.in_html(*rows)}"
+            f"<details><summary>All weights as numbers</summary>{numbers}</details>"
+        ),
+        lambda path: coloured_words.as_png(path, *rows),
+    )
+
+
+def _weighed(title: str, tokens: list[str], weights: np.ndarray[Any, np.dtype[np.float64]]) -> ColouredWords:
+    said = [f"{token}: {weight:.3f}" for token, weight in zip(labels(tokens), weights, strict=True)]
+    return ColouredWords(title, tokens, weights / (weights.max() or 1.0), said)
+
+
+def sure(asked: Asked) -> View:
+    """How probable each token was."""
+    found = probabilities.probabilities_of(asked.model, asked.example, best=asked.best)
+    row = probabilities.coloured(found)
+    return View(
+        "How sure it was",
+        probabilities.as_text(found),
+        lambda: coloured_words.as_svg(row),
+        lambda: (
+            f"{coloured_words.in_html(row)}<details><summary>As numbers</summary>"
+            f"{table_in_html(Table(*probabilities.as_table(found)))}</details>"
+        ),
+        lambda path: coloured_words.as_png(path, row),
+    )
+
+
+def mattered(asked: Asked) -> View:
+    """What speaks for the answer."""
+    probe = probe_of(asked.model, asked.example, best=asked.best)
+    methods: tuple[Method, Method] = ("integrated", "gradient")
+    both = [saliency.saliency(probe, method) for method in methods]
+    return View(
+        "What mattered",
+        saliency.as_text(both[0]),
+        lambda: saliency_picture.as_svg(*both),
+        lambda: saliency_picture.in_html(*both),
+        lambda path: saliency_picture.as_png(path, *both),
+    )
+
+
+def searched(asked: Asked) -> View:
+    """The beam, step by step."""
+    found = beam_tree.tree_of(asked.model, asked.example)
+    return View(
+        "How it searched",
+        beam_tree.as_text(found),
+        lambda: beam_tree_picture.as_svg(found),
+        lambda: beam_tree_picture.in_html(found),
+        lambda path: beam_tree_picture.as_png(path, found),
+        beam_tree_picture.SCRIPT,
+    )
+
+
+def inside(asked: Asked) -> View:
+    """Gates and states while it read."""
+    found = gates.gates_of(asked.model, asked.example, layer=asked.layer, direction=asked.direction)
+    return View(
+        "Gates over time",
+        gates.as_text(found),
+        lambda: gates_picture.as_svg(found),
+        lambda: gates_picture.in_html(found),
+        lambda path: gates_picture.as_png(path, found),
+    )
+
+
+VIEWS: dict[str, Callable[[Asked], View]] = {
+    "attention": attention,
+    "probabilities": sure,
+    "saliency": mattered,
+    "tree": searched,
+    "gates": inside,
+}
+"""By the names that --show knows, the most telling first."""
