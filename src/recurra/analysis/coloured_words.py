@@ -68,7 +68,7 @@ def _scene(rows: Sequence[ColouredWords], width: float) -> Scene:
         turned = is_right_to_left(tokens)
         x = _EDGE
         for token, (colour, strength), said in zip(tokens, row.colours, row.said, strict=True):
-            wide = width_of(token) + 8
+            wide = width_of(token) + 11
             if x + wide > width - _EDGE and x > _EDGE:
                 x, y = _EDGE, y + _ROW
             left = width - x - wide if turned else x
