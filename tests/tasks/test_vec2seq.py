@@ -109,6 +109,8 @@ def test_pictures_in_files_are_learned_by_heart_and_written_back(
     [from_file] = model.predict(["pictures/5.png"])
     assert (from_file.output, from_file.input) == (SHAPES[5], "pictures/5.png")
     assert model.predict([" pictures/5.png\t"])[0].score == from_file.score
+    (tmp_path / "[5].png").write_bytes((tmp_path / "pictures" / "5.png").read_bytes())
+    assert model.predict(["[5].png"])[0].score == from_file.score
     assert model.predict([picture(5)])[0].output == SHAPES[5]
     assert model.predict([picture(5).tolist()])[0].score == pytest.approx(from_file.score)
 

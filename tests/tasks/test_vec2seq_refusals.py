@@ -121,7 +121,7 @@ FILES: list[tuple[str, str, str]] = [
     (
         "a.jsonl",
         '{"strokes": "up", "target": "a"}\n',
-        "a.jsonl:1: what is given is a JSON list of numbers, but this is not: 'up'",
+        "a.jsonl:1: pen strokes are a JSON list, [[[x, …], [y, …]], …], but this is not: 'up'",
     ),
 ]
 
@@ -192,7 +192,9 @@ def test_nan_pixels_are_said(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     pixels[1, 2, 3] = np.nan
     np.savez(here / "a.npz", image=pixels, target=np.array(["a", "b"]))
     assert train("--train", "a.npz") == 2
-    assert "a.npz: row 2: the value of 'image' is not a finite number" in only_sentence(capsys)
+    said = only_sentence(capsys)
+    assert "a.npz: row 2: the value of 'image' is not a finite number" in said
+    assert "Fill it in, remove the row, or write null where one may be missing." in said
     assert not (here / "run").exists()
     assert train("--train", "pixels.jsonl") == 0
     with pytest.raises(DataError, match="input:2: the pixel in row 3 and column 4 of the picture is nan"):

@@ -32,6 +32,9 @@ SEVERAL = 8
 """Numbers of a vector that are shown."""
 
 
+STROKES = "pen strokes are a JSON list, [[[x, …], [y, …]], …]"
+
+
 class Given(NamedTuple):
     """One example: what is given, what is to be written, and where they stand."""
 
@@ -124,7 +127,7 @@ def given_of(row: Row, file: int, path: str | Path | None, data: Vec2SeqData, *,
         if picture is None or (isinstance(picture, str) and not picture.strip()):
             raise DataError(f"{place}: there is no picture in '{name}'. Give the row one, or remove it.")
         if isinstance(picture, str) and data.image.strokes is not None:
-            picture = _from_json(picture, place)
+            picture = _from_json(picture, place, STROKES)
         elif isinstance(picture, str) and path is not None:
             picture = str(Path(path).parent / picture)
     column = data.target.column
@@ -159,20 +162,21 @@ def _typed(line: Any, place: str, data: Vec2SeqData) -> Any:
     """What a line means, or what Python gives in place of one."""
     if not isinstance(line, str):
         return list(line)
+    if data.image.column is not None and is_picture(line.strip()):
+        return line.strip()
     if line.lstrip().startswith(("[", "{")):
         return _from_json(line, place)
     return line.strip() if data.image.given is not None else line.replace(",", " ").split()
 
 
-def _from_json(text: str, place: str) -> object:
+def _from_json(text: str, place: str, what: str = "what is given is a JSON list of numbers") -> object:
     try:
         found = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"{place}: what is given is a JSON list of numbers, but this is not: {shown(text)}.") from error
+        raise DataError(f"{place}: {what}, but this is not: {shown(text)}.") from error
     if not isinstance(found, list):
         raise DataError(
-            f"{place}: what is given is a JSON list of numbers, but this is an object. Rows with names are read from a "
-            f"file that ends in .jsonl."
+            f"{place}: {what}, but this is an object. Rows with names are read from a file that ends in .jsonl."
         )
     return found
 

@@ -68,7 +68,8 @@ def _single(raw: object, what: str) -> str | float | None:
             finite = False
         if not finite:
             raise DataError(
-                f"{what} is not a finite number that a computer's float can hold. Write null if it is missing."
+                f"{what} is not a finite number that a computer's float can hold. Fill it in, remove the row, or write "
+                f"null where one may be missing."
             )
         return raw
     kind = "an object" if isinstance(raw, Mapping) else f"a {type(raw).__name__}"
