@@ -17,6 +17,7 @@ from recurra.analysis.gradients import Saturation
 from recurra.analysis.laboratory import Laboratory, Layer, look
 from recurra.cells import GRU, LSTM, AnyCell, Cell, Elman
 from recurra.cli import main
+from recurra.errors import DataError
 from recurra.named import catalogue
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
@@ -33,11 +34,10 @@ def layer_of(matrix: Tensor, x: Tensor) -> Layer:
 
 
 @pytest.mark.parametrize(("scale", "verdict"), [(0.5, "vanishes"), (1.0, "stable"), (2.0, "explodes")])
-@pytest.mark.parametrize("steps", [12, 40])
-def test_orthogonal_matrices_make_small_changes_vanish_stay_or_explode(scale: float, verdict: str, steps: int) -> None:
+def test_orthogonal_matrices_make_small_changes_vanish_stay_or_explode(scale: float, verdict: str) -> None:
     torch.manual_seed(1)
     matrix = scale * torch.linalg.qr(torch.randn(UNITS, UNITS))[0]
-    layer = layer_of(matrix, 0.02 * torch.rand(3, steps, 6) - 0.01)
+    layer = layer_of(matrix, 0.02 * torch.rand(3, 30, 6) - 0.01)
     assert layer.verdict == verdict
     assert layer.matrices["U"] == pytest.approx(scale, rel=1e-5)
     assert verdict in layer.words
@@ -58,15 +58,15 @@ def test_a_bound_that_allows_explosion_does_not_make_one(seed: int) -> None:
 @pytest.mark.parametrize("name", [*catalogue(Cell), "tests.own_cells:Matchbox"])
 def test_every_cell_can_be_looked_at(name: str) -> None:
     torch.manual_seed(2)
-    rnn = Recurrent(name, 3, 4, layers=2, bidirectional=True)
+    rnn = Recurrent(name, 3, 4, bidirectional=True)
     found = look(rnn, Padded(torch.randn(2, 6, 3), torch.tensor([6, 4])), loss=lambda y: y.square().sum())
-    assert len(found.layers) == 4
+    assert len(found.layers) == 2
     for layer in found.layers:
         assert layer.verdict in ("vanishes", "stable", "explodes")
         assert layer.steps == len(layer.jacobian["largest"]) == len(layer.gradient["h"]) == 6
     json.dumps(found.json(), allow_nan=False)
-    assert gradient_page.as_text(found).count("T − t") == 4
-    assert gradient_page.as_svg(found).count("<path") > 20
+    assert gradient_page.as_text(found).count("T − t") == 2
+    assert gradient_page.as_svg(found).count("<path") > 10
 
 
 def test_units_that_are_off_let_nothing_through() -> None:
@@ -78,6 +78,23 @@ def test_units_that_are_off_let_nothing_through() -> None:
     assert "it is 0" in found.layers[0].words
     assert found.json()["layers"][0]["slope"] is None
     gradient_page.as_svg(found)
+
+
+def test_a_state_that_is_no_number_is_refused() -> None:
+    rnn = Recurrent({"name": "elman", "activation": "identity"}, 1, 2).double()
+    with torch.no_grad():
+        rnn.cells[0][0].from_state.mul_(1e200)  # type: ignore[index]
+    with pytest.raises(DataError, match="layer 1: the states after step 3 are not finite"):
+        look(rnn, Padded.full(torch.ones(1, 5, 1)))
+
+
+def test_empty_rows_short_rows_and_many_rows_are_taken_as_they_are() -> None:
+    x = Padded(torch.randn(20, 9, 2), torch.tensor([0, 1, 9, *[3] * 17]))
+    [layer] = look(Recurrent("lstm", 2, 3), x, loss=lambda y: y.sum()).layers
+    assert layer.steps == 9
+    [alone] = look(Recurrent("lstm", 2, 3), Padded.full(torch.randn(1, 1, 2)), loss=lambda y: y.sum()).layers
+    assert alone.verdict == "unknown"
+    assert gradient_page.as_svg(Laboratory("one", 1, None, [alone])).endswith("</svg>\n")
 
 
 def measured(cell: AnyCell, slope: float, **more: object) -> Measured:

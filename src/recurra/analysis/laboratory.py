@@ -14,11 +14,15 @@ from recurra.analysis.gradients import Flow, Saturation, flows, forgotten, satur
 from recurra.analysis.jacobian import products
 from recurra.analysis.matrices import recurrent_matrices
 from recurra.analysis.watching import Seen, Watch
+from recurra.errors import DataError
 from recurra.padding import Padded
 from recurra.recurrent import Recurrent
 
 STEPS = 50
 """So many steps back are looked at, if not told otherwise."""
+
+ROWS, NUMBERS = 8, 1024
+"""Jacobians are found for so many rows at most, the longest, with so many numbers in their states or else for one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +102,13 @@ def looked(
 ) -> Laboratory:
     """What is there to tell of a model that was watched."""
     seen = watch.seen()
+    for each in seen:
+        for number, step in enumerate(each.steps, 1):
+            if not all(bool(field.isfinite().all()) for field in step.after):
+                raise DataError(
+                    f"{each.title}: the states after step {number} are not finite numbers, so nothing can be measured: "
+                    f"the model has diverged. Start from an earlier one, or train with a smaller learning rate or clip."
+                )
     found: list[Flow | None] = [None] * len(seen)
     if loss is not None and loss.requires_grad:
         found = [*flows(loss, seen)]
@@ -106,13 +117,10 @@ def looked(
 
 
 def _layer(seen: Seen, flow: Flow | None, steps: int, clip: float | None, cut: int | None) -> Layer:
+    size = sum(field.shape[1] for field in seen.steps[0].before)
     with torch.no_grad():
-        found, left, matrices, gates = (
-            products(seen, steps=steps),
-            forgotten(seen),
-            recurrent_matrices(seen),
-            saturation(seen),
-        )
+        found = products(seen.rows(max(1, min(ROWS, NUMBERS // size))), steps=steps)
+        left, matrices, gates = forgotten(seen), recurrent_matrices(seen), saturation(seen)
     h = next(iter(found.largest))
     curves = {"largest": found.largest[h], "smallest": found.smallest[h], "norm": found.norm[h], "inputs": found.inputs}
     curves |= {"memory": found.largest["c"]} if "c" in found.largest and h != "c" else {}

@@ -56,6 +56,18 @@ class Seen(NamedTuple):
         beyond = torch.arange(steps) >= self.lengths.unsqueeze(1)
         return found.masked_fill(beyond[(...,) + (None,) * (found.dim() - 2)], torch.nan)
 
+    def rows(self, at_most: int) -> Seen:
+        """The same for so many of the longest rows; without weights, which are those of all."""
+        chosen = self.lengths.argsort(descending=True, stable=True)[:at_most].sort().values
+        if len(chosen) == len(self.lengths):
+            return self
+
+        def some(state: Any) -> Any:
+            return type(state)(*(field[chosen] for field in state))
+
+        steps = [Step(s.x[chosen], some(s.before), some(s.parts), some(s.after), {}) for s in self.steps]
+        return self._replace(lengths=self.lengths[chosen], steps=steps)
+
 
 @final
 class Watched(Wrapper):
