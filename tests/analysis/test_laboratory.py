@@ -186,6 +186,7 @@ def test_one_input_has_no_loss_and_a_config_no_training(tmp_path: Path, capsys: 
         ((str(run), "--steps", "1"), "--steps must be at least 2"),
         ((str(run), "--out", "a.pdf"), "written as .html, .svg or .png"),
         ((str(tmp_path / "none"),), "there is no folder"),
+        ((str(run), "gone.conll"), "gone.conll"),
     ):
         assert main(["gradients", *words]) == 2
         assert complaint in capsys.readouterr().err
@@ -200,6 +201,16 @@ def test_models_without_cells_are_refused_in_words(tmp_path: Path, capsys: pytes
         sets = [word for each in [*own, override, "model.hidden=8"] for word in ("--set", each)]
         assert main(["gradients", str(config), *sets]) == 2
         assert "has no cells: nothing goes from step to step" in capsys.readouterr().err
+
+
+def test_cells_that_take_one_step_at_a_time_are_no_sequence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"features": [[0.1, 0.2], [0.3, 0.4]], "caption": "a cat"}, {"features": [[0.5, 0.6]], "caption": "a dog"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = tmp_path / "config.toml"
+    config.write_text(f'task = "vec2seq"\n[data]\ntrain = "{tmp_path}/a.jsonl"\ncache = false\n[model]\nhidden = 4\n')
+    assert "decoder.wiring.cells" in printed(capsys, str(config))
+    assert main(["gradients", str(config), "--set", "model.context=inside"]) == 2
+    assert "one step at a time, each with what the one before it saw" in capsys.readouterr().err
 
 
 def test_what_only_reads_its_own_answers_needs_a_file_with_them(

@@ -16,6 +16,8 @@ from torch import nn
 
 from recurra.analysis.laboratory import STEPS, Laboratory, looked
 from recurra.analysis.watching import Watch
+from recurra.data.files import extension, parallel_files
+from recurra.data.formats import endings
 from recurra.data.store import Encoded, Store
 from recurra.errors import ConfigError, DataError
 from recurra.recurrent import Recurrent
@@ -67,10 +69,10 @@ def gradients_of(
     if not any(isinstance(part, Recurrent) for part in model.modules()):
         raise ConfigError(
             f"{title} ({task.described()}) has no cells: nothing goes from step to step, so there are no gradients "
-            f"through time to look at. Train one with cells, as model.encoder = rnn has them."
+            f"through time to look at. Models with cells have them, such as model.cell = lstm."
         )
     watch, settings = Watch(model), task.settings
-    if isinstance(data, str) and not Path(data).exists():
+    if isinstance(data, str) and not is_file(data):
         batch: Any = task.batch([task.encode(example) for example in task.questions(None, [data])])
         task.predict(watch.model, batch)
         loss, examples = None, 1
@@ -93,6 +95,16 @@ def gradients_of(
         )
         raise ConfigError(f"{title} reads no whole sequence here: {why}.")
     return report
+
+
+def is_file(data: str) -> bool:
+    """Whether a file of data is meant, or several side by side, and not an input; a missing one is meant too.
+
+    >>> is_file("gone.tsv"), is_file("Is this gone.tsv"), is_file("42")
+    (True, False, False)
+    """
+    is_named = extension(data) in endings() and not any(letter.isspace() for letter in data)
+    return is_named or all(Path(part).is_file() for part in parallel_files(data))
 
 
 def longest(task: Task[Any, Any, Any], rows: Sequence[Encoded], folder: Path) -> Sequence[Encoded]:

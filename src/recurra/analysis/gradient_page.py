@@ -70,7 +70,8 @@ def _headline(found: Laboratory) -> str:
 
 
 def _layer_text(layer: Layer) -> str:
-    parts = [f"{layer.title}: {layer.cell}, {layer.units} units, {layer.steps} steps", layer.words, *_remarks(layer)]
+    steps = "1 step" if layer.steps == 1 else f"{layer.steps} steps"
+    parts = [f"{layer.title}: {layer.cell}, {layer.units} units, {steps}", layer.words, *_remarks(layer)]
     return "\n".join([*parts, "", _table(layer).text(), "", _gates(layer).text() if layer.gates else ""]).rstrip()
 
 

@@ -110,7 +110,7 @@ def looked(
                     f"the model has diverged. Start from an earlier one, or train with a smaller learning rate or clip."
                 )
     found: list[Flow | None] = [None] * len(seen)
-    if loss is not None and loss.requires_grad:
+    if seen and loss is not None and loss.requires_grad:
         found = [*flows(loss, seen)]
     layers = [_layer(each, flow, steps, clip, cut) for each, flow in zip(seen, found, strict=True)]
     return Laboratory(title, examples, None if loss is None else float(loss.detach()), layers)
