@@ -102,7 +102,11 @@ def test_a_layer_of_a_pyramid_has_half_the_steps() -> None:
     ("model", "asked", "said"),
     [
         (lambda: small_runs.writer(), {"layer": 2}, "--layer 2: this network has one layer, the first of which is 1."),
-        (lambda: small_runs.writer("model.layers=2"), {"layer": 0}, "--layer 0: this network has 2 layers"),
+        (
+            lambda: small_runs.tagger("model.layers=2", "model.bidirectional=true"),
+            {"layer": 0},
+            "--layer 0: this network has 2 layers",
+        ),
         (lambda: small_runs.language_model(), {"direction": "backward"}, "this network reads forward only"),
         (
             lambda: small_runs.writer("model.encoder=cnn", "model.start=mean"),

@@ -110,6 +110,15 @@ def test_what_is_explained_is_the_answer() -> None:
     assert np.triu(np.asarray(of_text.values), 1) == pytest.approx(0.0, abs=1e-12)  # no token depends on later ones
 
 
+def test_of_a_long_text_the_beginning_is_explained_and_it_alone_is_read() -> None:
+    model = small_runs.language_model()
+    long, short = (probe_of(model, example_of(model.task, "one two " * count)) for count in (20, 8))
+    assert (len(long.tokens), len(long.answers), long.left_out) == (60, 60, 101)
+    assert long.values(model.model, long.batch(1)).shape == (1, 60)
+    found = [np.asarray(saliency(probe, "gradient").values) for probe in (long, short)]
+    assert found[0][:50, :50] == pytest.approx(found[1][:50, :50], abs=1e-9)
+
+
 def test_the_tokens_of_an_answer_have_the_probabilities_that_make_its_own() -> None:
     model = small_runs.writer("decoding.width=4", "decoding.best=4", "decoding.length_penalty=0")
     example = example_of(model.task, "dog")

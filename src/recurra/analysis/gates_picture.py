@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -26,12 +27,14 @@ _SLANT = 0.7072  # sine and cosine of 45 degrees
 def _scene(gates: Gates, width: float, most: int) -> Scene:
     """Panels beside each other where there is room, tokens above the first row of them."""
     tokens, units, title = labels(gates.tokens), gates.units(most), without_controls(gates.title)
-    wide = min(_WIDEST, max(_SLIMMEST, (width - 2 * _EDGE) / len(tokens)))
-    slanted = max(map(width_of, tokens)) > wide - 3
-    ends = [(n + 0.5) * wide + width_of(token) * (_SLANT if slanted else 0.5) for n, token in enumerate(tokens)]
-    panel = max(_NARROWEST, wide * len(tokens), *ends)
+    wide = min(_WIDEST, max(_SLIMMEST, (width - 2 * _EDGE) // len(tokens)))  # of whole pixels, or gaps are seen
+    size = min(13.0, max(9.0, wide - 1))
+    longest = max(width_of(token, size) for token in tokens)
+    slanted = longest > wide - 2
+    ends = [(n + 0.5) * wide + width_of(token, size) * (_SLANT if slanted else 0.5) for n, token in enumerate(tokens)]
+    panel = math.ceil(max(_NARROWEST, wide * len(tokens), *ends))
     a_row = max(1, min(len(gates.values), int((width - 2 * _EDGE + _GAP) // (panel + _GAP))))
-    rise = max(map(width_of, tokens)) * _SLANT + 14 if slanted else _LINE
+    rise = math.ceil(longest * _SLANT) + 14 if slanted else _LINE
     shapes: list[Shape] = [Words(title, _EDGE, _EDGE + 12, bold=True)]
     top = _EDGE + _LINE + _LINE + rise
     names = list(gates.values)
@@ -40,17 +43,17 @@ def _scene(gates: Gates, width: float, most: int) -> Scene:
         for place, name in enumerate(some):
             left = _EDGE + place * (panel + _GAP)
             if row == 0:
-                shapes += _axis(tokens, left, top, wide, slanted)
+                shapes += _axis(tokens, left, top, wide, size, slanted)
             shapes += _panel(gates, name, gates.values[name][units[name]], left, top, wide, rise if row == 0 else 0)
         top += _CURVE + 4 + _UNIT * max(len(units[name]) for name in some) + _GAP + _LINE
     across = max(a_row * (panel + _GAP) - _GAP, width_of(title)) + 2 * _EDGE
     return Scene(across, top - _GAP - _LINE + _EDGE, shapes, f"Gates over time, {title}: {' '.join(tokens)}")
 
 
-def _axis(tokens: Sequence[str], left: float, top: float, wide: float, slanted: bool) -> Iterable[Shape]:
+def _axis(tokens: Sequence[str], left: float, top: float, wide: float, size: float, slanted: bool) -> Iterable[Shape]:
     for number, token in enumerate(tokens):
         x = left + (number + 0.5) * wide
-        yield Words(token, x - 1 if slanted else x, top - 6, "start" if slanted else "middle", slanted=slanted)
+        yield Words(token, x - 1 if slanted else x, top - 6, "start" if slanted else "middle", size, slanted=slanted)
 
 
 def _panel(

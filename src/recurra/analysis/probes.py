@@ -13,6 +13,7 @@ from recurra.analysis.saliency import MOST, Probe
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.models.searching import searched
+from recurra.padding import Padded
 from recurra.tasks.classification import Classification
 from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.seq2seq import Seq2Seq
@@ -117,18 +118,24 @@ def _of_tags(model: Trained, task: Tagging, example: Any) -> Probe:
 
 
 def _of_text(model: Trained, task: LanguageModel, example: Any) -> Probe:
-    row = task.encode(example)
-    batch = _batches(model, row)
-    targets = batch(1).targets[0].tolist()
+    whole = _batches(model, task.encode(example))
+
+    def batch(rows: int) -> Any:
+        """Only what is explained is read, for no token depends on later ones."""
+        read = whole(rows)
+        inputs = Padded(read.inputs.values[:, :MOST], read.inputs.lengths.clamp(max=MOST))
+        return read._replace(inputs=inputs, targets=read.targets[:, :MOST].contiguous())
+
+    every = read_tokens(model, example)
     return Probe(
-        read_tokens(model, example),
-        task.vocabulary.tokens_of(targets)[:MOST],
+        every[:MOST],
+        task.vocabulary.tokens_of(batch(1).targets[0].tolist()),
         model.model,
         lambda network: [network.embedding],  # type: ignore[list-item]  # an Embedding
         batch,
         lambda network, some: network.log_likelihoods(some)[0],
         "log p",
-        left_out=max(0, len(targets) - MOST),
+        left_out=max(0, len(every) - MOST),
     )
 
 

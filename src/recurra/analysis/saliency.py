@@ -111,6 +111,11 @@ def saliency(probe: Probe, method: Method) -> Saliency:
     add up to the whole within 1 %.
     """
     network = copy.deepcopy(probe.network).double()
+    with _one_thread():
+        return _added(probe, network, method)
+
+
+def _added(probe: Probe, network: nn.Module, method: Method) -> Saliency:
     with torch.no_grad():
         whole, nothing = _values(probe, network, torch.tensor([1.0, 0.0]))[0].cpu().numpy()
     points = 1 if method == "gradient" else FEWEST
@@ -130,6 +135,17 @@ def saliency(probe: Probe, method: Method) -> Saliency:
         if method == "gradient" or points >= MOST_POINTS or found.missing.max() <= TOLERANCE / 2:
             return found
         points *= 2
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Products of few rows are quicker by one thread, many times so where others work on the same machine."""
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _weighed(probe: Probe, network: nn.Module, points: int) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from html import escape
@@ -13,7 +14,7 @@ from recurra.analysis.alignment import labels
 from recurra.analysis.coloured_words import ColouredWords
 from recurra.analysis.page import page, table_in_html
 from recurra.analysis.saliency import NAMES, TOLERANCE, Saliency
-from recurra.analysis.scene import Box, Cells, Scene, Shape, Words, width_of
+from recurra.analysis.scene import Box, Cells, Path, Scene, Shape, Words, width_of
 from recurra.analysis.summary import Table
 from recurra.text.visible import without_controls
 
@@ -22,8 +23,8 @@ FEW = 3
 
 _EDGE, _LINE, _CELL, _SMALLEST = 12.0, 24.0, 28.0, 12.0  # pixels
 _SLANT = 0.7072
-_POINTED = 4000
-"""So many cells say their number where they are pointed at; of more, a page would be slow."""
+_WEAKEST = 0.03
+"""Of the strongest: less cannot be seen, and is not said where it is pointed at."""
 
 
 def coloured(found: Saliency) -> list[ColouredWords]:
@@ -50,34 +51,40 @@ def _scene(found: Saliency, width: float) -> Scene:
     """Rows are answers, columns are tokens; the strongest of each row has the full colour."""
     tokens, answers = labels(found.tokens), labels(found.answers)
     values, whole, shares = np.asarray(found.values), np.asarray(found.whole), found.shares
-    side = max(map(width_of, answers)) + 12
+    side = math.ceil(max(map(width_of, answers))) + 12
     title = without_controls(found.title)
     left = _EDGE + side
-    cell = min(_CELL, max(_SMALLEST, (width - left - 64) / len(tokens)))
-    slanted = max(map(width_of, tokens)) > cell - 3
-    rise = max(map(width_of, tokens)) * _SLANT + 12 if slanted else _LINE
+    cell = min(_CELL, max(_SMALLEST, (width - left - 64) // len(tokens)))  # of whole pixels, or gaps are seen
+    size = min(13.0, cell - 1)
+    longest = max(width_of(token, size) for token in tokens)
+    slanted = longest > cell - 2
+    rise = math.ceil(longest * _SLANT) + 12 if slanted else _LINE
     head = f"{NAMES[found.method]}: what adds to the {found.unit} of each answer, or takes away"
     shapes: list[Shape] = [Words(title, _EDGE, _EDGE + 12, bold=True)] if title else []
     top = _EDGE + (_LINE if title else 0)
     shapes.append(Words(head, _EDGE, top + 11, size=11, colour="soft"))
     top += _LINE + rise
-    ends = [left + (n + 0.5) * cell + width_of(token) * (_SLANT if slanted else 0.5) for n, token in enumerate(tokens)]
+    ends = [
+        left + (n + 0.5) * cell + width_of(token, size) * (_SLANT if slanted else 0.5) for n, token in enumerate(tokens)
+    ]
     for number, token in enumerate(tokens):
         x = left + (number + 0.5 - 0.1 * slanted) * cell
-        shapes.append(Words(token, x, top - 6, "start" if slanted else "middle", slanted=slanted))
+        shapes.append(Words(token, x, top - 6, "start" if slanted else "middle", size, slanted=slanted))
     edge = left + cell * len(tokens)
     shapes.append(Words(found.unit, edge + 54, top - 6, "end", size=11, colour="soft"))
     shapes.append(Cells(left, top, cell, cell, shares))
     for number, answer in enumerate(answers):
         y = top + (number + 0.5) * cell
-        shapes.append(Words(answer, left - 8, y + 4.5, "end"))
-        shapes.append(Words(f"{whole[number]:.2f}".replace("-", "−"), edge + 54, y + 4, "end", 11, colour="soft"))
-    if values.size <= _POINTED:
-        for row, column in np.ndindex(*values.shape):
-            said = f"{answers[row]} ← {tokens[column]}: {values[row, column]:+.3f}"
-            x, y = left + column * cell, top + row * cell
-            shapes.append(Box(x, y, cell, cell, strength=0.0, title=said, outline="paper", round=0))
+        shapes.append(Words(answer, left - 8, y + size / 3, "end", size))
+        shapes.append(
+            Words(f"{whole[number]:.2f}".replace("-", "−"), edge + 54, y + 4, "end", min(11.0, size), colour="soft")
+        )
     bottom = top + cell * len(answers)
+    shapes += [Path([(x, top), (x, bottom)], "paper", 1) for x in (left + n * cell for n in range(1, len(tokens)))]
+    shapes += [Path([(left, y), (edge, y)], "paper", 1) for y in (top + n * cell for n in range(1, len(answers)))]
+    for row, column in np.argwhere(np.abs(shares) >= _WEAKEST):
+        said = f"{answers[row]} ← {tokens[column]}: {values[row, column]:+.3f}"
+        shapes.append(Box(left + column * cell, top + row * cell, cell, cell, strength=0.0, title=said, round=0))
     if found.left_out:
         said = f"The first {len(answers)} of {len(answers) + found.left_out} answers are shown."
         shapes.append(Words(said, _EDGE, bottom + 18, size=11, colour="soft"))
