@@ -217,6 +217,7 @@ def test_augmentation_changes_what_is_learned_from_and_nothing_else(tmp_path: Pa
     assert changed.answers(rows) == changed.answers(rows)
 
 
+@pytest.mark.slow  # seq2seq's is killed in every run of the tests, by the same trainer
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal here")
 def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

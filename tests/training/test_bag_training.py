@@ -140,7 +140,7 @@ def test_an_optimiser_that_needs_all_rows_is_refused(part: str | dict[str, objec
         ("model.bag.gain=0", "model.bag.gain must be above 0, but is 0"),
         ("model.bag.characters=[5, 3]", r"model.bag.characters must be the least and the greatest length, as in"),
         ("model.bag.characters=[3]", r"but is \[3\]"),
-        ("model.members=['bag', 'tree']", "model.members must name rnn, pyramid, cnn and bag"),
+        ("model.members=['bag', 'tree']", "model.members must name rnn, pyramid, transformer, cnn and bag"),
     ],
 )
 def test_settings_out_of_range_are_refused(tmp_path: Path, override: str, said: str) -> None:
