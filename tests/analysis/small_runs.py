@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
-from tests.tasks.small_pairs import table, untrained, words
+from tests.tasks.small_pairs import jsonl, table, untrained, words
 
 FEW = [
     *("model.hidden=5", "model.embedding=4", "model.engine=loop", "data.cache=false"),
@@ -42,6 +42,18 @@ def language_model(*overrides: str) -> Trained:
     here = Path(mkdtemp())
     (here / "train.txt").write_text("one two\nthree\n" * 4)
     return _begun("language_model", here / "run", str(here / "train.txt"), "reading.steps=4", *overrides)
+
+
+@cache
+def of_frames(task: str) -> Trained:
+    """Series of pairs of numbers, with a tag for each or a class for all."""
+    here = Path(mkdtemp())
+    rows = [{"frames": [[n, 1], [2, n], [n % 2, 0]], "tags": [*"ABA"], "label": "xy"[n % 2]} for n in range(6)]
+    train = jsonl(here / "train.jsonl", rows)
+    own = ['data.tags=["tags"]'] if task == "tagging" else ["data.label=label", "model.encoder=rnn"]
+    few = [each for each in FEW if "embedding" not in each]
+    begin(setup(task, given={"train": train}, overrides=[*few, "data.frames=frames", *own]), here / "run", Silent())
+    return load(here / "run")
 
 
 @cache

@@ -14,7 +14,7 @@ from recurra.analysis.alignment import Alignment, as_text
 from recurra.analysis.explaining import explain
 from recurra.cli import main
 from recurra.data.png import write_png
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, DataError
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -222,6 +222,19 @@ def test_queries_of_a_classifier_are_printed_by_word() -> None:
     assert [float(each) for each in rows[1].split()[1:]] == pytest.approx(
         [query[1] for query in answer.detail["attention"]], abs=1e-4
     )
+
+
+def test_where_nothing_can_be_shown_all_reasons_are_said_and_that_of_the_input_first() -> None:
+    with pytest.raises(ConfigError) as refused:
+        explain(small_runs.classifier("model.encoder=bag", "model.bag.buckets=10"), "bad")
+    said = str(refused.value).splitlines()
+    assert said[0] == "there is nothing to show."
+    assert [line.partition(":")[0] for line in said[1:]] == ["attention", "probabilities", "saliency", "tree", "gates"]
+    for model in (small_runs.tagger(), small_runs.classifier("model.encoder=rnn", "model.characters.cell=none")):
+        with pytest.raises(DataError, match="there is nothing to explain: nothing was read, or nothing answered"):
+            explain(model, "")
+        with pytest.raises(DataError, match="nothing was read, so there are no gates to show"):
+            explain(model, "", show="gates")
 
 
 def test_a_classifier_without_queries_and_a_tagger_look_nowhere() -> None:

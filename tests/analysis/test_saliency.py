@@ -110,6 +110,15 @@ def test_what_is_explained_is_the_answer() -> None:
     assert np.triu(np.asarray(of_text.values), 1) == pytest.approx(0.0, abs=1e-12)  # no token depends on later ones
 
 
+@pytest.mark.parametrize("task", ["tagging", "classification"])
+def test_frames_are_explained_like_words(task: str) -> None:
+    model = small_runs.of_frames(task)
+    found = saliency(probe_of(model, example_of(model.task, "[[1, 0], [0, 2], [3, 1]]")), "integrated")
+    assert list(found.tokens) == ["1", "2", "3"]
+    assert found.missing.max() <= 0.01
+    assert np.abs(np.asarray(found.values)).min() > 0
+
+
 def test_of_a_long_text_the_beginning_is_explained_and_it_alone_is_read() -> None:
     model = small_runs.language_model()
     long, short = (probe_of(model, example_of(model.task, "one two " * count)) for count in (20, 8))
@@ -191,7 +200,7 @@ def test_tokens_are_escaped_in_words_and_in_maps(answers: int, tmp_path: Path) -
 
 def test_the_strongest_are_named_in_the_text() -> None:
     assert as_text(of(5)).splitlines()[-1] == "and 7 more, which are left out"
-    assert as_text(of(1)).splitlines()[1].startswith("<b>0: log p 1.00, without the words 0.00")
+    assert as_text(of(1)).splitlines()[1].startswith("<b>0: log p 1.00, without the input 0.00")
 
 
 def test_right_to_left_words_stand_from_right_to_left() -> None:

@@ -100,13 +100,16 @@ def explain(
     _check_answered(asked)
     if show is not None:
         return Explanation(asked, VIEWS[show](asked), alone=True)
-    refusals: list[RecurraError] = []
-    for view in VIEWS.values():
+    refusals: dict[str, RecurraError] = {}
+    for name, view in VIEWS.items():
         try:
             return Explanation(asked, view(asked), alone=False)
         except RecurraError as error:
-            refusals.append(error)
-    raise refusals[0]
+            refusals[name] = error
+    for refusal in refusals.values():
+        if isinstance(refusal, DataError):  # it is the input
+            raise refusal
+    raise ConfigError("\n".join(["there is nothing to show.", *(f"{name}: {why}" for name, why in refusals.items())]))
 
 
 def every(asked: Asked) -> tuple[list[View], dict[str, str]]:

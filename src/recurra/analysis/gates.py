@@ -96,8 +96,7 @@ def gates_of(model: Trained, example: Any, *, layer: int | None = None, directio
         cell = cell.cell
     title = f"{cell.name}, layer {number} of {len(layers)}, {way}"
     values = {
-        name: part[0].reshape(part.shape[1], -1).T.double().cpu().numpy()
-        for name, part in zip(parts._fields, parts, strict=True)
+        name: part[0].flatten(1).T.double().cpu().numpy() for name, part in zip(parts._fields, parts, strict=True)
     }
     return Gates(named, values, title)
 

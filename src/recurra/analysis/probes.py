@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from recurra.analysis.gates import read_tokens
 from recurra.analysis.saliency import MOST, Probe
 from recurra.data.store import Encoded
+from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.errors import ConfigError, DataError
 from recurra.models.searching import searched
 from recurra.padding import Padded
@@ -53,12 +54,24 @@ def _batches(model: Trained, row: Encoded) -> Any:
 
 
 def _of_classes(model: Trained, task: Classification, example: Any) -> Probe:
-    if not task.reads:
-        what = "frames" if task.frames is not None else "a picture" if task.is_pictured else "a bag of words"
-        raise ConfigError(f"saliency colours tokens that are read in their order, but {model.folder} reads {what}.")
+    network: Any = model.model
+    series = (
+        [each for each in network.encoders if isinstance(each, RecurrentEncoder)] if task.frames is not None else []
+    )
+    if not task.reads and not series:
+        what = (
+            "a picture" if task.is_pictured else "a bag of words" if task.frames is None else "frames by convolutions"
+        )
+        raise ConfigError(f"saliency is of what is read step by step, but {model.folder} reads {what}.")
 
-    def answered(network: Any, batch: Any) -> Tensor:
-        outputs, _ = network(batch)
+    def read(some: Any) -> list[nn.Module]:
+        """A network's first modules whose outputs are words, or frames."""
+        return (
+            [each.drop for each in some.encoders if isinstance(each, RecurrentEncoder)] if series else [*some.readers]
+        )
+
+    def answered(some: Any, batch: Any) -> Tensor:
+        outputs, _ = some(batch)
         every = torch.stack([each.double() for each in outputs])
         if task.kind == "targets":
             return every.mean(0)
@@ -81,9 +94,9 @@ def _of_classes(model: Trained, task: Classification, example: Any) -> Probe:
         read_tokens(model, example),
         names,
         model.model,
-        lambda network: list(network.readers),  # type: ignore[arg-type]  # a ModuleList
+        read,
         batch,
-        lambda network, some: answered(network, some)[:, chosen],
+        lambda some, of: answered(some, of)[:, chosen],
         "value, in spreads of training" if task.kind == "targets" else "log odds",
     )
 

@@ -66,7 +66,7 @@ class Saliency:
                 f"but these are of shape {shape}."
             )
         if 0 in shape:
-            raise DataError("there is nothing to explain: nothing was read, or nothing answered.")
+            raise nothing()
         for name in ("values", "whole", "nothing"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), np.float64))
 
@@ -85,6 +85,11 @@ class Saliency:
         lack = np.abs(np.asarray(self.values).sum(1) - change)
         found: NDArray[np.float64] = lack / np.maximum(np.abs(change), LEAST_CHANGE)
         return found
+
+
+def nothing() -> DataError:
+    """Where there are no tokens, or no answers."""
+    return DataError("there is nothing to explain: nothing was read, or nothing answered.")
 
 
 class Probe(NamedTuple):
@@ -110,6 +115,8 @@ def saliency(probe: Probe, method: Method) -> Saliency:
     with x_i the vector of token i, in double precision. The integral is Gauss's, with as many points as are needed to
     add up to the whole within 1 %.
     """
+    if not probe.tokens or not probe.answers:
+        raise nothing()
     network = copy.deepcopy(probe.network).double()
     with _one_thread():
         return _added(probe, network, method)
@@ -190,7 +197,7 @@ def _multiplied(modules: Sequence[nn.Module], alphas: Tensor) -> Iterator[list[t
         if module in done:
             return None
         done.add(module)
-        own = (output.values if isinstance(output, Padded) else output).detach()
+        own = (output.values if isinstance(output, Padded) else output).detach().double()
         leaf = (own * alphas.to(own)[:, None, None]).requires_grad_()
         found.append((leaf, own))
         return Padded(leaf, output.lengths) if isinstance(output, Padded) else leaf
@@ -208,7 +215,7 @@ def as_text(found: Saliency, *, most: int = 3) -> str:
 
     >>> one = Saliency(["not", "bad"], ["praise"], [[1.5, -0.5]], [2.0], [1.0], "integrated", "log odds")
     >>> print(as_text(one))
-    praise: log odds 2.00, without the words 1.00 (integrated gradients)
+    praise: log odds 2.00, without the input 1.00 (integrated gradients)
     token   adds
     not   +1.500
     bad   -0.500
@@ -223,7 +230,7 @@ def as_text(found: Saliency, *, most: int = 3) -> str:
     if len(found.answers) == 1:
         without = float(np.asarray(found.nothing)[0])
         head = (
-            f"{without_controls(found.answers[0])}: {found.unit} {whole[0]:.2f}, without the words {without:.2f} "
+            f"{without_controls(found.answers[0])}: {found.unit} {whole[0]:.2f}, without the input {without:.2f} "
             f"({NAMES[found.method]})"
         )
         rows = [[token, f"{value:+.3f}"] for token, value in zip(tokens, values[0], strict=True)]

@@ -32,12 +32,12 @@ def coloured(found: Saliency) -> list[ColouredWords]:
 
     >>> one = Saliency(["not", "bad"], ["praise"], [[1.5, -0.5]], [2.0], [1.0], "integrated", "log odds")
     >>> coloured(one)[0].note
-    'log odds 2.00, without the words 1.00'
+    'log odds 2.00, without the input 1.00'
     """
     values, whole, nothing = (np.asarray(each) for each in (found.values, found.whole, found.nothing))
     rows = []
     for number, answer in enumerate(found.answers):
-        note = f"{found.unit} {whole[number]:.2f}, without the words {nothing[number]:.2f}".replace("-", "−")
+        note = f"{found.unit} {whole[number]:.2f}, without the input {nothing[number]:.2f}".replace("-", "−")
         lack = found.missing[number]
         if found.method == "integrated" and lack > TOLERANCE:
             note += f"; the colours stand for all of the difference but {lack:.0%}"
