@@ -350,6 +350,27 @@ def opened_to_write(path: str) -> TextIO:
         raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
 
 
+def lab(options: argparse.Namespace) -> None:
+    """Cells compared on one problem."""
+    from recurra.analysis import lab as laboratory
+
+    if options.out is not None:
+        laboratory.check_ending(Path(options.out))
+    found = laboratory.compare_cells(
+        options.problem,
+        laboratory.USUAL if options.cells is None else laboratory.cells_of(options.cells),
+        length=options.length,
+        hidden=options.hidden,
+        seconds=options.seconds,
+        updates=options.updates,
+        seed=options.seed,
+        told=None if options.json else lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    if options.out is not None:
+        laboratory.write(found, Path(options.out))
+    print(json.dumps(found.json(), ensure_ascii=False) if options.json else laboratory.as_text(found))
+
+
 def generate(options: argparse.Namespace) -> None:
     """Texts that go on from a prompt, or a continuation for each line of a file."""
     from recurra.generation import writer_of
@@ -589,6 +610,17 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a config's setting"
     )
+    sub.add_argument("--out", metavar="FILE", help="write a page (.html) or a picture (.svg, .png)")
+    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+
+    sub = add(lab, "cells compared on a problem that needs memory: learning curves under one budget")
+    sub.add_argument("problem", metavar="PROBLEM", help="adding or copy")
+    sub.add_argument("--cells", metavar="LIST", help="names with commas between, or a TOML list (elman,gru,lstm)")
+    sub.add_argument("--length", type=int, default=100, metavar="T", help="steps to remember over (100)")
+    sub.add_argument("--hidden", type=int, default=64, metavar="N", help="size of each cell (64)")
+    sub.add_argument("--seconds", type=float, default=30.0, metavar="S", help="for each cell (30)")
+    sub.add_argument("--updates", type=int, metavar="N", help="for each cell, in place of seconds")
+    sub.add_argument("--seed", type=int, default=0, metavar="N", help="of weights and sequences (0)")
     sub.add_argument("--out", metavar="FILE", help="write a page (.html) or a picture (.svg, .png)")
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
