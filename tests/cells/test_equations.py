@@ -15,7 +15,7 @@ from recurra.cells import AnyCell, build
 from recurra.cells.cell import fields
 from recurra.recurrent import States
 from tests.cells import equations
-from tests.variants import CELLS, EVERY, batch, flat, model, random_states
+from tests.variants import CELLS, EVERY, WRAPPED, batch, flat, model, random_states
 
 LENGTHS = [5, 1, 3]
 
@@ -60,8 +60,10 @@ def test_a_cell_is_its_equations(variant: str, from_zero: bool) -> None:
         assert (outputs.values[row, length:] == 0).all()
 
 
-@pytest.mark.parametrize("variant", EVERY)
-@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize(
+    ("variant", "training"),
+    [*((variant, True) for variant in EVERY), *((variant, False) for variant in WRAPPED)],  # others do the same in both
+)
 def test_gradients_are_those_of_finite_differences(variant: str, training: bool) -> None:
     rnn = model(EVERY[variant], 2, 4, engine="loop").train(training)
     x = batch([3, 1], 2)
