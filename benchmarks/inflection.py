@@ -27,6 +27,7 @@ SETTINGS = [
     "data.target.tokens=characters",
     "data.joint=true",
     "model.tied=all",
+    "model.attention=bilinear",
     "model.copy=true",
     "model.context=between",
     "model.hidden=256",

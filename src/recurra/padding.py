@@ -135,6 +135,22 @@ def pad(sequences: Sequence[Tensor]) -> Padded:
     return Padded(torch.nn.utils.rnn.pad_sequence(list(sequences), batch_first=True), lengths)
 
 
+def inputs_of(x: object, size: int, reader: str) -> Padded:
+    """A batch (B, T, size) for a network of that name; a DataError where it is none."""
+    if not isinstance(x, Padded):
+        raise DataError(
+            f"a {reader} reads a Padded batch, but got a {type(x).__name__}. "
+            f"Give Padded(x, lengths), or Padded.full(x) where every row is complete."
+        )
+    x = x.checked()
+    if x.values.dim() != 3 or x.values.shape[-1] != size:
+        raise DataError(
+            f"this {reader} reads inputs of size {size}, as (rows, steps, {size}), "
+            f"but the batch has shape {tuple(x.values.shape)}."
+        )
+    return x
+
+
 class Grid(NamedTuple):
     """Pictures of different sizes, or maps of features, in one tensor, padded below and on the right.
 

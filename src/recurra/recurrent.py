@@ -18,7 +18,7 @@ from recurra.engines.loop import read_parts
 from recurra.engines.recompute import Recomputed
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose as choose_name
-from recurra.padding import Padded
+from recurra.padding import Padded, inputs_of
 
 States: TypeAlias = tuple[tuple[AnyState, ...], ...]
 """A state per layer and direction; batch first on every leaf."""
@@ -279,17 +279,7 @@ class Recurrent(nn.Module):
         return self.mix_scale * (stacked @ self.mix_weights.softmax(0))
 
     def _checked(self, x: Padded) -> Padded:
-        if not isinstance(x, Padded):
-            raise DataError(
-                f"a Recurrent reads a Padded batch, but got a {type(x).__name__}. "
-                f"Give Padded(x, lengths), or Padded.full(x) where every row is complete."
-            )
-        x = x.checked()
-        if x.values.dim() != 3 or x.values.shape[-1] != self.input_size:
-            raise DataError(
-                f"this Recurrent reads inputs of size {self.input_size}, as (rows, steps, {self.input_size}), "
-                f"but the batch has shape {tuple(x.values.shape)}."
-            )
+        x = inputs_of(x, self.input_size, "Recurrent")
         own = next(self.parameters(), x.values)
         if x.values.dtype != own.dtype and not torch.is_autocast_enabled(x.values.device.type):
             raise DataError(f"the batch holds {x.values.dtype}, but the weights are {own.dtype}. Convert one of them.")

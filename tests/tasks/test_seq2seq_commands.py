@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +12,7 @@ import pytest
 from recurra.cli import main
 from recurra.training.trained import load
 from tests.tasks.small_pairs import SMALL, WORDS, jsonl, table, trained, words
+from tests.training.breaking import weights, weights_after_a_kill
 
 TINY = [part for override in [*SMALL, "training.steps=2"] for part in ("--set", override)]
 
@@ -119,15 +116,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(here: Path, capsys: pytest.Cap
     settings = ["training.steps=30", "training.validate=6", "model.dropout=0.2", "training.forcing=0.9"]
     sets = [part for override in [*SMALL, *settings] for part in ("--set", override)]
     common = ["train", "seq2seq", "--train", words(here), "--valid", words(here), "--quiet", *sets]
-    process = subprocess.Popen([sys.executable, "-m", "recurra", *common, "--out", "killed"])
-    last = here / "killed" / "last"
-    until = time.monotonic() + 60
-    while not last.exists() and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL  # it was not at its end
-    assert main(["train", "killed", "--resume", "--quiet"]) == 0
+    killed = weights_after_a_kill(common, here / "killed")
     assert main([*common, "--out", "whole"]) == 0
-    killed, whole = ((here / run / "model.safetensors").read_bytes() for run in ("killed", "whole"))
-    assert killed == whole
+    assert killed == weights(here / "whole")
     assert "30 steps" in capsys.readouterr().out

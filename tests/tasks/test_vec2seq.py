@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,7 +38,7 @@ from tests.tasks.small_givens import (
     untrained,
 )
 from tests.tasks.small_pairs import Noted, jsonl, table
-from tests.training.breaking import weights, weights_of_a_broken_run
+from tests.training.breaking import weights, weights_after_a_kill, weights_of_a_broken_run
 
 NAMES = [name for name, _ in COLOURS]
 SMALL_PICTURES = ("data.image.max_height=32", "data.image.max_width=32")
@@ -224,17 +220,9 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: p
     settings = ["training.steps=24", "training.validate=6", "model.dropout=0.2", "augmentation.noise=0.1"]
     sets = [part for override in [*SMALL, *settings] for part in ("--set", override)]
     common = ["train", "vec2seq", "--train", colours(tmp_path), "--valid", colours(tmp_path), "--quiet", *sets]
-    process = subprocess.Popen([sys.executable, "-m", "recurra", *common, "--out", "killed"])
-    last = tmp_path / "killed" / "last"
-    until = time.monotonic() + 60
-    while not last.exists() and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL  # it was not at its end
-    assert main(["train", "killed", "--resume", "--quiet"]) == 0
+    killed = weights_after_a_kill(common, tmp_path / "killed")
     assert main([*common, "--out", "whole"]) == 0
-    killed, whole = ((tmp_path / run / "model.safetensors").read_bytes() for run in ("killed", "whole"))
-    assert killed == whole
+    assert killed == weights(tmp_path / "whole")
 
 
 def test_pictures_of_like_size_make_a_batch(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from recurra.cells.cell import AnyCell, fields
 from recurra.config import Seq2SeqModel
 from recurra.encoders.dropout import Dropout
-from recurra.encoders.pyramid import Pyramid
+from recurra.encoders.pyramid import Pyramid, stack
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.padding import Grid, Padded
 from recurra.recurrent import Recurrent, States
@@ -102,26 +102,15 @@ class SourceEncoder(nn.Module):
         self.recurrent: Recurrent | Pyramid | None = None
         self.transformer: Transformer | None = None
         self.layers = nn.ModuleList()
-        if own.kind == "rnn":
-            self.recurrent = Recurrent(
+        if own.kind in ("rnn", "pyramid"):
+            self.recurrent = stack(
+                own.kind == "pyramid",
                 settings.cell if own.cell is None else own.cell,
                 input_size,
                 widths,
                 bidirectional=settings.bidirectional,
                 merge=settings.merge,
                 skip=settings.skip,
-                dropout=settings.dropout,
-                locked=settings.locked,
-                engine=settings.engine,
-            )
-            self.output_size = self.recurrent.output_size
-        elif own.kind == "pyramid":
-            self.recurrent = Pyramid(
-                settings.cell if own.cell is None else own.cell,
-                input_size,
-                widths,
-                bidirectional=settings.bidirectional,
-                merge=settings.merge,
                 dropout=settings.dropout,
                 locked=settings.locked,
                 engine=settings.engine,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -130,3 +130,48 @@ def spread(weights: Tensor, lengths: Tensor, steps: int, *, by: int) -> Tensor:
     inside = (lengths.to(weights.device).unsqueeze(1) - at // by * by).clamp(max=by)  # (B, T)
     shares = (at < lengths.to(weights.device).unsqueeze(1)) / inside.clamp(min=1)
     return weights[..., at // by] * shares.to(weights.dtype).unsqueeze(1)
+
+
+def stack(
+    pyramid: bool,
+    cell: Spec,
+    input_size: int,
+    hidden_size: int | Sequence[int],
+    *,
+    layers: int | None = None,
+    bidirectional: bool = False,
+    merge: str = "concat",
+    skip: Literal["none", "residual", "highway"] = "none",
+    dropout: float = 0.0,
+    locked: bool = False,
+    engine: str = "auto",
+) -> Recurrent | Pyramid:
+    """Layers of cells upon each other, each of which halves the steps or leaves them; no way leads past one that does.
+
+    >>> type(stack(True, "gru", 3, 5, layers=2)).__name__
+    'Pyramid'
+    """
+    if pyramid:
+        return Pyramid(
+            cell,
+            input_size,
+            hidden_size,
+            layers=layers,
+            bidirectional=bidirectional,
+            merge=merge,
+            dropout=dropout,
+            locked=locked,
+            engine=engine,
+        )
+    return Recurrent(
+        cell,
+        input_size,
+        hidden_size,
+        layers=layers,
+        bidirectional=bidirectional,
+        merge=merge,
+        skip=skip,
+        dropout=dropout,
+        locked=locked,
+        engine=engine,
+    )

@@ -8,11 +8,10 @@ from torch import nn
 
 from recurra.cells import Spec
 from recurra.encoders.dropout import LockedDropout
-from recurra.encoders.pyramid import Pyramid, spread
+from recurra.encoders.pyramid import Pyramid, spread, stack
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.encoders.summaries.summary import Summarised
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
 from recurra.settings import Part
 
 
@@ -47,32 +46,19 @@ class RecurrentEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.drop = LockedDropout(input_dropout)
-        self.recurrent: Recurrent | Pyramid
-        if pyramid:
-            self.recurrent = Pyramid(
-                cell,
-                input_size,
-                hidden,
-                layers=layers,
-                bidirectional=bidirectional,
-                merge=merge,
-                dropout=dropout,
-                locked=True,
-                engine=engine,
-            )
-        else:
-            self.recurrent = Recurrent(
-                cell,
-                input_size,
-                hidden,
-                layers=layers,
-                bidirectional=bidirectional,
-                merge=merge,
-                skip=skip,
-                dropout=dropout,
-                locked=True,
-                engine=engine,
-            )
+        self.recurrent = stack(
+            pyramid,
+            cell,
+            input_size,
+            hidden,
+            layers=layers,
+            bidirectional=bidirectional,
+            merge=merge,
+            skip=skip,
+            dropout=dropout,
+            locked=True,
+            engine=engine,
+        )
         self.summary = summary(summary_by, self.recurrent.output_size, state_sizes(self.recurrent))
         self.output_size = self.summary.output_size
 

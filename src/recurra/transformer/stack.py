@@ -12,7 +12,7 @@ from recurra.attention import Memory
 from recurra.attention.rotary import rotation
 from recurra.cells.weights import check_flag, check_rate, check_size
 from recurra.errors import ConfigError, DataError
-from recurra.padding import Padded
+from recurra.padding import Padded, inputs_of
 from recurra.recurrent import States
 from recurra.transformer.layer import Cache, Sight, TransformerLayer
 
@@ -126,7 +126,7 @@ class Transformer(nn.Module):
         self, x: Padded, states: States | None = None, memories: Sequence[Memory] = (), *, weighed: bool = False
     ) -> Reading:
         """What all layers make of a batch, whose padding holds anything; weighed: with the last layer's weights."""
-        x = self._checked(x).zeroed()
+        x = inputs_of(x, self.input_size, "Transformer").zeroed()
         pasts = self._pasts(states, x)
         y = x.values if self.from_input is None else self.from_input(x.values)
         positions = torch.arange(x.values.shape[1], device=y.device)
@@ -194,20 +194,6 @@ class Transformer(nn.Module):
                 f"{self.heads} heads of {size} features; these are of another batch or another network."
             )
         return pasts
-
-    def _checked(self, x: Padded) -> Padded:
-        if not isinstance(x, Padded):
-            raise DataError(
-                f"a Transformer reads a Padded batch, but got a {type(x).__name__}. "
-                f"Give Padded(x, lengths), or Padded.full(x) where every row is complete."
-            )
-        x = x.checked()
-        if x.values.dim() != 3 or x.values.shape[-1] != self.input_size:
-            raise DataError(
-                f"this Transformer reads inputs of size {self.input_size}, as (rows, steps, {self.input_size}), "
-                f"but the batch has shape {tuple(x.values.shape)}."
-            )
-        return x
 
 
 def are_caches(layer: object, shape: tuple[int, int, int]) -> TypeGuard[tuple[Cache]]:
