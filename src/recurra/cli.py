@@ -312,7 +312,7 @@ def explain(options: argparse.Namespace) -> None:
     )
     if options.out is not None:
         found.write(Path(options.out))
-    print(found.text)
+    print(json.dumps(found.json(), ensure_ascii=False) if options.json else found.text)
 
 
 def gradients(options: argparse.Namespace) -> None:
@@ -426,6 +426,18 @@ def standard_input() -> Iterator[tuple[int, str]]:
     if sys.stdin.isatty() or not hasattr(sys.stdin, "buffer"):  # a terminal has an encoding of its own
         return enumerate((line.rstrip("\r\n") for line in sys.stdin), 1)
     return decoded("standard input", (raw.removesuffix(b"\n") for raw in sys.stdin.buffer))
+
+
+def serve(options: argparse.Namespace) -> None:
+    """The page and its JSON API."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(f"serving needs {error.name}: pip install 'recurra[serve]'.") from error
+    from recurra.runtime.server import serve
+
+    serve(options.runs, port=options.port, device=options.device, said=lambda line: print(line, flush=True))
 
 
 def info(options: argparse.Namespace) -> None:
@@ -602,6 +614,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--best", type=int, default=1, metavar="N", help="the N-th best answer (1)")
     sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    sub.add_argument("--json", action="store_true", help="one JSON object of numbers and nothing else")
 
     sub = add(gradients, "how gradients flow through time: Jacobians, gates, a verdict, advice; of a run or a config")
     sub.add_argument("what", metavar="RUN|CONFIG", help="a run; or a config file, whose model has learned nothing yet")
@@ -642,6 +655,11 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--allow-unknown", action="store_true", help="read and write <unk> too")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and log-probability")
+
+    sub = add(serve, "a page in the browser that shows what models do, and its JSON API, on this machine alone")
+    sub.add_argument("runs", metavar="RUN", nargs="+", help="runs, or folders of runs")
+    sub.add_argument("--port", type=int, default=8642, metavar="N", help="of 127.0.0.1; 0 takes a free one (8642)")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
 
     sub = add(info, "what a run is, how it was trained and what it reached")
     sub.add_argument("run", metavar="RUN")

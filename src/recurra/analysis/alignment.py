@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +98,26 @@ def pharaoh(alignment: Alignment, *, threshold: float | None = None) -> str:
         elif weights.any():  # a token that looked at the end alone is linked to nothing
             links.append(f"{weights.argmax()}-{row}")
     return " ".join(links)
+
+
+def as_json(alignment: Alignment) -> dict[str, Any]:
+    """For a program.
+
+    >>> as_json(Alignment(["a"], ["x"], [[1.0]]))
+    {'kind': 'alignment', 'source': ['a'], 'target': ['x'], 'weights': [[1.0]]}
+    """
+    return {
+        "kind": "alignment",
+        "source": list(alignment.source),
+        "target": list(alignment.target),
+        "weights": rounded(alignment.shares),
+    }
+
+
+def rounded(values: NDArray[np.float64], digits: int = 5) -> list[Any]:
+    """Numbers as JSON lists: more digits would make a page wait for what no one sees."""
+    found: list[Any] = np.round(values, digits).tolist()
+    return found
 
 
 def as_text(alignment: Alignment, *, colour: bool = False) -> str:

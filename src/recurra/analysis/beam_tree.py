@@ -129,6 +129,27 @@ def tree_of(model: Trained, example: Any) -> BeamTree:
     return BeamTree(record[0], dict(zip(ids, labels(spelt), strict=True)), f"A beam of width {decoding.width}")
 
 
+def as_json(tree: BeamTree) -> dict[str, Any]:
+    """For a program: what is shown of each step, and how many hypotheses it kept and weighed.
+
+    >>> from recurra.search.tree import Layer
+    >>> first = Layer([-1, -1], [7, 3], [-0.5, -2.5], [-0.5, -2.5], [True, False], [True, False])
+    >>> step = as_json(BeamTree(Tree([first], [(0, 0)]), {7: "a", 3: "b"}))["steps"][0]
+    >>> step["kept"], step["weighed"], step["nodes"][0]["token"], step["nodes"][0]["answer"]
+    (1, 2, 'a', 1)
+    """
+    steps = []
+    for number, nodes in enumerate(tree.steps):
+        kept, weighed = tree.count(number)
+        steps.append({"kept": kept, "weighed": weighed, "nodes": [_node_in_json(node) for node in nodes]})
+    ends = [{"step": step, "place": place} for step, place in tree.tree.answers]
+    return {"title": tree.title, "steps": steps, "answers": ends}
+
+
+def _node_in_json(node: Node) -> dict[str, Any]:
+    return {**node._asdict(), "probability": round(node.probability, 5), "score": round(node.score, 5)}
+
+
 def as_text(tree: BeamTree) -> str:
     """For the terminal: step by step, what was kept (●), finished (■) and dropped (·), with scores.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ class Explanation(NamedTuple):
     """What there is to see of one answer: the view that was asked for, or the most telling one and all others."""
 
     asked: Asked
+    name: str
     view: View
     alone: bool
 
@@ -44,12 +46,22 @@ class Explanation(NamedTuple):
     @property
     def answer(self) -> str:
         """What was read, and what was answered."""
-        [answer] = self.asked.model.answers([self.asked.example], detail=self.asked.best > 1)
-        read, best = answer.input or self.asked.given, self.asked.best
+        read, output = self._read_and_answered()
         if isinstance(self.asked.model.task, LanguageModel):  # whose answer is a number
             return without_controls(read)
-        output = answer.output if best == 1 else answer.alternatives[best - 2]["output"]
-        return without_controls(f"{read} → {output}".replace("\t", " · ")) + (f" (answer {best})" if best > 1 else "")
+        which = f" (answer {self.asked.best})" if self.asked.best > 1 else ""
+        return without_controls(f"{read} → {output}".replace("\t", " · ")) + which
+
+    def _read_and_answered(self) -> tuple[str, str]:
+        best = self.asked.best
+        [answer] = self.asked.model.answers([self.asked.example], detail=best > 1)
+        return answer.input or self.asked.given, answer.output if best == 1 else answer.alternatives[best - 2]["output"]
+
+    def json(self) -> dict[str, Any]:
+        """For a program: by its name, the numbers of the view that was asked for or of all; or why there are none."""
+        read, output = self._read_and_answered()
+        found = {"views": {self.name: self.view.json()}, "missing": {}} if self.alone else numbers_of(self.asked, VIEWS)
+        return {"input": read, "output": output, **found}
 
     def html(self) -> str:
         """One page that fetches nothing."""
@@ -97,13 +109,13 @@ def explain(
     if best > 1:
         model = model.searching(best=best)
     asked = Asked(model, example_of(model.task, given), given, layer, direction, best)
-    _check_answered(asked)
+    check_answered(asked)
     if show is not None:
-        return Explanation(asked, VIEWS[show](asked), alone=True)
+        return Explanation(asked, show, VIEWS[show](asked), alone=True)
     refusals: dict[str, RecurraError] = {}
     for name, view in VIEWS.items():
         try:
-            return Explanation(asked, view(asked), alone=False)
+            return Explanation(asked, name, view(asked), alone=False)
         except RecurraError as error:
             refusals[name] = error
     for refusal in refusals.values():
@@ -123,7 +135,18 @@ def every(asked: Asked) -> tuple[list[View], dict[str, str]]:
     return views, missing
 
 
-def _check_answered(asked: Asked) -> None:
+def numbers_of(asked: Asked, names: Iterable[str]) -> dict[str, Any]:
+    """The numbers of some views by their names; and of the rest, by its name, why not."""
+    views, missing = dict[str, Any](), dict[str, str]()
+    for name in names:
+        try:
+            views[name] = VIEWS[name](asked).json()
+        except RecurraError as error:
+            missing[name] = str(error)
+    return {"views": views, "missing": missing}
+
+
+def check_answered(asked: Asked) -> None:
     """Refuse what is not answered at all."""
     task = asked.model.task
     if not isinstance(task, ToSequence):

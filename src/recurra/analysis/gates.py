@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from recurra.analysis.alignment import labels
+from recurra.analysis.alignment import labels, rounded
 from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.encoders.pyramid import Pyramid
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
@@ -40,6 +40,10 @@ class Gates:
     tokens: Sequence[str]
     values: Mapping[str, NDArray[np.float64]]
     title: str
+    layer: int = 1
+    layers: int = 1
+    direction: str = "forward"
+    directions: Sequence[str] = ("forward",)
 
     def __post_init__(self) -> None:
         for name, values in self.values.items():
@@ -98,7 +102,7 @@ def gates_of(model: Trained, example: Any, *, layer: int | None = None, directio
     values = {
         name: part[0].flatten(1).T.double().cpu().numpy() for name, part in zip(parts._fields, parts, strict=True)
     }
-    return Gates(named, values, title)
+    return Gates(named, values, title, number, len(layers), way, ways)
 
 
 def _parts(model: Trained, stack: Recurrent | Pyramid, example: Any, layer: int, way: int) -> Any:
@@ -158,6 +162,31 @@ def read_tokens(model: Trained, example: Any) -> list[str]:
         found: list[str] = task.vocabulary.tokens_of(task.batch([encoded]).inputs.values[0].tolist())
         return found
     raise ConfigError(f"what a {task.name} model like {model.folder} reads has no steps one after the other.")
+
+
+def as_json(gates: Gates) -> dict[str, Any]:
+    """For a program: of each name its means over all units, and the units that a picture shows.
+
+    >>> as_json(Gates(["a", "b"], {"z": np.array([[0.0, 1.0]])}, "gru"))["values"]
+    {'z': {'means': [0.0, 1.0], 'units': [0], 'rows': [[0.0, 1.0]]}}
+    """
+    chosen, means = gates.units(), gates.means
+    return {
+        "title": gates.title,
+        "tokens": list(gates.tokens),
+        "layer": gates.layer,
+        "layers": gates.layers,
+        "direction": gates.direction,
+        "directions": list(gates.directions),
+        "values": {
+            name: {
+                "means": rounded(means[name]),
+                "units": chosen[name].tolist(),
+                "rows": rounded(values[chosen[name]], 4),
+            }
+            for name, values in gates.values.items()
+        },
+    }
 
 
 def as_text(gates: Gates) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recurra.analysis.alignment import labels
+from recurra.analysis.alignment import labels, rounded
+from recurra.data.png import write_png
 from recurra.errors import DataError
 from recurra.tasks.task import Prediction, Table
 from recurra.text.visible import without_controls
@@ -125,6 +128,25 @@ def looks(looked: PictureAttention) -> list[tuple[str, int, int, float, int]]:
 
 
 COLUMNS = ["token", "row", "column", "share", "places with half"]
+
+
+def as_json(looked: PictureAttention) -> dict[str, Any]:
+    """For a program: a map for each token, the pixels at which places begin, and the picture as the model saw it.
+
+    >>> found = as_json(PictureAttention(None, ["x"], [[0.1, 0.0, 0.3, 0.6]], 2))
+    >>> found["weights"], found["down"], found["picture"]
+    ([[[0.1, 0.0], [0.3, 0.6]]], [0.0, 1.0, 2.0], None)
+    """
+    down, across = looked.edges
+    picture = None if looked.picture is None else b64encode(write_png(looked.picture)).decode()
+    return {
+        "kind": "places",
+        "tokens": list(looked.tokens),
+        "weights": rounded(looked.maps),
+        "down": down.tolist(),
+        "across": across.tolist(),
+        "picture": None if picture is None else f"data:image/png;base64,{picture}",
+    }
 
 
 def as_text(looked: PictureAttention) -> str:

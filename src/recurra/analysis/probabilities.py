@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from recurra.analysis.alignment import labels
+from recurra.analysis.alignment import labels, rounded
 from recurra.analysis.coloured_words import ColouredWords
 from recurra.analysis.probes import hypothesis_of
 from recurra.errors import ConfigError, DataError
@@ -91,6 +91,16 @@ def as_table(found: Probabilities) -> Table:
     p = np.exp(np.asarray(found.log_probabilities)).tolist()
     rows = [[token, each, bits] for token, each, bits in zip(labels(found.tokens), p, found.bits.tolist(), strict=True)]
     return Table(["token", "p", "bits"], rows)
+
+
+def as_json(found: Probabilities) -> dict[str, Any]:
+    """For a program.
+
+    >>> as_json(Probabilities(["a"], np.log([0.5])))
+    {'tokens': ['a'], 'log_probabilities': [-0.69315], 'bits': [1.0]}
+    """
+    logs = np.asarray(found.log_probabilities, np.float64)
+    return {"tokens": list(found.tokens), "log_probabilities": rounded(logs), "bits": rounded(found.bits)}
 
 
 def as_text(found: Probabilities) -> str:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from recurra.analysis.alignment import labels
+from recurra.analysis.alignment import labels, rounded
 from recurra.errors import DataError
 from recurra.padding import Padded
 from recurra.tasks.task import Table
@@ -208,6 +208,28 @@ def _multiplied(modules: Sequence[nn.Module], alphas: Tensor) -> Iterator[list[t
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def as_json(*methods: Saliency) -> dict[str, Any]:
+    """For a program: what each token adds to each answer, (answers, tokens), by each method.
+
+    >>> found = as_json(Saliency(["not", "bad"], ["praise"], [[1.5, -0.5]], [2.0], [1.0], "integrated", "log odds"))
+    >>> found["methods"]
+    {'integrated': {'values': [[1.5, -0.5]], 'whole': [2.0], 'nothing': [1.0]}}
+    """
+    first = methods[0]
+    return {
+        "tokens": list(first.tokens),
+        "answers": list(first.answers),
+        "unit": first.unit,
+        "left_out": first.left_out,
+        "methods": {
+            each.method: {
+                name: rounded(np.asarray(getattr(each, name), np.float64)) for name in ("values", "whole", "nothing")
+            }
+            for each in methods
+        },
+    }
 
 
 def as_text(found: Saliency, *, most: int = 3) -> str:

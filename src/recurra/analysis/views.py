@@ -22,7 +22,7 @@ from recurra.analysis import (
     saliency,
     saliency_picture,
 )
-from recurra.analysis.alignment import Alignment, labels
+from recurra.analysis.alignment import Alignment, labels, rounded
 from recurra.analysis.coloured_words import ColouredWords
 from recurra.analysis.page import table_in_html
 from recurra.analysis.picture_attention import PictureAttention
@@ -33,8 +33,10 @@ from recurra.data.pictures import picture_of
 from recurra.errors import ConfigError, DataError
 from recurra.settings import name_of
 from recurra.tasks.classification import Classification
+from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.seq2seq import Seq2Seq
-from recurra.tasks.task import Prediction
+from recurra.tasks.tagging import Tagging
+from recurra.tasks.task import Prediction, Task
 from recurra.tasks.task import Table as TextTable
 from recurra.tasks.vec2seq import Vec2Seq
 from recurra.training.trained import Trained
@@ -52,10 +54,11 @@ class Asked(NamedTuple):
 
 
 class View(NamedTuple):
-    """One thing to see; pictures and pieces of a page are made when they are asked for."""
+    """One thing to see; numbers, pictures and pieces of a page are made when they are asked for."""
 
     title: str
     text: str
+    json: Callable[[], dict[str, Any]]
     svg: Callable[[], str]
     html: Callable[[], str]
     png: Callable[[Path], None]
@@ -92,6 +95,7 @@ def _over_words(found: Alignment) -> View:
     return View(
         "Where it looked",
         alignment.as_text(found),
+        lambda: alignment.as_json(found),
         lambda: heat_map.as_svg(found),
         lambda: heat_map.in_html(found),
         lambda path: heat_map.as_png(path, found),
@@ -102,6 +106,7 @@ def _over_places(found: PictureAttention) -> View:
     return View(
         "Where it looked",
         picture_attention.as_text(found),
+        lambda: picture_attention.as_json(found),
         lambda: picture_heat_map.as_svg(found),
         lambda: picture_heat_map.in_html(found),
         lambda path: picture_heat_map.as_png(path, found),
@@ -156,6 +161,7 @@ def _pooling(asked: Asked, task: Classification) -> View:
     return View(
         "Where it looked",
         f"{answer.output}: where its queries looked\n{TextTable(['token', *names], table).text()}",
+        lambda: {"kind": "queries", "tokens": list(tokens), "weights": rounded(weights)},
         lambda: coloured_words.as_svg(*rows),
         lambda: (
             '<p class="soft">Words are read, and means of them are weighed by learned queries: the stronger, the more '
@@ -178,6 +184,7 @@ def sure(asked: Asked) -> View:
     return View(
         "How sure it was",
         probabilities.as_text(found),
+        lambda: probabilities.as_json(found),
         lambda: coloured_words.as_svg(row),
         lambda: (
             f"{coloured_words.in_html(row)}<details><summary>As numbers</summary>"
@@ -195,6 +202,7 @@ def mattered(asked: Asked) -> View:
     return View(
         "What mattered",
         saliency.as_text(both[0]),
+        lambda: saliency.as_json(*both),
         lambda: saliency_picture.as_svg(*both),
         lambda: saliency_picture.in_html(*both),
         lambda path: saliency_picture.as_png(path, *both),
@@ -207,6 +215,7 @@ def searched(asked: Asked) -> View:
     return View(
         "How it searched",
         beam_tree.as_text(found),
+        lambda: beam_tree.as_json(found),
         lambda: beam_tree_picture.as_svg(found),
         lambda: beam_tree_picture.in_html(found),
         lambda path: beam_tree_picture.as_png(path, found),
@@ -220,6 +229,7 @@ def inside(asked: Asked) -> View:
     return View(
         "Gates over time",
         gates.as_text(found),
+        lambda: gates.as_json(found),
         lambda: gates_picture.as_svg(found),
         lambda: gates_picture.in_html(found),
         lambda path: gates_picture.as_png(path, found),
@@ -234,3 +244,16 @@ VIEWS: dict[str, Callable[[Asked], View]] = {
     "gates": inside,
 }
 """By the names that --show knows, the most telling first."""
+
+
+def possible(task: Task[Any, Any, Any]) -> list[str]:
+    """The views that a task may have; whether a run has them, its settings and the input decide."""
+    writes = isinstance(task, Seq2Seq | Vec2Seq)
+    of = {
+        "attention": writes or isinstance(task, Classification),
+        "probabilities": writes or isinstance(task, LanguageModel),
+        "saliency": isinstance(task, Classification | Tagging | LanguageModel | Seq2Seq),
+        "tree": writes,
+        "gates": not isinstance(task, Vec2Seq),
+    }
+    return [name for name in VIEWS if of[name]]

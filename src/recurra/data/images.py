@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +46,7 @@ def read_image(
     to fit. `invert` makes ink bright: "auto" does so where the border is brighter than the picture as a whole.
     `place` is where the path was found, for what is said of a picture that cannot be had.
     """
-    try:
-        from PIL import Image, ImageOps, UnidentifiedImageError
-    except ImportError as error:
-        raise DataError(f"{place}: pictures in files are read by Pillow: pip install 'recurra[image]'.") from error
+    _check_pillow(place)
     if not isinstance(path, str | Path) or not str(path).strip():
         raise DataError(f"{place}: a picture is named by its path, but found {_clipped(path)}.")
     full = Path(folder) / path
@@ -55,26 +54,52 @@ def read_image(
         file = opened(full)
     except DataError as error:
         raise DataError(f"{place}: {error}{_elsewhere(full)}") from error
-    too_large = f"{place}: '{full}' has more than {MOST_PIXELS:,} pixels. Make it smaller first."
+    with file:
+        pixels = _opened_image(file, place, f"'{full}'", MOST_PIXELS, channels, max_height, max_width)
+    return _inverted(pixels, invert)
+
+
+def image_of(content: bytes, place: str, *, most: int = MOST_PIXELS) -> Picture:
+    """The picture (H, W, 3) that the content of a PNG or JPEG file shows, of so many pixels at most."""
+    _check_pillow(place)
+    return _opened_image(BytesIO(content), place, "it", most, 3)
+
+
+def _check_pillow(place: str) -> None:
+    if find_spec("PIL") is None:
+        raise DataError(f"{place}: pictures in files are read by Pillow: pip install 'recurra[image]'.")
+
+
+def _opened_image(
+    file: BinaryIO,
+    place: str,
+    name: str,
+    most: int,
+    channels: int,
+    max_height: int | None = None,
+    max_width: int | None = None,
+) -> Picture:
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    too_large = f"{place}: {name} has more than {most:,} pixels. Make it smaller first."
     try:
-        with file, warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(file, formats=FORMATS) as image:
-                if image.width * image.height > MOST_PIXELS:
+                if image.width * image.height > most:
                     raise DataError(too_large)
-                pixels = _pixels(ImageOps.exif_transpose(image), channels, max_height, max_width)
+                return _pixels(ImageOps.exif_transpose(image), channels, max_height, max_width)
     except DataError:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise DataError(too_large) from error
     except UnidentifiedImageError as error:
-        raise DataError(f"{place}: '{full}' is not a PNG or JPEG picture. Save it as one of them.") from error
+        raise DataError(f"{place}: {name} is not a PNG or JPEG picture. Save it as one of them.") from error
     except Exception as error:  # a broken file may fail in any way
         raise DataError(
-            f"{place}: the picture '{full}' is broken ({_clipped(error)}). Copy or download it again."
+            f"{place}: the picture {name} is broken ({_clipped(error)}). Copy or download it again."
         ) from error
-    return _inverted(pixels, invert)
 
 
 def array_image(

@@ -1,0 +1,1 @@
+"""Trained models at work: a page in the browser and a JSON API, on this machine."""
