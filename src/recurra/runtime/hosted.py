@@ -17,7 +17,8 @@ import numpy as np
 
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.named import choose, did_you_mean
-from recurra.runtime.inputs import ABOUT, input_of, question, samples
+from recurra.runtime.inputs import ABOUT, checked, input_of, question
+from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
 from recurra.toml import toml_value
 from recurra.training.trained import Trained, folders, load, load_task
@@ -62,7 +63,7 @@ class Hosted:
             "name": self.name,
             "task": self.task.name,
             "described": self.task.described(),
-            "input": {"kind": asked.kind, "columns": list(asked.columns), "about": ABOUT[asked.kind]},
+            "input": {**asked._asdict(), "about": ABOUT[asked.kind]},
             "decoding": [each._asdict() for each in controls(self.task.settings)],
             "views": possible(self.task),
             "summary": _summary(folder),
@@ -121,6 +122,7 @@ class Hosted:
         if not isinstance(count, int) or not 1 <= count <= MOST_TEXTS:
             raise DataError(f'"count" is a whole number from 1 to {MOST_TEXTS}.')
         model = self._model({})
+        prompt = checked(model.task, prompt)
         if input_of(model.task).kind == "text" and not isinstance(prompt, str):
             raise DataError('"prompt" is a text.')
         began = time.perf_counter()
