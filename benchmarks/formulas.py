@@ -6,7 +6,8 @@
 
 Data are read from $RECURRA_DATA (../shared/data): pen strokes, drawn with numpy. About a fifteenth of the training
 formulas, chosen by a hash of their LaTeX so that no formula is on both sides, are for validation; weights are those
-with the most formulas exactly right there by greedy search. Test is written by a beam of 5; exact match is of the whole
+with the most formulas exactly right there by greedy search. Training also sees --composed new formulas, which are put
+together of those of training alone (composed_formulas.py). Test is written by a beam of 5; exact match is of the whole
 formula.
 """
 
@@ -20,12 +21,18 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
+
+import composed_formulas
+from composed_formulas import Formula, formula
 
 import recurra
 from recurra.runs import begin, setup
 from recurra.training.progress import progress
 
 DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data")) / "crohme"
+
+COMPOSED = 16_000
 
 COMMON = [
     "data.image.strokes=ink",
@@ -65,13 +72,14 @@ def main() -> None:
     arguments.add_argument("--out", help="keep the runs in this folder")
     arguments.add_argument("--device", default="auto", help="cpu or cuda (cuda where there is one)")
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--composed", type=int, default=COMPOSED, help=f"formulas put together ({COMPOSED})")
     arguments.add_argument("--set", action="append", default=[], help="another setting, for all")
     options = arguments.parse_args()
     print(f"{'model':28}{'M par.':>8}{'valid':>8}{'2014':>8}{'symbols wrong':>15}{'seconds':>9}")
     with tempfile.TemporaryDirectory() as private:
         home = Path(options.out or private)
         home.mkdir(parents=True, exist_ok=True)
-        given = split(home)
+        given = split(home, composed=options.composed)
         for name in options.models or ([] if options.together else ["recurrent"]):
             run = home / f"{name}.{options.seed}"
             if not (run / "summary.json").exists():
@@ -86,8 +94,8 @@ def main() -> None:
             )
 
 
-def split(home: Path) -> dict[str, str]:
-    """Two files of the training formulas, in `home`."""
+def split(home: Path, *, composed: int = COMPOSED) -> dict[str, Any]:
+    """Files of formulas for training and validation, in `home`."""
     paths = {part: home / f"crohme.{part}.jsonl" for part in ("train", "valid")}
     lines: dict[str, list[str]] = {"train": [], "valid": []}
     with gzip.open(DATA / "train.jsonl.gz", "rt", encoding="utf-8") as file:
@@ -97,10 +105,22 @@ def split(home: Path) -> dict[str, str]:
     for part, path in paths.items():
         if not path.exists():
             path.write_text("".join(lines[part]), "utf-8")
-    return {part: str(path) for part, path in paths.items()}
+    new = home / f"crohme.composed.{composed}.jsonl"
+    if composed and not new.exists():
+        rows = [json.loads(line) for line in lines["train"]]
+        found = composed_formulas.composed([formula(row["ink"], row["latex"]) for row in rows], composed, seed=1)
+        new.write_text("".join(map(in_json, found)), "utf-8")
+    train = [str(paths["train"]), *([str(new)] if composed else [])]
+    return {"train": train, "valid": str(paths["valid"])}
 
 
-def report(name: str, runs: list[Path], given: dict[str, str], device: str) -> None:
+def in_json(new: Formula) -> str:
+    """A line as the data have it; a hundredth of a stroke is enough."""
+    ink = [stroke.round(2).tolist() for stroke in new.strokes]
+    return json.dumps({"latex": " ".join(new.tokens), "ink": ink}) + "\n"
+
+
+def report(name: str, runs: list[Path], given: dict[str, Any], device: str) -> None:
     """A row of the table."""
     summaries = [json.loads((run / "summary.json").read_text("utf-8")) for run in runs]
     model = recurra.load(runs if len(runs) > 1 else runs[0], device="cpu" if device == "auto" else device)

@@ -6,11 +6,19 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from recurra.augmentation import Moves, augmented_pictures, augmented_series, kept_inside, moved, thickened
+from recurra.augmentation import (
+    Moves,
+    augmented_pictures,
+    augmented_series,
+    kept_inside,
+    moved,
+    thickened,
+    warped,
+)
 from recurra.config import Augmentation
 from recurra.padding import Grid, Padded, gridded, pad
 
-EVERYTHING = Augmentation(shift=0.2, scale=0.2, rotate=20, shear=0.2, ink=1.5, noise=0.1, mask=0.4)
+EVERYTHING = Augmentation(shift=0.2, scale=0.2, rotate=20, shear=0.2, warp=2, ink=1.5, noise=0.1, mask=0.4)
 
 
 def dot(row: int, column: int, height: int = 9, width: int = 11) -> Tensor:
@@ -42,7 +50,7 @@ def test_each_change_does_something_to_what_it_is_for(field: str) -> None:
     how = Augmentation(**{field: 0.5})  # of pictures without an empty border, so that nothing holds them
     if field != "mask":
         assert not torch.equal(augmented_pictures(pictures(), how).values, pictures().values)
-    if field not in ("rotate", "shear", "ink"):
+    if field not in ("rotate", "shear", "warp", "ink"):
         assert not torch.equal(augmented_series(series(), how).values, series().values)
 
 
@@ -127,6 +135,43 @@ def test_moves_that_lose_nothing_and_those_of_photos_stay_as_they_are() -> None:
     moves = Moves(torch.full((3, 2), 3.0), torch.full((3,), 1.5), torch.ones(3), torch.ones(3))
     for kept, given in zip(kept_inside(gridded([small, photo, empty]), moves), moves, strict=True):
         assert torch.equal(kept, given)
+
+
+@pytest.mark.parametrize("most", [1.0, 3.0, 8.0])
+def test_a_warp_moves_a_dot_by_no_more_than_was_asked_for_and_loses_none(most: float) -> None:
+    spots = [(0, 0), (0, 30), (59, 79), (2, 3), (20, 20), (31, 33), (30, 64), (57, 1)]
+    given = gridded([sum((dot(r + a, c + b, 60, 80) for a in range(2) for b in range(2)
+                          if r + a < 60 and c + b < 80), torch.zeros(1, 60, 80)) for r, c in spots])  # fmt: skip
+    torch.manual_seed(int(most))
+    found = warped(given, most).values[:, 0]
+    distances = []
+    for (r, c), picture in zip(spots, found, strict=True):
+        assert picture.sum() > 0.2, "a dot of a few pixels may shrink, but it stays in its picture"
+        rows, columns = torch.nonzero(picture > 0.1, as_tuple=True)
+        distances += [(rows - r).abs().max().item(), (columns - c).abs().max().item()]
+    assert max(distances) <= most + 2
+    assert max(distances) > 1 or most == 1
+
+
+def test_a_warp_leaves_the_border_of_a_picture_where_it_is() -> None:
+    torch.manual_seed(1)
+    given = gridded([torch.rand(1, 40, 70), torch.rand(1, 33, 50)])
+    found = warped(given, 4.0)
+    assert not torch.equal(found.values, given.values)
+    for number, (height, width) in enumerate(given.sizes.tolist()):
+        before, after = (each.values[number, 0, :height, :width] for each in (given, found))
+        for edge in ((0, ...), (-1, ...), (..., 0), (..., -1)):
+            assert_close(after[edge], before[edge], atol=1e-4, rtol=0)
+
+
+def test_near_places_are_warped_alike() -> None:
+    """What is read out of a picture of coordinates is where each pixel was taken from: its field is smooth."""
+    row = torch.arange(96.0).unsqueeze(1).expand(96, 96)
+    torch.manual_seed(2)
+    moves = warped(gridded([row[None]]), 3.0).values[0, 0] - row
+    inside = moves[8:-8, 8:-8]
+    assert 0.5 < inside.abs().max() <= 3.0 + 1e-3
+    assert (inside[1:] - inside[:-1]).abs().max() <= 6.0 / 32 + 1e-3  # from one knot to the next, at most from -3 to 3
 
 
 def test_edges_of_lines_move_out_and_in() -> None:

@@ -15,6 +15,9 @@ from torch.nn import functional as F
 from recurra.config import Augmentation
 from recurra.padding import Grid, Padded
 
+BETWEEN = 32
+"""Pixels from one place that is warped by chance to the next; what lies between goes with them."""
+
 
 class Moves(NamedTuple):
     """How each picture of a batch is moved, around its own middle: slanted, turned, made larger, shifted."""
@@ -39,6 +42,8 @@ def augmented_pictures(pictures: Grid, how: Augmentation) -> Grid:
     changed = pictures
     if how.ink:
         changed = thickened(changed, _within(how.ink, pictures.values))
+    if how.warp:
+        changed = warped(changed, how.warp)
     if how.shift or how.scale or how.rotate or how.shear:
         sides = pictures.sizes.to(pictures.values.device, torch.float32)
         moves = Moves(
@@ -134,11 +139,42 @@ def moved(pictures: Grid, moves: Moves) -> Grid:
     y = torch.arange(height, device=device).unsqueeze(1) - middle_y - down
     x = torch.arange(width, device=device) - middle_x - right
     x, y = (x * angle.cos() + y * angle.sin()) / scale, (y * angle.cos() - x * angle.sin()) / scale
-    x, y = x - shear * y + middle_x, y + middle_y
+    return _taken(values, x - shear * y + middle_x, y + middle_y, pictures.sizes)
+
+
+def _taken(values: Tensor, x: Tensor, y: Tensor, sizes: Tensor) -> Grid:
+    """Pixels from places (x, y), (B, H, W) each, between pixels by their weighted mean; 0 from outside."""
+    height, width = values.shape[2:]
     # grid_sample counts from -1 to 1, from edge to edge.
     places = torch.stack([(2 * x + 1) / width - 1, (2 * y + 1) / height - 1], dim=-1).to(values.dtype)
     found = F.grid_sample(values, places, mode="bilinear", padding_mode="zeros", align_corners=False)
-    return Grid(found, pictures.sizes).zeroed()
+    return Grid(found, sizes).zeroed()
+
+
+def warped(pictures: Grid, most: float) -> Grid:
+    """The pictures, each place of which is moved by up to `most` pixels either way, near ones alike.
+
+        a pixel at q is taken from q + r(q) · u(q),   u between random numbers every 32 pixels, |u| ≤ most
+                                                      r from 0 on the border to 1 inside, so that nothing leaves
+
+    Writing differs so from hand to hand (Simard et al. 2003).
+    """
+    values = pictures.zeroed().values
+    device, (height, width) = values.device, values.shape[2:]
+    knots = [-(-(side - 1) // BETWEEN) + 1 for side in (height, width)]
+    drawn = most * (2 * torch.rand(len(values), 2, *knots, device=device) - 1)
+    whole = [(count - 1) * BETWEEN + 1 for count in knots]
+    u = F.interpolate(drawn, whole, mode="bilinear", align_corners=True)[:, :, :height, :width]
+    row, column = (torch.arange(side, device=device) for side in (height, width))
+    sizes = pictures.sizes.to(device)
+    from_edge = [
+        torch.minimum(place, size.unsqueeze(1) - 1 - place).clamp_min(0)
+        for place, size in ((row, sizes[:, 0]), (column, sizes[:, 1]))
+    ]
+    inside = torch.minimum(from_edge[0].unsqueeze(2), from_edge[1].unsqueeze(1)) / (2 * most)  # (B, H, W)
+    u = u * inside.clamp_max(1).unsqueeze(1)
+    y, x = row.unsqueeze(1) + u[:, 0], column + u[:, 1]
+    return _taken(values, x, y, pictures.sizes)
 
 
 def thickened(pictures: Grid, by: Tensor) -> Grid:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recurra.settings import SettingError, at_least, rates, setting
 
-OF_PICTURES = ("rotate", "shear", "ink")
+OF_PICTURES = ("rotate", "shear", "warp", "ink")
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Augmentation:
     scale: float = setting(0.0, "larger or smaller by up to this share: a picture's sides, the numbers of a series")
     rotate: float = setting(0.0, "degrees that a picture is turned either way, at most")
     shear: float = setting(0.0, "slant of a picture: its top moves sideways by up to this share of its height")
+    warp: float = setting(0.0, "pixels by which places of a picture move at most, each part its own smooth way")
     ink: float = setting(0.0, "pixels by which each edge of bright lines moves out or in, at most")
     noise: float = setting(0.0, "standard deviation of what is added to pixels of 0 to 1, or to a scaled series")
     mask: float = setting(0.0, "share of the steps of a series that is blanked out in one stretch, at most")
@@ -29,8 +30,8 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         rates("augmentation", self, "shift", "scale", "shear", "mask")
-        at_least(0, "augmentation", self, "rotate", "ink", "noise")
-        for name, most in (("rotate", 180), ("ink", 4)):
+        at_least(0, "augmentation", self, "rotate", "warp", "ink", "noise")
+        for name, most in (("rotate", 180), ("warp", 8), ("ink", 4)):
             if getattr(self, name) > most:
                 raise SettingError(
                     f"augmentation.{name} must be at most {most}, but is {getattr(self, name):g}.",

@@ -221,7 +221,7 @@ class Vec2Seq(ToSequence[Given]):
 def check_augmentation(augmentation: Augmentation, first: Given) -> None:
     """Refuse what can have no effect on what is given."""
     if first.picture is not None or first.vector is not None:
-        idle = ("mask",) if first.picture is not None else ("shift", "rotate", "shear", "ink", "mask")
+        idle = ("mask",) if first.picture is not None else ("shift", "rotate", "shear", "warp", "ink", "mask")
         what = "a picture, but of a series" if first.picture is not None else "a vector, but of pictures or series"
         for name in idle:
             if getattr(augmentation, name):
