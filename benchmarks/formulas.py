@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import composed_formulas
-from composed_formulas import Formula, formula
-
 import recurra
+from composed_formulas import Formula, formula
 from recurra.runs import begin, setup
 from recurra.training.progress import progress
 
