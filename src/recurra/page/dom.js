@@ -33,3 +33,20 @@ export function short(number, digits = 3) {
   const size = Math.abs(number);
   return size !== 0 && (size < 1e-3 || size >= 1e6) ? number.toExponential(1) : String(Number(number.toPrecision(digits)));
 }
+
+/** A place drawn anew, with the focus and what was unfolded where they were. */
+export function redrawn(place, draw) {
+  const stops = () => [...place.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")];
+  const focused = stops().indexOf(document.activeElement);
+  const open = [...place.querySelectorAll("details")].map((each) => each.open);
+  const fresh = element("div");
+  place.replaceChildren(fresh);
+  draw(fresh);
+  fresh.querySelectorAll("details").forEach((each, number) => (each.open = open[number] ?? each.open));
+  if (focused !== -1) stops()[focused]?.focus({ preventScroll: true });
+}
+
+/** Whether two plain values are the same. */
+export function same(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

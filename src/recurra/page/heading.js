@@ -1,0 +1,60 @@
+// What a run is: its name, which chooses another, its task and what training reached.
+
+import { element, short } from "./dom.js";
+
+/** So many scores stand in the open. */
+const FEW = 3;
+
+/** The head of a pane; `remove` is null where the pane is the only one. */
+export function heading(run, { runs, choose, remove }) {
+  const { parameters, scores = {} } = run.summary;
+  const { count, ...measured } = scores;
+  const named = Object.entries(measured).filter(([, value]) => value !== null);
+  return element(
+    "header",
+    { class: "about-run" },
+    element(
+      "div",
+      { class: "title" },
+      element("h2", {}, chooser(run, runs, choose)),
+      element("span", { class: "task" }, words(run.task)),
+      remove && element("button", { type: "button", class: "quiet remove", onclick: remove }, "Remove"),
+    ),
+    element("p", { class: "described" }, run.described),
+    element(
+      "dl",
+      { class: "facts" },
+      parameters && fact("parameters", parameters.toLocaleString("en")),
+      named.slice(0, FEW).map(([name, value]) => fact(words(name), short(value))),
+      count && fact("scored on", count.toLocaleString("en")),
+    ),
+    named.length > FEW &&
+      element(
+        "details",
+        { class: "scores" },
+        element("summary", {}, "All scores"),
+        element("dl", { class: "facts" }, named.slice(FEW).map(([name, value]) => fact(words(name), short(value)))),
+      ),
+  );
+}
+
+function chooser(run, runs, choose) {
+  if (runs.length === 1) return run.name;
+  const select = element("select", { class: "chooser", "aria-label": "Run", onchange: () => choose(select.value) });
+  for (const task of new Set(runs.map((each) => each.task))) {
+    const ofTask = runs.filter((each) => each.task === task);
+    select.append(
+      element("optgroup", { label: words(task) }, ofTask.map((each) => element("option", { value: each.name }, each.name))),
+    );
+  }
+  select.value = run.name;
+  return select;
+}
+
+function fact(name, value) {
+  return element("div", {}, element("dt", {}, name), element("dd", {}, value));
+}
+
+function words(name) {
+  return name.replaceAll("_", " ");
+}

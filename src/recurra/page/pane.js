@@ -1,0 +1,172 @@
+// One run at work: what it is, its input, how it searches, its answer, and views of how it came about.
+
+import { addressOf, asCurl, latest, questionsTo } from "./api.js";
+import { controls, sent } from "./controls.js";
+import { element, redrawn, same } from "./dom.js";
+import { heading } from "./heading.js";
+import { answers, inputs } from "./parts.js";
+import { program } from "./program.js";
+import { views } from "./views.js";
+
+/** A keystroke waits so many milliseconds for the next one. */
+const PAUSE = 120;
+
+/** A sample this long is not asked unless it is picked. */
+const SHORT = 300;
+
+/**
+ * A pane of a run. `change(patch, {push})` is told what a reader changed of the pane's state; `show(state)` then shows
+ * it. Nothing else is kept: two panes, a link and the Back button all go the same way.
+ */
+export function pane(run, { runs, change, choose, remove }) {
+  const ask = questionsTo(run.name);
+  const predict = latest(ask.predict);
+  let state = null;
+  let answered = null; // the answer that is shown, and to what question
+
+  const field = inputs.field(run, { onchange: () => typed() });
+  const chips = element("div", { class: "chips", role: "group", "aria-label": "Samples", hidden: true });
+  const settings = controls(run, { onchange: (decoding) => change({ decoding, best: 1 }) });
+  const answer = element("div", { class: "answer-place" });
+  const error = element("p", { class: "error", role: "alert", hidden: true });
+  const said = element("p", { class: "unseen", role: "status" });
+  const took = element("p", { class: "took" });
+  const seen = views(run, ask, { change });
+  const command = program();
+  const node = element(
+    "section",
+    { class: "pane", "aria-label": `Run ${run.name}` },
+    heading(run, { runs, choose, remove }),
+    element("div", { class: "question", onkeydown: hurried }, element("div", { class: "field" }, field.node), chips),
+    settings.node,
+    element("section", { class: "answer", "aria-label": "Answer" }, error, answer, took, said),
+    seen.node,
+    command.node,
+  );
+
+  let pause = null;
+  function typed() {
+    clearTimeout(pause);
+    pause = setTimeout(take, PAUSE);
+  }
+
+  function take() {
+    clearTimeout(pause);
+    pause = null;
+    if (!same(field.value, state.value)) change({ value: field.value, best: 1 });
+  }
+
+  function hurried(event) {
+    // After the key itself has done its work.
+    if (event.key !== "Enter") return;
+    setTimeout(() => {
+      if (pause !== null) take();
+      else if (answered?.failed) answerTo(answered.question);
+    });
+  }
+
+  function show(next) {
+    const isFirst = state === null;
+    state = next;
+    if (pause === null && !same(field.value, state.value)) field.value = state.value;
+    settings.show(state.decoding);
+    const question = { inputs: [state.value], decoding: sent(run, state.decoding) };
+    command.show(state.value === null ? null : asCurl(`${addressOf(run.name)}/predict`, question));
+    if (state.value === null) nothing();
+    else if (!same(question, answered?.question)) answerTo(question);
+    else {
+      if (answered.answer && answered.best !== state.best) draw();
+      seen.show(state, answered);
+    }
+    if (isFirst) offer();
+  }
+
+  function nothing() {
+    predict.stop();
+    answered = null;
+    error.hidden = true;
+    took.textContent = said.textContent = "";
+    const about = run.input.kind === "text" ? "Type something" : `Give it ${run.input.about}`;
+    answer.replaceChildren(element("p", { class: "hint" }, `${about}: the answer comes at once.`));
+    waiting(false);
+    seen.show(state, null);
+  }
+
+  async function answerTo(question) {
+    answered = { question, answer: null, best: null, failed: false };
+    waiting(true);
+    const found = await predict(question).catch(failed);
+    if (found === undefined) return; // there is a newer question, or none
+    waiting(false);
+    error.hidden = true;
+    [answered.answer] = found.answers;
+    took.textContent = `answered in ${Math.max(1, Math.round(found.seconds * 1000))} ms`;
+    const known = 1 + (answered.answer.alternatives?.length ?? 0);
+    if (state.best > known) return change({ best: 1 });
+    draw();
+    // What the eye sees is said as well, in short.
+    said.textContent = `Answer: ${String(answered.answer.output).slice(0, 200)}`;
+    seen.show(state, answered);
+  }
+
+  function failed(problem) {
+    waiting(false);
+    answered.failed = true;
+    error.textContent = problem.message;
+    error.hidden = false;
+    took.textContent = said.textContent = "";
+    answer.replaceChildren();
+    seen.show(state, answered);
+  }
+
+  function draw() {
+    answered.best = state.best;
+    redrawn(answer, (place) =>
+      answers.draw(place, answered.answer, {
+        run,
+        best: state.best,
+        choose: (best) => change({ best }),
+        ask,
+        value: state.value,
+      }),
+    );
+  }
+
+  function waiting(isWaiting) {
+    answer.setAttribute("aria-busy", String(isWaiting));
+    node.classList.toggle("waiting", isWaiting);
+  }
+
+  /** Samples of the run's own data; the first is asked where there is nothing else to show. */
+  async function offer() {
+    const { samples } = await ask.samples().catch(() => ({ samples: [] }));
+    chips.replaceChildren(...samples.map(chip));
+    chips.hidden = samples.length === 0;
+    const [first] = samples;
+    if (first !== undefined && state.value === null && JSON.stringify(first).length < SHORT) change({ value: first });
+  }
+
+  function chip(sample) {
+    const label = String(field.label(sample));
+    const short = label.length > 48 ? `${label.slice(0, 47)}…` : label;
+    return element("button", { type: "button", class: "chip", title: label.slice(0, 500), onclick: () => pick(sample) }, short);
+  }
+
+  function pick(sample) {
+    clearTimeout(pause);
+    pause = null;
+    change({ value: sample, best: 1 }, { push: true });
+  }
+
+  function stop() {
+    clearTimeout(pause);
+    predict.stop();
+    seen.stop();
+  }
+
+  /** The link and the other pane are to have what stands in the field already. */
+  const settle = () => pause !== null && take();
+  const focus = () => (node.querySelector(".field :is(input, textarea, button, canvas, [tabindex])") ?? node).focus();
+
+  return { run, node, show, stop, settle, focus };
+}

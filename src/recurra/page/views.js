@@ -1,0 +1,112 @@
+// Views of how an answer came about, each behind a tab; only the open one is asked for.
+
+import { latest } from "./api.js";
+import { sent } from "./controls.js";
+import { element, redrawn, same } from "./dom.js";
+import { views as drawers } from "./parts.js";
+import { tabs } from "./tabs.js";
+
+const TITLES = {
+  attention: "Where it looked",
+  probabilities: "How sure it was",
+  saliency: "What mattered",
+  tree: "How it searched",
+  gates: "Gates over time",
+};
+
+const ABOUT_ATTENTION = { alignment: drawers.attention, places: drawers.places, queries: drawers.words };
+
+/** What draws the numbers of a view. */
+function drawerOf(name, numbers) {
+  if (name === "attention") return ABOUT_ATTENTION[numbers.kind];
+  return name === "probabilities" || name === "saliency" ? drawers.words : drawers[name];
+}
+
+/** The tabs of a run; `change` is told what a reader changed of the pane's state. */
+export function views(run, ask, { change }) {
+  const explain = latest(ask.explain);
+  const titles = Object.fromEntries(run.views.map((name) => [name, TITLES[name] ?? name]));
+  const { list, panel, show: select } = tabs(titles, {
+    label: "Views of the answer",
+    onchoose: (tab) => change({ tab }, { push: true }),
+  });
+  const node = element("section", { class: "views", "aria-label": "How it came about" }, list, panel);
+  let found = new Map(); // of the answer that is shown: what was explained, by question
+  let explained = null; // what that answer was to
+  let shown = null; // the question whose view is in the panel
+  let settings = {}; // of that view
+
+  function show(state, answered) {
+    node.hidden = run.views.length === 0 || answered === null || answered.failed;
+    if (node.hidden) return forget();
+    select(state.tab);
+    if (answered.answer === null) return undefined; // it comes soon, and asks again
+    if (!same(explained, answered.question)) {
+      found = new Map();
+      explained = answered.question;
+    }
+    return explainTo(state, answered.answer);
+  }
+
+  function forget() {
+    explain.stop();
+    explained = shown = null;
+    panel.replaceChildren();
+  }
+
+  async function explainTo(state, answer) {
+    const { tab, best } = state;
+    const { layer, direction } = state.views[tab] ?? {};
+    const body = { input: state.value, decoding: sent(run, state.decoding), show: [tab], layer, direction, best };
+    const question = JSON.stringify(body);
+    if (question === shown && same(settings, state.views[tab] ?? {})) return;
+    settings = { ...state.views[tab] };
+    shown = question;
+    if (!found.has(question)) {
+      expect(tab);
+      const answered = await explain(body).catch((problem) => ({ views: {}, missing: { [tab]: problem.message } }));
+      if (answered === undefined || shown !== question) return;
+      found.set(question, answered);
+    }
+    panel.setAttribute("aria-busy", "false");
+    draw(state, found.get(question), answer);
+  }
+
+  /** An old picture of the same view stays, paler, until the new one is there; one of another view goes. */
+  function expect(tab) {
+    panel.setAttribute("aria-busy", "true");
+    if (panel.dataset.view === tab) return;
+    panel.style.minHeight = `${panel.offsetHeight}px`;
+    panel.replaceChildren();
+  }
+
+  function draw(state, { views: numbers, missing }, answer) {
+    const { tab } = state;
+    panel.dataset.view = tab;
+    panel.style.minHeight = "";
+    if (!(tab in numbers)) return say(missing[tab] ?? "There is nothing to see here.");
+    const chosen = state.best > 1 ? answer.alternatives[state.best - 2] : answer;
+    return redrawn(panel, (place) =>
+      drawerOf(tab, numbers[tab]).draw(place, numbers[tab], {
+        run,
+        name: tab,
+        output: chosen.output,
+        state: { ...settings },
+        change: (patch) => store(tab, patch),
+      }),
+    );
+  }
+
+  function store(tab, patch) {
+    const isNew = "layer" in patch || "direction" in patch;
+    // What a view says of itself is on its screen already: it is not drawn again for that.
+    if (!isNew) settings = { ...settings, ...patch };
+    change({ views: (views) => ({ ...views, [tab]: { ...views[tab], ...patch } }) });
+  }
+
+  function say(sentence) {
+    panel.replaceChildren(element("p", { class: "why-not" }, sentence[0].toUpperCase() + sentence.slice(1)));
+  }
+
+  return { node, show, stop: () => explain.stop() };
+}
