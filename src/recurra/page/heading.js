@@ -32,7 +32,7 @@ export function heading(run, { runs, choose, remove }) {
       element(
         "details",
         { class: "scores" },
-        element("summary", {}, "All scores"),
+        element("summary", {}, "More scores"),
         element("dl", { class: "facts" }, named.slice(FEW).map(([name, value]) => fact(words(name), short(value)))),
       ),
   );
