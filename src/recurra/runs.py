@@ -205,6 +205,7 @@ def _finish(trainer: Trainer, store: Store) -> None:
 
     import recurra
     from recurra.analysis.report import write_card, write_report
+    from recurra.analysis.report_pictures import pictures
     from recurra.data.store import Rows
     from recurra.training.checkpoint import write_text
     from recurra.training.trained import load
@@ -213,9 +214,17 @@ def _finish(trainer: Trainer, store: Store) -> None:
     model = load(folder, device=str(trainer.device))
     data, at = task.settings.data, trainer.position
     found: dict[str, Scores] = {}
+    parts: dict[str, dict[str, Any]] = {}
+    validated: tuple[list[Any], list[Any], list[Any]] | None = None
     for which in ("valid", "test"):
         if data.files(which):
-            found[which] = model.evaluate(data.files(which))
+            examples, outputs = model.to_score(data.files(which))
+            found[which] = task.score(examples, outputs)
+            rows = [task.encode(example) for example in examples]
+            tokens = int(task.lengths(Rows(rows)).sum())
+            parts[which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
+            if which == "valid":
+                validated = examples, rows, outputs
     lengths = task.lengths(store)
     summary: dict[str, Any] = {
         "task": task.name,
@@ -227,7 +236,7 @@ def _finish(trainer: Trainer, store: Store) -> None:
         "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
         "description": task.described(),
-        "data": {"train": {"path": data.train, "rows": len(store), "tokens": int(lengths.sum())}},
+        "data": {"train": {"path": data.train, "rows": len(store), "tokens": int(lengths.sum())}, **parts},
         "seconds": round(at.seconds, 1),
         "steps": at.step,
         "epochs": at.epoch + (0 if at.batch == 0 else 1),
@@ -243,15 +252,15 @@ def _finish(trainer: Trainer, store: Store) -> None:
             for title, table in scores.tables.items()
         },
     }
-    for which in found:
-        rows = Rows([task.encode(example) for example in task.read(data.files(which))])
-        tokens = int(task.lengths(rows).sum())
-        summary["data"][which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
     if "test" in found:
         summary["test"] = {"path": data.test, "scores": _finite(found["test"].values)}
     write_text(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     write_report(folder)
     write_card(folder)
+    if validated is not None:  # the run is finished: whoever stops the pictures has a whole report
+        shown = pictures(model if trainer.device.type == "cpu" else load(folder), *validated)
+        if shown.html:
+            write_report(folder, examples=shown.html, script=shown.script)
 
 
 def engines(model: Any) -> list[str]:

@@ -19,8 +19,11 @@ _QUICK = (
 )
 
 
-def write_report(folder: Path) -> Path:
-    """Write RUN/report.html from RUN/summary.json, metrics.jsonl and config.toml: one page that works offline."""
+def write_report(folder: Path, *, examples: str = "", script: str = "") -> Path:
+    """Write RUN/report.html from RUN/summary.json, metrics.jsonl and config.toml: one page that works offline.
+
+    `examples` is a piece of HTML about a few examples, which needs the script where one is given.
+    """
     run = Run.read(Path(folder))
     first = [str(run.summary["first_metric"])] if run.summary.get("first_metric") else []
     wide = curves(run.lines, metrics=first, width=864, height=660)
@@ -41,12 +44,13 @@ def write_report(folder: Path) -> Path:
             else "",
         ),
         section("Scores", table_in_html(run.scores())),
+        section("A few validation examples", examples),
         *(section(title, table_in_html(table)) for title, table in run.tables().items()),
         section("What happened", f"<ul>{''.join(events)}</ul>" if events else ""),
         section("Settings", _folded("config.toml", run.config)),
         section("Environment", _pairs(environment) + _folded("Engines", engines)),
     ]
-    return write_whole(run.folder / "report.html", page(f"{run.name}: training report", pieces))
+    return write_whole(run.folder / "report.html", page(f"{run.name}: training report", pieces, script=script))
 
 
 def write_card(folder: Path) -> Path:
