@@ -23,6 +23,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import composed_formulas
 import recurra
 from composed_formulas import Formula, formula
@@ -114,8 +116,8 @@ def split(home: Path, *, composed: int = COMPOSED) -> dict[str, Any]:
 
 
 def in_json(new: Formula) -> str:
-    """A line as the data have it; a hundredth of a stroke is enough."""
-    ink = [stroke.round(2).tolist() for stroke in new.strokes]
+    """A line as the data have it, in hundredths of a stroke."""
+    ink = [np.rint(100 * stroke).astype(int).tolist() for stroke in new.strokes]
     return json.dumps({"latex": " ".join(new.tokens), "ink": ink}) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from recurra.data.formats.reader import Value
 from recurra.errors import ConfigError, DataError
@@ -79,10 +79,23 @@ def _single(raw: object, what: str) -> str | float | None:
     )
 
 
+def _are_finite_numbers(raw: list[Any]) -> bool:
+    """True for numbers alone whose sum is finite, for then each is: most arrays are so, and need no closer look."""
+    if not raw or not {*map(type, raw)} <= {int, float}:
+        return False
+    try:
+        return math.isfinite(sum(raw))
+    except OverflowError:
+        return False
+
+
 def _array(raw: list[object], what: str, deepest: int, kinds: set[type]) -> list[object]:
     """The array, its parts checked; kinds gathers whether texts or numbers were seen."""
     if deepest == 0:
         raise DataError(f"{what} is nested deeper than {DEEPEST} levels.")
+    if _are_finite_numbers(raw):
+        kinds.add(float)
+        return raw
     nested = [isinstance(part, list) for part in raw]
     if any(nested):
         if not all(nested):
