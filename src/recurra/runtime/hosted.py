@@ -5,29 +5,37 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 
-from recurra.errors import CheckpointError, ConfigError, DataError
-from recurra.named import choose, did_you_mean
+from recurra.data.store import Rows
+from recurra.errors import ConfigError, DataError
+from recurra.named import choose
+from recurra.runtime.controls import MOST, check_most, controls, overrides
 from recurra.runtime.inputs import ABOUT, checked, input_of, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
-from recurra.toml import toml_value
 from recurra.training.trained import Trained, folders, load, load_task
 
 MOST_INPUTS = 256
 """So many inputs are answered in one call."""
 
-MOST_TEXTS = 16
-"""So many texts are written in one call."""
+MOST_READ = 20_000
+"""Tokens, or steps, of all inputs of one call together."""
+
+MOST_EXPLAINED = 1_000
+"""Of an input that is explained."""
+
+MOST_WEIGHED = 60
+"""Of an input whose every token is weighed for every token of the answer: that grows with the square and more."""
 
 REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
@@ -36,54 +44,53 @@ REMEMBERED = 16
 class Hosted:
     """One run, or several that answer as one. Weights are read when they are needed first.
 
-    Answers and explanations each come one after the other, but answers never wait for an explanation: both share the
-    weights, but an explanation watches modules of its own.
+    Several may ask at once, though not for the same: answers, explanations and saliency share the weights, but each
+    has modules of its own, so that they never wait for each other. Whose turn it is, the server knows.
     """
 
     def __init__(self, name: str, given: str | Path, *, device: str = "cpu") -> None:
         self.name = name
         self.given = given
         self.device = device
-        self._answering, self._explaining = threading.Lock(), threading.Lock()
-        self._ready: OrderedDict[tuple[str, str], Trained] = OrderedDict()
         self._loading = threading.Lock()
+        self._ready: OrderedDict[tuple[str, ...], Trained] = OrderedDict()
 
     @cached_property
     def task(self) -> Task[Any, Any, Any]:
         """The task, without weights."""
         return load_task(folders(self.given)[0])
 
+    @cached_property
     def about(self) -> dict[str, Any]:
         """What the run is, what it is asked with, and how it may be asked to answer."""
         from recurra.analysis.views import possible
 
-        folder = folders(self.given)[0]
         asked = input_of(self.task)
         return {
             "name": self.name,
             "task": self.task.name,
             "described": self.task.described(),
             "input": {**asked._asdict(), "about": ABOUT[asked.kind]},
-            "decoding": [each._asdict() for each in controls(self.task.settings)],
+            "decoding": [as_plain(each._asdict()) for each in controls(self.task.settings)],
             "views": possible(self.task),
-            "summary": _summary(folder),
+            "summary": _summary(folders(self.given)[0]),
         }
 
     def samples(self) -> list[object]:
         """A few inputs to ask with."""
         return samples(self.task)
 
-    def predict(self, inputs: object, decoding: Mapping[str, Any]) -> dict[str, Any]:
+    def predict(self, inputs: object, decoding: object) -> dict[str, Any]:
         """Answers to a list of inputs, with probabilities, alternatives and alignments."""
         if not isinstance(inputs, list) or not inputs:
             raise DataError('"inputs" is a list of one input or more.')
         if len(inputs) > MOST_INPUTS:
             raise DataError(f'"inputs" has {len(inputs):,} inputs, but {MOST_INPUTS} is the most of one call.')
-        model = self._model(decoding)
+        model = self._model(decoding, "answers")
         began = time.perf_counter()
         examples = [question(model.task, value) for value in inputs]
-        with self._answering:
-            answers = model.answers(examples, detail=True)
+        check_read(model.task, examples, MOST_READ, "are answered in one call")
+        answers = model.answers(examples, detail=True)
         return {"answers": [_answer(each) for each in answers], "seconds": round(time.perf_counter() - began, 6)}
 
     def explain(
@@ -104,110 +111,100 @@ class Hosted:
             choose(VIEWS, name, '"show"')
         if best < 1:
             raise ConfigError(f'"best" is {best}: the best answer is 1, the next 2.')
-        model = self._model({**decoding, "best": best} if best > 1 else decoding, watched=True)
+        wanted = list(self.about["views"] if show is None else dict.fromkeys(show))
+        way = "saliency" if "saliency" in wanted else "explanations"
+        model = self._model({**decoding, "best": best} if best > 1 else decoding, way)
         began = time.perf_counter()
         example = question(model.task, value)
-        with self._explaining:
-            asked = Asked(model, example, "the input", layer, direction, best)
-            check_answered(asked)
-            found = numbers_of(asked, possible_of(model.task) if show is None else show)
-        return {**found, "seconds": round(time.perf_counter() - began, 6)}
+        check_read(model.task, [example], MOST_EXPLAINED, "are explained here")
+        asked = Asked(model, example, "the input", layer, direction, best)
+        check_answered(asked)
+        missing = {}
+        try:
+            check_read(model.task, [example], MOST_WEIGHED, "are weighed here, which `recurra explain` does of any")
+        except DataError as error:
+            missing = {name: str(error) for name in wanted if name == "saliency"}
+        found = numbers_of(asked, [name for name in wanted if name not in missing])
+        return {
+            "views": found["views"],
+            "missing": {**found["missing"], **missing},
+            "seconds": round(time.perf_counter() - began, 6),
+        }
 
-    def generate(self, prompt: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    def generate(self, prompt: object, options: Mapping[str, Any]) -> dict[str, Any]:
         """Texts that go on from a prompt, or that may be written of a vector or a picture."""
         from recurra.generation import writer_of
 
         options = dict(options)
+        for name, value in options.items():
+            kind = TYPES[name]
+            if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+                raise ConfigError(f'"{name}" is {KINDS[kind]}, but found {value!r:.60}.')
+            check_most(name, value)
         count = options.pop("count", 1)
-        if not isinstance(count, int) or not 1 <= count <= MOST_TEXTS:
-            raise DataError(f'"count" is a whole number from 1 to {MOST_TEXTS}.')
-        model = self._model({})
-        prompt = checked(model.task, prompt)
-        if input_of(model.task).kind == "text" and not isinstance(prompt, str):
+        if count < 1:
+            raise ConfigError(f'"count" is a whole number from 1 to {MOST["count"]}.')
+        model = self._model({}, "answers")
+        given = checked(model.task, prompt)
+        if input_of(model.task).kind == "text" and not isinstance(given, str):
             raise DataError('"prompt" is a text.')
         began = time.perf_counter()
-        with self._answering:
-            found = writer_of(model, **options).texts([prompt], count=count)
+        found = writer_of(model, **options).texts([given], count=count)
         texts = [{**each._asdict(), "log_probability": round(each.log_probability, 5)} for each in found]
         return {"texts": texts, "seconds": round(time.perf_counter() - began, 6)}
 
-    def _model(self, decoding: Mapping[str, Any], *, watched: bool = False) -> Trained:
-        """The model as it is to answer; one that is watched has modules of its own."""
-        if not isinstance(decoding, Mapping):
-            raise ConfigError('"decoding" is an object of settings, such as {"width": 3}.')
-        known = [each.name for each in controls(self.task.settings)]
-        for name in decoding:
-            if name not in known:
-                raise ConfigError(f'"decoding" has no "{name}". {did_you_mean(name, known)}')
-        way = "watched" if watched else "answering"
-        key = way, json.dumps(decoding, sort_keys=True)
+    def warm(self) -> None:
+        """Answer a sample, so that the first answer to a user is as quick as the next."""
+        for value in self.samples()[:1]:
+            self.predict([value], {})
+
+    def _model(self, decoding: object, way: str) -> Trained:
+        """The model as it is to answer, with the modules of one way to use it."""
+        changed = overrides(self.task.settings, decoding)
+        key = way, *changed
         with self._loading:
             if key not in self._ready:
-                plain = self._ready.get((way, "{}")) or self._loaded(watched)
-                self._ready[way, "{}"] = plain
-                self._ready[key] = plain.with_settings(
-                    [f"decoding.{name}={_typed(value)}" for name, value in decoding.items()]
-                )
+                self._ready[key] = self._plain(way).with_settings(changed)
             self._ready.move_to_end(key)
             while len(self._ready) > REMEMBERED:
-                oldest = next(each for each in self._ready if each[1] != "{}")
-                del self._ready[oldest]
+                del self._ready[next(each for each in self._ready if len(each) > 1)]
             return self._ready[key]
 
-    def _loaded(self, watched: bool) -> Trained:
-        if not watched:
-            return load(folders(self.given), device=self.device)
-        answering = self._ready.get(("answering", "{}"))
-        if answering is None:
-            answering = self._ready["answering", "{}"] = self._loaded(False)
-        shared = {id(each): each for each in (*answering.model.parameters(), *answering.model.buffers())}
-        network = copy.deepcopy(answering.model, shared)
-        return Trained(answering.task, network, answering.folder, others=answering.others)
+    def _plain(self, way: str) -> Trained:
+        """The model as it was trained."""
+        if (way,) not in self._ready:
+            if way == "answers":
+                self._ready[(way,)] = load(folders(self.given), device=self.device)
+            else:
+                first = self._plain("answers")
+                shared = {id(each): each for each in (*first.model.parameters(), *first.model.buffers())}
+                network = copy.deepcopy(first.model, shared)
+                self._ready[(way,)] = Trained(first.task, network, first.folder, others=first.others)
+        return self._ready[(way,)]
 
 
-def possible_of(task: Task[Any, Any, Any]) -> list[str]:
-    from recurra.analysis.views import possible
+TYPES: dict[str, Any] = {
+    "count": int,
+    "seed": int,
+    "length": int,
+    "temperature": int | float,
+    "top_k": int,
+    "top_p": int | float,
+    "until": str,
+    "allow_unknown": bool,
+}
+"""How a text may be asked for."""
 
-    return possible(task)
-
-
-class Control(NamedTuple):
-    """A setting of [decoding] as a page offers it."""
-
-    name: str
-    kind: Literal["choice", "integer", "number", "boolean", "text", "list"]
-    value: Any  # as the run has it
-    optional: bool  # may be null
-    choices: list[str]
-    about: str
+KINDS = {int: "a whole number", int | float: "a number", str: "a text", bool: "true or false"}
 
 
-def controls(settings: Any) -> list[Control]:
-    """What may be changed about how a trained model answers."""
-    decoding = getattr(settings, "decoding", None)
-    if decoding is None:
-        return []
-    hints = get_type_hints(type(decoding))
-    return [
-        Control(field.name, *_kind(hints[field.name], getattr(decoding, field.name)), field.metadata["about"])
-        for field in decoding.__dataclass_fields__.values()
-    ]
-
-
-def _kind(hint: Any, value: Any) -> tuple[Any, Any, bool, list[str]]:
-    import types
-
-    optional = get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
-    if optional:
-        [hint] = [each for each in get_args(hint) if each is not type(None)]
-    if get_origin(hint) is Literal:
-        return "choice", value, optional, [str(each) for each in get_args(hint)]
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "text"}
-    return kinds.get(hint, "list"), value, optional, []
-
-
-def _typed(value: object) -> str:
-    return "none" if value is None else toml_value(value)
+def check_read(task: Task[Any, Any, Any], examples: Sequence[Any], most: int, what: str) -> None:
+    """Refuse more than so many tokens, or steps, together; of pictures, other limits hold."""
+    if input_of(task).kind not in ("text", "frames", "series"):
+        return
+    found = int(np.sum(task.lengths(Rows.of([task.encode(example) for example in examples]))))
+    if found > most:
+        raise DataError(f"{most:,} tokens {what}, but these are {found:,}.")
 
 
 def _answer(answer: Any) -> dict[str, Any]:
@@ -249,8 +246,6 @@ def hosted(given: Sequence[str], *, device: str = "cpu") -> dict[str, Hosted]:
             places.append(each)
         else:
             places += inner
-    if not places:
-        raise CheckpointError("there is no run to serve: name a folder that `recurra train --out` made.")
     places = list(dict.fromkeys(places))
     return {name: Hosted(name, place, device=device) for name, place in zip(_names(places), places, strict=True)}
 
@@ -258,10 +253,10 @@ def hosted(given: Sequence[str], *, device: str = "cpu") -> dict[str, Hosted]:
 def _names(places: Sequence[str]) -> list[str]:
     """Short names that differ.
 
-    >>> _names(["runs/a", "runs/b", "old/a", "runs/c,runs/d"])
-    ['runs/a', 'b', 'old/a', 'c,d']
+    >>> _names(["runs/a", "runs/b", "old/a", "runs/c,runs/d", "x/../e/"])
+    ['runs/a', 'b', 'old/a', 'c,d', 'e']
     """
-    parts = [[Path(each.strip()).absolute().parts for each in place.split(",")] for place in places]
+    parts = [[Path(os.path.abspath(each)).parts for each in folders(place)] for place in places]
     depth = [1] * len(places)
     while True:
         names = [
@@ -269,6 +264,6 @@ def _names(places: Sequence[str]) -> list[str]:
         ]
         twice = [number for number, name in enumerate(names) if names.count(name) > 1]
         if not twice or all(depth[number] > 50 for number in twice):
-            return names
+            return [name.encode("utf-8", "replace").decode() for name in names]  # a disk may hold other bytes
         for number in twice:
             depth[number] += 1

@@ -2,24 +2,215 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import contextlib
+import json
+import os
+import signal
 import socket
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http import HTTPStatus
+from typing import Any, NamedTuple, TypeVar
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from recurra.errors import ConfigError
 
+Found = TypeVar("Found")
 
-def listening(application: Callable[[int], ASGIApp], *, port: int, said: Callable[[str], None]) -> None:
-    """Answer on 127.0.0.1 until Ctrl-C; the application is made for the port that was taken."""
+COMPUTING = "computing an answer"
+"""The name of each thread that does."""
+
+
+class Limits(NamedTuple):
+    """What one client may take, so that others are answered and the server can end."""
+
+    connections: int = 64  # at a time; the one that has let the server wait longest makes room for another
+    headers: int = 100
+    head_bytes: int = 32 << 10  # of the address and the headers together
+    body_bytes: int = 16 << 20
+    head_seconds: float = 10.0  # until an address and all headers are there
+    body_seconds: float = 30.0  # until the body is there
+    idle_seconds: int = 60  # from an answer to the next request
+    ending_seconds: int = 1  # for computations that are under way when the server is told to end
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection, on which a client has to ask in time, and has to make room for others."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.limits = limits
+        self.heard = self.loop.time()
+        self.deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def awaits_head(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is the client's turn."""
+        return self.awaits_head or self.cycle.more_body
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        others = [each for each in self.connections if isinstance(each, Connection) and not each.transport.is_closing()]
+        super().connection_made(transport)
+        self.watch()
+        if len(others) >= self.limits.connections:
+            waiting = [each for each in others if each.is_waiting]
+            if waiting:
+                min(waiting, key=lambda each: each.heard).transport.abort()
+            else:
+                self.refuse(503, "too much is asked at once: try again in a while.")
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self.watch()
+
+    def watch(self) -> None:
+        """Give the client so much time from the first letter of a request, however often it sends another one."""
+        if self.awaits_head and self.deadline is None:
+            self.deadline = self.loop.call_later(self.limits.head_seconds, self.late)
+        elif not self.awaits_head and self.deadline is not None:
+            self.deadline.cancel()
+            self.deadline = None
+
+    def on_response_complete(self) -> None:
+        self.heard = self.loop.time()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+        super().connection_lost(exc)
+
+    def late(self) -> None:
+        if self.cycle is None:
+            self.refuse(408, f"a request has to be there within {self.limits.head_seconds:g} seconds.")
+        else:  # what is left of a request that has its answer, or a next one
+            self.transport.abort()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.transport.abort()  # also where the last answer was not taken, which close() would wait for
+
+    def send_400_response(self, msg: str) -> None:
+        if self.awaits_head or not self.cycle.response_started:
+            self.refuse(400, f"this is not HTTP/1.1, or its headers have more than {self.limits.head_bytes:,} bytes.")
+        else:
+            self.transport.abort()
+
+    def refuse(self, status: int, sentence: str) -> None:
+        """Say what is wrong, and end the connection."""
+        body = json.dumps({"error": sentence}).encode()
+        head = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+            "content-type: application/json",
+            f"content-length: {len(body)}",
+            "connection: close",
+        ]
+        self.transport.write("\r\n".join([*head, "", ""]).encode() + body)
+        self.transport.close()
+        self.loop.call_later(1, self.transport.abort)  # where the client does not take it
+
+    def shutdown(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.is_waiting and not self.awaits_head:  # a body that may never come
+            self.transport.abort()
+        else:
+            super().shutdown()
+
+
+async def beside(compute: Callable[[], Found]) -> Found:
+    """What is computed in a thread of its own, which no one waits for where the server ends."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Found] = loop.create_future()
+
+    def tell(act: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(lambda: None if future.done() else act())
+
+    def work() -> None:
+        try:
+            found = compute()
+        except BaseException as error:
+            tell(partial(future.set_exception, error))
+        else:
+            tell(partial(future.set_result, found))
+
+    threading.Thread(target=work, name=COMPUTING, daemon=True).start()
+    return await future
+
+
+def server_of(application: ASGIApp, limits: Limits) -> uvicorn.Server:
+    """A server that says nothing by itself: what is wrong with an application, the application says."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            http=partial(Connection, limits),  # type: ignore[arg-type]
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            h11_max_incomplete_event_size=limits.head_bytes,
+            timeout_keep_alive=limits.idle_seconds,
+            timeout_graceful_shutdown=limits.ending_seconds,
+        )
+    )
+
+
+def listening(
+    application: ASGIApp, *, port: int, said: Callable[[str], None] = print, limits: Limits | None = None
+) -> None:
+    """Answer on 127.0.0.1 until SIGTERM, or until Ctrl-C, which is raised as KeyboardInterrupt when all has ended."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise ConfigError(f"--port {port} cannot be used: {error.strerror}. --port 0 takes a free one.") from error
-        found: int = listener.getsockname()[1]
-        settings = uvicorn.Config(application(found), log_level="warning", lifespan="off", server_header=False)
-        said(f"http://127.0.0.1:{found}/ (Ctrl-C ends it)")
-        uvicorn.Server(settings).run([listener])
+            listener.listen()
+        except (OSError, OverflowError) as error:
+            why = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
+            raise ConfigError(f"--port {port} cannot be used: {why}. --port 0 takes a free one.") from error
+        said(f"http://127.0.0.1:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
+        with _ending():
+            server_of(application, limits or Limits()).run([listener])
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    """SIGTERM ends the server and no more: uvicorn raises what it caught again, when it is done."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    status = 130
+    try:
+        yield
+        status = 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if any(thread.name == COMPUTING for thread in threading.enumerate()):
+            # Python cannot end a thread that computes, and torch would not survive being left by the interpreter.
+            atexit.register(_leave, status)
+
+
+def _leave(status: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

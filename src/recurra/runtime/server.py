@@ -2,67 +2,69 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import sys
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
 from typing import Any
 
-import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import recurra
-from recurra.errors import ConfigError, RecurraError
+from recurra.errors import CheckpointError, RecurraError
 from recurra.named import did_you_mean
-from recurra.runtime.hosted import Hosted
+from recurra.runtime.guard import Guard
+from recurra.runtime.hosted import TYPES, Hosted, as_plain, hosted
+from recurra.runtime.limits import COMPUTING, Limits, beside, listening
 from recurra.runtime.openapi import described
-
-MOST_BYTES = 16 << 20
-"""Of the body of a request."""
 
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+DEEPEST = 16
+"""Lists and objects in each other."""
+
+WARMED = 4
+"""Runs that answer a sample when the server starts; others are read when they are asked first."""
 
 
-def application(runs: Mapping[str, Hosted], *, port: int) -> Starlette:
-    """The page and its API over some runs. It answers to the names of this machine at a port alone."""
+def application(runs: Mapping[str, Hosted], *, limits: Limits | None = None) -> Guard:
+    """The page and its API over some runs."""
+    turns: dict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def listed(_: Request) -> Response:
-        return JSONResponse({"version": recurra.__version__, "runs": [run.about() for run in runs.values()]})
+        return JSONResponse({"version": recurra.__version__, "runs": [run.about for run in runs.values()]})
 
     async def samples(request: Request) -> Response:
-        return await answered(run_of(request).samples, name="samples")
+        run = run_of(request)
+        return await answered(request, lambda: {"samples": run.samples()}, turns[run.name, "samples"])
 
     async def predict(request: Request) -> Response:
-        asked = await body(request, {"inputs", "decoding"})
-        return await answered(partial(run_of(request).predict, asked.get("inputs"), asked.get("decoding") or {}))
+        run, asked = run_of(request), await body(request, {"inputs": list, "decoding": dict})
+        compute = partial(run.predict, asked.get("inputs"), asked.get("decoding", {}))
+        return await answered(request, compute, turns[run.name, "answers"])
 
     async def explain(request: Request) -> Response:
-        asked = await body(request, {"input", "decoding", "show", "layer", "direction", "best"})
-        options = {name: asked[name] for name in ("show", "layer", "direction", "best") if asked.get(name) is not None}
-        for name, kind in (("layer", int), ("best", int), ("direction", str), ("show", list)):
-            if name in options and (not isinstance(options[name], kind) or isinstance(options[name], bool)):
-                raise HTTPException(400, f'"{name}" is no {kind.__name__}.')
-        explain = partial(run_of(request).explain, asked.get("input"), asked.get("decoding") or {}, **options)
-        return await answered(explain)
+        known = {"input": object, "decoding": dict, "show": list, "layer": int, "direction": str, "best": int}
+        run, asked = run_of(request), await body(request, known)
+        options = {name: asked[name] for name in ("show", "layer", "direction", "best") if name in asked}
+        compute = partial(run.explain, asked.get("input"), asked.get("decoding", {}), **options)
+        # What takes long is waited for by itself alone.
+        way = "saliency" if "saliency" in options.get("show", run.about["views"]) else "explanations"
+        return await answered(request, compute, turns[run.name, way])
 
     async def generate(request: Request) -> Response:
-        known = {"prompt", "count", "seed", "length", "temperature", "top_k", "top_p", "until", "allow_unknown"}
-        asked = await body(request, known)
-        prompt = asked.pop("prompt", "")
-        options = {name: value for name, value in asked.items() if value is not None}
-        return await answered(partial(run_of(request).generate, prompt, options))
+        run, asked = run_of(request), await body(request, {"prompt": object, **dict.fromkeys(TYPES, object)})
+        compute = partial(run.generate, asked.pop("prompt", ""), asked)
+        return await answered(request, compute, turns[run.name, "answers"])
 
     async def description(_: Request) -> Response:
         return JSONResponse(described(list(runs)))
@@ -73,7 +75,7 @@ def application(runs: Mapping[str, Hosted], *, port: int) -> Starlette:
             raise HTTPException(404, f"there is no run '{name}' here. {did_you_mean(name, list(runs))}")
         return runs[name]
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", page),
             Route("/page/{name}", page),
@@ -84,128 +86,167 @@ def application(runs: Mapping[str, Hosted], *, port: int) -> Starlette:
             Route("/api/runs/{run:path}/explain", explain, methods=["POST"]),
             Route("/api/runs/{run:path}/generate", generate, methods=["POST"]),
         ],
-        middleware=[Middleware(Guard, port=port)],
         exception_handlers={HTTPException: said},  # type: ignore[dict-item]
     )
+    app.router.redirect_slashes = False
+    return Guard(app, limits or Limits())
 
 
-async def said(_: Request, error: HTTPException) -> Response:
+async def said(request: Request, error: HTTPException) -> Response:
     """What is wrong with a request, in a sentence."""
-    return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
+    detail, allowed = error.detail, (error.headers or {}).get("Allow")
+    if error.status_code == 405 and allowed is not None:
+        detail = f"{request.method} is not answered at {request.url.path}, but {allowed} is."
+    elif error.status_code == 404 and detail == "Not Found":
+        detail = f"there is nothing at {request.url.path}: /openapi.json says what there is."
+    return JSONResponse({"error": detail}, status_code=error.status_code, headers=error.headers)
 
 
 async def page(request: Request) -> Response:
     """A file of the page."""
     name = request.path_params.get("name", "index.html")
-    file = resources.files("recurra") / "page" / name
     kind = KINDS.get("." + name.rpartition(".")[2])
-    if kind is None or "/" in name or "\\" in name or not file.is_file():
-        raise HTTPException(404, f"there is no page '{request.url.path}'.")
-    return Response(file.read_bytes(), media_type=kind)
+    if kind is None or name not in files_of_page():
+        raise HTTPException(404)
+    return Response((resources.files("recurra") / "page" / name).read_bytes(), media_type=kind)
 
 
-async def body(request: Request, known: set[str]) -> dict[str, Any]:
-    """The JSON object of a request, of which only known names are taken."""
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+def files_of_page() -> set[str]:
+    return {each.name for each in (resources.files("recurra") / "page").iterdir() if each.is_file()}
+
+
+async def body(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
+    """What a request asks with. It has to be called JSON, which a form of another site cannot do."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "ask with JSON, and say so: Content-Type: application/json.")
     try:
-        found = json.loads(await request.body(), parse_constant=_refused)
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"this is not JSON: {error or 'it is nested too deeply'}.") from error
+        raw = await request.body()
+    except ClientDisconnect:
+        raise _gone() from None
+    return await beside(partial(parsed, raw, known))
+
+
+def _gone() -> HTTPException:
+    return HTTPException(400, "the client has gone.")  # no one reads it
+
+
+def parsed(raw: bytes, known: Mapping[str, type]) -> dict[str, Any]:
+    """The JSON object of a request: known names of known types, and none that is null.
+
+    >>> parsed(b'{"layer": 2, "best": null}', {"layer": int, "best": int})
+    {'layer': 2}
+    """
+    try:
+        found = json.loads(
+            raw.decode("utf-8"), parse_constant=_refused, parse_float=_finite, object_pairs_hook=_without_twins
+        )
+    except RecursionError as error:
+        raise HTTPException(400, "this is not JSON that can be read: it is nested too deeply.") from error
+    except ValueError as error:
+        raise HTTPException(400, f"this is not JSON that can be read: {str(error).rstrip('.')}.") from error
     if not isinstance(found, dict):
         raise HTTPException(400, "ask with a JSON object.")
-    for name in found:
+    if _is_deep(found, DEEPEST):
+        raise HTTPException(400, f"a request has lists and objects in each other {DEEPEST} deep at most.")
+    for name, value in found.items():
         if name not in known:
-            raise HTTPException(400, f"there is no '{name}' to ask with. {did_you_mean(name, sorted(known))}")
-    return found
+            raise HTTPException(400, f"there is no '{name:.60}' to ask with. {did_you_mean(name, sorted(known))}")
+        if value is not None and (
+            not isinstance(value, known[name]) or (known[name] is int and value in (True, False))
+        ):
+            kind = {int: "a whole number", str: "a text", list: "a list", dict: "an object"}[known[name]]
+            raise HTTPException(400, f'"{name}" is {kind}.')
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _refused(constant: str) -> object:
-    raise ValueError(f"{constant} is not in JSON")
+    raise ValueError(f"{constant} is no number there")
 
 
-async def answered(compute: Callable[[], object], *, name: str | None = None) -> Response:
-    """What is computed, beside the loop that answers others; a user's mistake is a sentence."""
+def _finite(number: str) -> float:
+    found = float(number)
+    if math.isinf(found):
+        raise ValueError(f"{number:.40} is too large a number")
+    return found
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{twice:.60}' stands twice in one object")
+    return found
+
+
+def _is_deep(value: object, most: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return most == 0 or any(_is_deep(each, most - 1) for each in inner if isinstance(each, dict | list))
+
+
+async def answered(request: Request, compute: Callable[[], object], turn: asyncio.Lock) -> Response:
+    """What is computed when it is its turn, beside the loop that answers others; a mistake is a sentence."""
+    async with turn:
+        if await request.is_disconnected():  # typed on meanwhile
+            raise _gone()
+        try:
+            content = await beside(lambda: rendered(compute()))
+        except CheckpointError as error:
+            raise HTTPException(500, str(error)) from error
+        except RecurraError as error:
+            raise HTTPException(400, str(error)) from error
+        except (MemoryError, RuntimeError) as error:
+            if not is_lack_of_memory(error):
+                raise
+            raise HTTPException(507, "the memory does not suffice for this: ask for less.") from error
+    return Response(content, media_type="application/json")
+
+
+def rendered(found: object) -> bytes:
+    """JSON; a number that is not finite is null."""
+    write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
-        found = await anyio.to_thread.run_sync(compute)
-    except RecurraError as error:
-        raise HTTPException(400, str(error)) from error
-    return JSONResponse(found if name is None else {name: found})
+        text = write(found)
+    except ValueError:
+        text = write(as_plain(found))
+    return text.encode("utf-8", "replace")
 
 
-class Guard:
-    """Requests of this machine's own browser and programs, and answers that no other site may use.
-
-    A page elsewhere can make a browser send requests here: by a name that it lets point to this machine, which Host
-    tells, or across sites, which Origin tells.
-    """
-
-    def __init__(self, app: ASGIApp, port: int) -> None:
-        self.app = app
-        self.names = {f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
-        if port == 80:
-            self.names |= {"127.0.0.1", "localhost", "[::1]"}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        origin = headers.get("origin")
-        refusal = None
-        if headers.get("host", "").lower() not in self.names:
-            refusal = 421, "this server answers to 127.0.0.1 and localhost alone."
-        elif origin is not None and origin.removeprefix("http://").lower() not in self.names:
-            refusal = 403, "this server does not answer to other sites."
-        elif int(headers.get("content-length", "0") or 0) > MOST_BYTES:
-            refusal = 413, f"a request has {MOST_BYTES >> 20} MiB at most."
-        if refusal is not None:
-            await JSONResponse({"error": refusal[1]}, status_code=refusal[0])(scope, receive, guarded(send))
-            return
-        await self.app(scope, limited(receive), guarded(send))
+def is_lack_of_memory(error: Exception) -> bool:
+    """Whether Python, the CPU's allocator or the device says that there is no memory left."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
 
 
-def limited(receive: Receive) -> Receive:
-    """No more than so many bytes of a body, whatever its header says."""
-    seen = 0
-
-    async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > MOST_BYTES:
-            raise HTTPException(413, f"a request has {MOST_BYTES >> 20} MiB at most.")
-        return message
-
-    return counted
-
-
-def guarded(send: Send) -> Send:
-    """Answers that a browser neither guesses about, nor frames, nor lets fetch anything from elsewhere."""
-    extra = {
-        "content-security-policy": POLICY,
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-        "cross-origin-resource-policy": "same-origin",
-        "cache-control": "no-store",
-    }
-
-    async def with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] += [(name.encode(), value.encode()) for name, value in extra.items()]
-        await send(message)
-
-    return with_headers
+def usable(runs: Mapping[str, Hosted]) -> dict[str, Hosted]:
+    """The runs that can be served; of the others it is said why not, unless there are only such."""
+    found, refusals = dict[str, Hosted](), list[RecurraError]()
+    for name, run in runs.items():
+        try:
+            _ = run.about
+            found[name] = run
+        except RecurraError as error:
+            refusals.append(error)
+    if not found:
+        raise refusals[0]
+    for refusal in refusals:
+        print(f"recurra: not served: {refusal}", file=sys.stderr)
+    return found
 
 
 def serve(given: list[str], *, port: int, device: str = "cpu", said: Callable[[str], None] = print) -> None:
     """Answer on 127.0.0.1 until Ctrl-C."""
-    from recurra.runtime.hosted import hosted
-    from recurra.runtime.limits import listening
+    runs = usable(hosted(given, device=device))
 
-    if not 0 <= port <= 65535 or math.isnan(port):
-        raise ConfigError(f"--port {port}: a port is a number from 0 to 65535; 0 takes a free one.")
-    runs = hosted(given, device=device)
-    for run in runs.values():
-        run.about()  # says what is wrong with a run before anyone asks
-    listening(lambda found: application(runs, port=found), port=port, said=said)
+    def warm() -> None:
+        for run in list(runs.values())[:WARMED]:
+            try:
+                run.warm()
+            except (RecurraError, MemoryError, RuntimeError) as error:
+                print(f"recurra: {run.name}: {error}", file=sys.stderr)  # whoever asks it is told the same
+
+    threading.Thread(target=warm, name=COMPUTING, daemon=True).start()
+    listening(application(runs), port=port, said=said)

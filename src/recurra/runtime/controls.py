@@ -1,0 +1,106 @@
+"""How a run may be asked to answer: the settings of [decoding], and how much of each one request may ask for."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from recurra.errors import ConfigError
+from recurra.named import did_you_mean
+from recurra.toml import toml_value
+
+MOST = {
+    "width": 32,
+    "best": 32,
+    "max_length": 1000,
+    "min_length": 1000,
+    "horizon": 1000,
+    "paths": 500,
+    "alternatives": 1000,
+    "banned": 100,
+    "forced": 8,
+    "prefix": 1000,
+    "length": 1000,
+    "count": 16,
+    "until": 100,
+}
+"""Numbers, letters or items that are asked for at most, so that one request takes seconds and not minutes."""
+
+UNASKED = ("exhaustive", "given")
+"""Searches that a page does not offer: one tries up to two million sequences, the other needs a target."""
+
+
+class Control(NamedTuple):
+    """A setting of [decoding] as a page offers it."""
+
+    name: str
+    kind: Literal["choice", "integer", "number", "boolean", "text", "list"]
+    value: Any  # as the run has it
+    optional: bool  # may be null
+    choices: list[str]
+    most: int | None  # a number, letters or items
+    about: str
+
+
+def controls(settings: Any) -> list[Control]:
+    """What may be changed about how a trained model answers."""
+    decoding = getattr(settings, "decoding", None)
+    if decoding is None:
+        return []
+    hints = get_type_hints(type(decoding))
+    return [
+        _control(field.name, hints[field.name], getattr(decoding, field.name), field.metadata["about"])
+        for field in decoding.__dataclass_fields__.values()
+    ]
+
+
+def _control(name: str, hint: Any, value: Any, about: str) -> Control:
+    optional = get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
+    if optional:
+        [hint] = [each for each in get_args(hint) if each is not type(None)]
+    if get_origin(hint) is Literal:
+        choices = [each for each in get_args(hint) if each not in UNASKED or each == value]
+        return Control(name, "choice", value, optional, choices, None, about)
+    kinds: dict[Any, Any] = {bool: "boolean", int: "integer", float: "number", str: "text"}
+    return Control(name, kinds.get(hint, "list"), value, optional, [], MOST.get(name), about)
+
+
+def overrides(settings: Any, asked: object) -> list[str]:
+    """What was asked of [decoding], as `Trained.with_settings` takes it."""
+    if not isinstance(asked, Mapping):
+        raise ConfigError('"decoding" is an object of settings, such as {"width": 3}.')
+    known = {each.name: each for each in controls(settings)}
+    for name, value in asked.items():
+        if not known:
+            raise ConfigError(f'"decoding" has no "{name}": answers of this model are not searched for. Leave it out.')
+        if name not in known:
+            raise ConfigError(f'"decoding" has no "{name}". {did_you_mean(name, list(known))}')
+        if known[name].kind == "choice" and value in UNASKED and value not in known[name].choices:
+            raise ConfigError(f'"{name}" = "{value}" is for `recurra predict` alone: here it may be asked too much.')
+        check_most(name, value)
+    return [f"decoding.{name}={_typed(name, value)}" for name, value in sorted(asked.items())]
+
+
+def check_most(name: str, value: object) -> None:
+    """Refuse what would take minutes.
+
+    >>> check_most("width", 4000)
+    Traceback (most recent call last):
+    recurra.errors.ConfigError: "width" is 32 at most here, but 4,000 was asked for.
+    """
+    size = len(value) if isinstance(value, str | list) else value
+    most = MOST.get(name)
+    if most is not None and isinstance(size, int | float) and size > most:
+        what = " letters" if isinstance(value, str) else " items" if isinstance(value, list) else ""
+        asked = f"{size:,}" if size < 10**12 else "more"
+        raise ConfigError(f'"{name}" is {most:,}{what} at most here, but {asked} was asked for.')
+
+
+def _typed(name: str, value: object) -> str:
+    if value is None:
+        return "none"
+    is_plain = isinstance(value, str | int | float)
+    if not is_plain and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+        raise ConfigError(f'"{name}" is a number, a text or a list of texts, but found {value!r:.60}.')
+    return toml_value(value)
