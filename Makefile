@@ -8,14 +8,25 @@ INSTALLED_DEV := .venv/installed-dev-$(KEY)
 # Tests run in parallel workers with one torch thread each.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
+# The browser in which the page is tried; the variable CHROMIUM of the environment names another.
+CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test lint bench slow-test docs clean
+.PHONY: demo test page-test lint bench slow-test docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
 
 test: lint
 	$(TEST_ENV) $(BIN)/pytest -n $(WORKERS) --timeout 60 --durations 10 -m "not slow"
+	@{ $(CHROMIUM_FOUND); } > /dev/null || \
+	  echo "The page was not tried: there is no chromium here. As root on Debian, make page-test installs it."
+
+page-test: $(INSTALLED_DEV)
+	@{ $(CHROMIUM_FOUND); } > /dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && echo "Installing chromium, once" && \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium > /dev/null; } || \
+	  { echo "The page is tried in chromium, and there is none here: install it, or say where it is by CHROMIUM=..."; exit 1; }
+	$(TEST_ENV) $(BIN)/pytest --timeout 60 --durations 5 tests/page
 
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check

@@ -56,9 +56,12 @@ export function pane(run, { runs, change, choose, remove }) {
     if (!same(field.value, state.value)) change({ value: field.value, best: 1 });
   }
 
+  /** Enter answers at once; only a text that is gone on with has lines of its own, elsewhere Shift makes one. */
   function hurried(event) {
+    if (event.key !== "Enter" || event.isComposing) return;
+    const isText = event.target.matches("textarea, input");
+    if (isText && !event.shiftKey && run.task !== "language_model") event.preventDefault();
     // After the key itself has done its work.
-    if (event.key !== "Enter") return;
     setTimeout(() => {
       if (pause !== null) take();
       else if (answered?.failed) answerTo(answered.question);
@@ -128,6 +131,7 @@ export function pane(run, { runs, change, choose, remove }) {
         choose: (best) => change({ best }),
         ask,
         value: state.value,
+        decoding: state.decoding,
       }),
     );
   }
@@ -137,13 +141,13 @@ export function pane(run, { runs, change, choose, remove }) {
     node.classList.toggle("waiting", isWaiting);
   }
 
-  /** Samples of the run's own data; the first is asked where there is nothing else to show. */
+  /** Samples of the run's own data; the first short one is asked where there is nothing else to show. */
   async function offer() {
     const { samples } = await ask.samples().catch(() => ({ samples: [] }));
     chips.replaceChildren(...samples.map(chip));
     chips.hidden = samples.length === 0;
-    const [first] = samples;
-    if (first !== undefined && state.value === null && JSON.stringify(first).length < SHORT) change({ value: first });
+    const first = samples.find((sample) => JSON.stringify(sample).length < SHORT) ?? field.value;
+    if (first !== null && state.value === null) change({ value: first });
   }
 
   function chip(sample) {
