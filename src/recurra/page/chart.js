@@ -1,0 +1,144 @@
+// Lines over steps as SVG: a small one of what was typed, and one with axes and a pointer.
+
+import { element, short, svg } from "./dom.js";
+
+/** The path of some numbers; where one is missing, there is a gap. */
+export function path(values, x, y) {
+  let pen = "M";
+  return values
+    .map((value, step) => {
+      if (value === null || value === undefined) {
+        pen = "M";
+        return "";
+      }
+      const part = `${pen}${x(step).toFixed(1)} ${y(value).toFixed(1)}`;
+      pen = "L";
+      return part;
+    })
+    .join("");
+}
+
+/** Least and most of some numbers, never the same. */
+export function extent(values) {
+  const known = values.filter((value) => Number.isFinite(value));
+  const low = known.reduce((one, other) => Math.min(one, other), Infinity);
+  const high = known.reduce((one, other) => Math.max(one, other), -Infinity);
+  if (!known.length) return [0, 1];
+  return low === high ? [low - 1, high + 1] : [low, high];
+}
+
+/** A little picture of a series (T × d): a line for each column, each on its own scale. */
+export function sparkline(steps, { width = 240, height = 44 } = {}) {
+  const columns = steps[0].map((_, column) => steps.map((step) => step[column]));
+  const x = (step) => 2 + (step / Math.max(1, steps.length - 1)) * (width - 4);
+  const lines = columns.slice(0, 8).map((values, number) => {
+    const [low, high] = extent(values);
+    const y = (value) => height - 3 - ((value - low) / (high - low)) * (height - 6);
+    return svg("path", { d: path(values, x, y), class: `series-${number % 4}` });
+  });
+  const label = `${steps.length} steps of ${columns.length === 1 ? "a number" : `${columns.length} numbers`}`;
+  return svg("svg", { class: "sparkline", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, lines);
+}
+
+/** Round numbers from low to high, about so many. */
+export function ticks(low, high, many = 4) {
+  const rough = (high - low) / many;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
+  const first = Math.ceil(low / step);
+  const found = [];
+  for (let number = first; number * step <= high + step * 1e-9; number++) found.push(Number((number * step).toPrecision(12)));
+  return found;
+}
+
+const HEIGHT = 220;
+const LEFT = 52;
+const RIGHT = 14;
+const TOP = 12;
+const BOTTOM = 26;
+
+/**
+ * A chart of lines [{values, kind, from}] and a band {low, high, from} over steps; `marked` is the step at which
+ * something new begins. The reader points at a step, or moves with arrow keys, and `said(step)` tells of it.
+ */
+export function chart({ lines, band = null, marked = null, label, said, first = 1 }) {
+  const many = Math.max(...lines.map((line) => line.from + line.values.length));
+  const picture = svg("svg", { class: "chart", role: "img", "aria-label": label, tabindex: 0 });
+  const reading = element("p", { class: "reading", "aria-live": "polite" }, "Point at a step, or move with the arrow keys.");
+  const node = element("figure", { class: "chart-place" }, picture, reading);
+  const [low, high] = extent([...lines.flatMap((line) => line.values), ...(band ? [...band.low, ...band.high] : [])]);
+  const air = (high - low) * 0.05;
+  let width = 640;
+  let chosen = null;
+
+  const x = (step) => LEFT + (step / Math.max(1, many - 1)) * (width - LEFT - RIGHT);
+  const y = (value) => TOP + (1 - (value - low + air) / (high - low + 2 * air)) * (HEIGHT - TOP - BOTTOM);
+
+  function draw() {
+    picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    const parts = [...grid()];
+    if (band) parts.push(svg("path", { class: "band", d: bandPath() }));
+    if (marked !== null) {
+      const at = x(marked - 0.5);
+      parts.push(svg("line", { class: "marked", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM }));
+    }
+    for (const line of lines) {
+      parts.push(svg("path", { class: `line ${line.kind}`, d: path(line.values, (step) => x(step + line.from), y) }));
+    }
+    if (chosen !== null) parts.push(...pointer());
+    picture.replaceChildren(...parts);
+  }
+
+  function* grid() {
+    for (const value of ticks(low - air, high + air)) {
+      yield svg("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) });
+      yield svg("text", { class: "tick", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, short(value, 4));
+    }
+    for (const step of ticks(0, many - 1, Math.max(2, Math.round(width / 110)))) {
+      if (!Number.isInteger(step)) continue;
+      yield svg("text", { class: "tick", x: x(step), y: HEIGHT - 8, "text-anchor": "middle" }, step + first);
+    }
+  }
+
+  function bandPath() {
+    const at = (step) => x(step + band.from);
+    const back = band.low.map((value, step) => `L${at(step).toFixed(1)} ${y(value).toFixed(1)}`).reverse();
+    return `${path(band.high, at, y)}${back.join("")}Z`;
+  }
+
+  function* pointer() {
+    yield svg("line", { class: "pointer", x1: x(chosen), x2: x(chosen), y1: TOP, y2: HEIGHT - BOTTOM });
+    for (const line of lines) {
+      const value = line.values[chosen - line.from];
+      if (Number.isFinite(value)) yield svg("circle", { class: `dot ${line.kind}`, cx: x(chosen), cy: y(value), r: 4 });
+    }
+  }
+
+  function choose(step) {
+    chosen = step === null ? null : Math.max(0, Math.min(many - 1, step));
+    if (chosen !== null) reading.textContent = said(chosen);
+    draw();
+  }
+
+  picture.addEventListener("pointermove", (event) => {
+    const box = picture.getBoundingClientRect();
+    const at = ((event.clientX - box.left) / box.width) * width;
+    choose(Math.round(((at - LEFT) / (width - LEFT - RIGHT)) * (many - 1)));
+  });
+  picture.addEventListener("keydown", (event) => {
+    const moves = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 };
+    if (event.key in moves) choose((chosen ?? marked ?? 0) + moves[event.key]);
+    else if (event.key === "Home") choose(0);
+    else if (event.key === "End") choose(many - 1);
+    else if (event.key === "Escape") choose(null);
+    else return;
+    event.preventDefault();
+  });
+  new ResizeObserver(([{ contentRect }]) => {
+    if (!contentRect.width || contentRect.width === width) return;
+    width = contentRect.width;
+    draw();
+  }).observe(picture);
+  draw();
+  return node;
+}

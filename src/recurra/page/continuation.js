@@ -1,0 +1,135 @@
+// A language model at work: how each token surprised it, and how it would go on.
+
+import { latest } from "./api.js";
+import { element, short, visible } from "./dom.js";
+
+/** So many tokens are asked for first, to have something to read at once. */
+const FIRST = 48;
+
+/** Full colour is so many bits, or as many as the most surprising token has. */
+const LEAST_BITS = 8;
+
+/** Of each pane: the seed, how it asks, and what was written last. */
+const kept = new WeakMap();
+
+function keptOf(ask) {
+  if (!kept.has(ask)) kept.set(ask, { seed: 1, generate: latest(ask.generate), last: null });
+  return kept.get(ask);
+}
+
+/** Fill a place with an answer of a language model. */
+export function drawContinuation(place, answer, context) {
+  const { ask, value } = context;
+  const mine = keptOf(ask);
+  const text = Array.isArray(value) ? value.join(" ") : value;
+  const written = element("span", { class: "continued", title: "How the model goes on" });
+  const said = element("p", { class: "continued-said", role: "status" });
+  const seed = element("span", { class: "answer-aside" });
+  const another = element("button", { type: "button", onclick: () => write(mine.seed + 1) }, "Another");
+  const copy = element("div", { class: "prose", dir: "auto" }, tokensOf(answer, text), written);
+  place.append(
+    copy,
+    element("p", { class: "continued-tools" }, another, seed),
+    said,
+    element("p", { class: "continued-about" }, ...about(answer)),
+    table(answer),
+  );
+
+  function show(found, isOld) {
+    const isBefore = found.whole !== undefined && !found.whole.startsWith(found.prompt);
+    if (isBefore) copy.prepend(written);
+    written.replaceChildren(...linesOf(found.text));
+    written.classList.toggle("old", isOld);
+  }
+
+  async function write(number) {
+    mine.seed = number;
+    seed.textContent = `seed ${number}`;
+    const rest = remainder(mine.last, text);
+    if (rest === null) written.replaceChildren(element("span", { class: "thinking", "aria-label": "writing" }, "…"));
+    else show({ text: rest }, true);
+    const question = asked(answer, text, context, number);
+    try {
+      // A piece that is there at once, then all of it, which begins the same.
+      for (const length of [...new Set([Math.min(FIRST, question.length), question.length])]) {
+        const found = await mine.generate({ ...question, length });
+        if (found === undefined) return;
+        mine.last = found.texts[0];
+        show(found.texts[0], false);
+        said.textContent = found.texts[0].text === "" ? "It would end here." : "";
+        if (found.texts[0].ended) return;
+      }
+    } catch (problem) {
+      written.replaceChildren();
+      said.textContent = problem.message;
+    }
+  }
+
+  write(mine.seed);
+}
+
+function asked(answer, text, { run, decoding = {} }, seed) {
+  const setting = (name) => decoding[name] ?? run.decoding.find((each) => each.name === name)?.value ?? undefined;
+  return {
+    prompt: text,
+    seed,
+    length: Math.min(setting("max_length") ?? 200, 400),
+    temperature: setting("temperature"),
+    top_k: setting("top_k"),
+    top_p: setting("top_p"),
+    allow_unknown: answer.unknown > 0 ? true : undefined,
+  };
+}
+
+/** What is left of an earlier continuation where a reader has typed just that; null where something else was typed. */
+function remainder(last, text) {
+  return last?.whole?.startsWith(last.prompt) && last.whole.startsWith(text) ? last.whole.slice(text.length) : null;
+}
+
+/** A text whose ends of lines are such. */
+function linesOf(text) {
+  return text.split("\n").flatMap((line, number) => (number ? [element("br"), line] : [line]));
+}
+
+/** The tokens of what was typed, the stronger the more they surprised. */
+function tokensOf(answer, text) {
+  const tokens = answer.tokens.slice(0, -1); // the last is the end that no one typed
+  const bits = bitsOf(answer);
+  const scale = bits.reduce((one, other) => Math.max(one, other), LEAST_BITS);
+  const isSpelt = tokens.join("") === text;
+  return tokens.flatMap((token, place) => {
+    const isEnd = token === "\n" || token === "</s>";
+    const shown = isEnd ? "↵" : isSpelt && token === " " ? " " : isSpelt ? token : visible(token);
+    const node = element("span", { class: isEnd ? "token end" : "token", title: told(token, bits[place]) }, shown);
+    node.style.setProperty("--surprise", (bits[place] / scale).toFixed(3));
+    return [node, isEnd ? element("br") : isSpelt ? "" : " "];
+  });
+}
+
+function bitsOf(answer) {
+  return answer.log_probabilities.map((each) => -each / Math.LN2);
+}
+
+function told(token, bits) {
+  return `${visible(token)}: p ${short(2 ** -bits)}, ${bits.toFixed(1)} bits`;
+}
+
+function about(answer) {
+  const bits = answer.nll / Math.LN2;
+  const unknown = answer.unknown ? ` ${answer.unknown} of them it has never seen.` : "";
+  return [
+    element("span", { class: "key surprise" }, "surprising"),
+    element("span", { class: "key continued-key" }, "how it goes on"),
+    `${bits.toFixed(2)} bits a token, perplexity ${short(answer.perplexity)}.${unknown}`,
+  ];
+}
+
+function table(answer) {
+  const bits = bitsOf(answer);
+  const heads = element("tr", {}, ["token", "probability", "bits"].map((name) => element("th", { scope: "col" }, name)));
+  const rows = answer.tokens.map((token, place) =>
+    element("tr", {}, element("th", { scope: "row" }, visible(token)), [short(2 ** -bits[place]), bits[place].toFixed(2)].map((cell) => element("td", {}, cell))),
+  );
+  const inner = element("table", {}, element("thead", {}, heads), element("tbody", {}, rows));
+  return element("details", {}, element("summary", {}, "Every token’s surprise"), element("div", { class: "table-place" }, inner));
+}

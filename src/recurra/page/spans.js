@@ -1,0 +1,149 @@
+// Words with their tags. Tags that mark spans (B-, I-, …) are joined, and each span has its kind as a label.
+
+import { chart } from "./chart.js";
+import { percent } from "./classes.js";
+import { element, short, visible } from "./dom.js";
+
+const KNOWN = ["input", "output", "score", "tokens", "values", "label", "probabilities", "label_probability"];
+
+/** Tags less probable are marked. */
+const UNSURE = 0.7;
+
+/** As many colours as the style has; from then on they come again with another line. */
+const COLOURS = 7;
+
+/** The number of each kind of span, as they were seen first, so that a kind keeps its colour while one types. */
+const numbered = new WeakMap();
+
+function numberOf(run, kind) {
+  if (!numbered.has(run)) numbered.set(run, new Map());
+  const kinds = numbered.get(run);
+  if (!kinds.has(kind)) kinds.set(kind, kinds.size);
+  return kinds.get(kind);
+}
+
+/** Fill a place with an answer of tagging. */
+export function drawTags(place, answer, { run }) {
+  const columns = Object.entries(answer).filter(([name, tags]) => !KNOWN.includes(name) && Array.isArray(tags));
+  const steps = columns[0]?.[1].length ?? answer.values?.length ?? answer.tokens.length;
+  const words = answer.tokens.length ? answer.tokens.map(visible) : Array.from({ length: steps }, (_, step) => String(step + 1));
+  if (steps === 0 && answer.label === undefined) {
+    place.append(element("p", { class: "answer-words" }, "There is no word to tag."));
+    return;
+  }
+  if (typeof answer.label === "string") place.append(whole(answer));
+  const reading = element("p", { class: "reading", "aria-live": "polite" });
+  columns.forEach(([name, tags], number) => {
+    const p = answer.probabilities?.[number] ?? [];
+    const isSpans = tags.every((tag) => tag === "O" || /^[BIESLUM]-./.test(tag));
+    const draw = !answer.tokens.length ? strip : isSpans ? spans : under;
+    const node = draw({ run, name, words, tags, p, tell: (text) => (reading.textContent = text) });
+    if (columns.length > 1) place.append(element("h3", { class: "column-name" }, name));
+    place.append(node);
+  });
+  if (columns.length && steps) place.append(reading, table(words, columns, answer.probabilities));
+  if (answer.values) place.append(...lines(answer.values));
+}
+
+function whole(answer) {
+  const p = answer.label_probability;
+  return element(
+    "p",
+    { class: "answer-large" },
+    element("strong", { class: "answer-class" }, answer.label),
+    p !== undefined && element("span", { class: "answer-aside" }, percent(p)),
+  );
+}
+
+/** The stretches of words that one tag or span covers: [{kind, from, to}], kind null outside of spans. */
+export function stretches(tags) {
+  const found = [];
+  for (const [place, tag] of tags.entries()) {
+    const [, mark, kind] = /^([BIESLUM])-(.*)$/.exec(tag) ?? [null, "O", null];
+    const last = found.at(-1);
+    const goesOn = kind !== null && last?.kind === kind && last.isOpen && !["B", "S", "U"].includes(mark);
+    if (goesOn) last.to = place + 1;
+    else found.push({ kind, from: place, to: place + 1 });
+    found.at(-1).isOpen = kind !== null && !["E", "L", "S", "U"].includes(mark);
+  }
+  return found;
+}
+
+function spans({ run, name, words, tags, p, tell }) {
+  const parts = stretches(tags).map(({ kind, from, to }) => {
+    const inside = words.slice(from, to).map((word, place) => tagged(word, tags[from + place], p[from + place], tell));
+    const spaced = inside.flatMap((each, place) => (place ? [" ", each] : [each]));
+    if (kind === null) return spaced;
+    const number = numberOf(run, kind);
+    const style = `span kind-${number % COLOURS} line-${Math.floor(number / COLOURS) % 3}`;
+    return element("mark", { class: style }, element("span", { class: "span-words" }, spaced), element("span", { class: "span-kind" }, kind));
+  });
+  const nothing = tags.every((tag) => tag === "O");
+  return element(
+    "div",
+    { class: "tagged" },
+    element("p", { class: "tagged-words", dir: "auto", "aria-label": `Spans of ${name}` }, parts.flatMap((part) => [part, " "]).flat()),
+    nothing && element("p", { class: "answer-words" }, "No span was found."),
+  );
+}
+
+function tagged(word, tag, p, tell) {
+  const said = `${word}: ${tag}${p === undefined ? "" : `, ${percent(p)}`}`;
+  const isUnsure = p !== undefined && p < UNSURE;
+  const node = element("span", { class: isUnsure ? "word unsure" : "word", title: said }, word);
+  node.addEventListener("pointerenter", () => tell(said));
+  return node;
+}
+
+/** Each word with its tag under it. */
+function under({ run, words, tags, p, tell }) {
+  const each = words.map((word, place) => {
+    const number = numberOf(run, tags[place]);
+    const tag = element("span", { class: `tag kind-${number % COLOURS} line-${Math.floor(number / COLOURS) % 3}` }, tags[place]);
+    return element("li", {}, tagged(word, tags[place], p[place], tell), tag);
+  });
+  return element("ol", { class: "tagged under", dir: "auto" }, each);
+}
+
+/** Steps that have no words: how long each tag holds. */
+function strip({ run, tags, p, tell }) {
+  const runs = [];
+  tags.forEach((tag, step) => {
+    if (runs.at(-1)?.tag === tag) runs.at(-1).to = step + 1;
+    else runs.push({ tag, from: step, to: step + 1 });
+  });
+  const parts = runs.map(({ tag, from, to }) => {
+    const mean = p.slice(from, to).reduce((sum, each) => sum + each, 0) / (to - from);
+    const where = to - from === 1 ? `step ${from + 1}` : `steps ${from + 1} to ${to}`;
+    const said = `${where}: ${tag}${p.length ? `, ${percent(mean)} on average` : ""}`;
+    const part = element("li", { class: `kind-${numberOf(run, tag) % COLOURS}`, title: said }, tag);
+    part.style.flexGrow = to - from;
+    part.addEventListener("pointerenter", () => tell(said));
+    return part;
+  });
+  return element("ol", { class: "strip" }, parts);
+}
+
+function table(words, columns, probabilities = []) {
+  const heads = ["", ...columns.flatMap(([name], number) => (probabilities[number] ? [name, "probability"] : [name]))];
+  const rows = words.map((word, place) => {
+    const cells = columns.flatMap(([, tags], number) =>
+      probabilities[number] ? [tags[place], percent(probabilities[number][place])] : [tags[place]],
+    );
+    return element("tr", {}, element("th", { scope: "row" }, word), cells.map((cell) => element("td", {}, cell)));
+  });
+  const head = element("thead", {}, element("tr", {}, heads.map((name) => element("th", { scope: "col" }, name))));
+  const body = element("div", { class: "table-place" }, element("table", {}, head, element("tbody", {}, rows)));
+  return element("details", {}, element("summary", {}, "Every tag with its probability"), body);
+}
+
+/** Numbers that were predicted at each step. */
+function lines(values) {
+  return values[0].map((_, column) =>
+    chart({
+      lines: [{ values: values.map((step) => step[column]), kind: "follows", from: 0 }],
+      label: `Number ${column + 1} at each of ${values.length} steps`,
+      said: (step) => `Step ${step + 1}: ${short(values[step][column], 5)}`,
+    }),
+  );
+}
