@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from recurra.analysis import forecast_picture
 from recurra.analysis.few_examples import LONGEST, Chosen, few
 from recurra.analysis.views import VIEWS, Asked, View
 from recurra.data.store import Encoded
 from recurra.errors import RecurraError
 from recurra.settings import name_of
 from recurra.tasks.classification import Classification
+from recurra.tasks.forecasting import Forecasting
 from recurra.tasks.language_model import NEWLINE, LanguageModel
 from recurra.tasks.seq2seq import Seq2Seq
 from recurra.tasks.tagging import Tagging
@@ -51,6 +53,13 @@ _ABOUT = (
 )
 
 
+_OF_FORECASTS = (
+    '<p class="soft">The end of each series was hidden: gray is what came, orange what was forecast, with the shade in '
+    "which 90 % of what is likely lies, where the model knows how sure it is. Point at a step for its "
+    "numbers.</p>"
+)
+
+
 class Pictures(NamedTuple):
     """A piece of a page, and the script that it needs."""
 
@@ -69,6 +78,8 @@ def pictures(
     names = telling(model.task)
     if not names or not examples or most < 1:
         return Pictures()
+    if names == ["forecasts"]:
+        return _forecasts(model, examples, most)
     try:
         chosen = few(model.task, examples, rows, outputs, most)
     except Exception as error:
@@ -98,7 +109,20 @@ def telling(task: Task[Any, Any, Any]) -> list[str]:
         return [*["attention"] * (name_of(settings.model.summary) == "attention"), "saliency", "gates"]
     if isinstance(task, Tagging):
         return ["saliency", "gates"]
+    if isinstance(task, Forecasting):
+        return [] if task.gives_coins else ["forecasts"]
     return ["probabilities", "gates"] if isinstance(task, LanguageModel) else []
+
+
+def _forecasts(model: Trained, series: Sequence[Any], most: int) -> Pictures:
+    try:
+        found = forecast_picture.forecasts_of(model, series, most=most)
+        pieces = [f'<div class="example">{forecast_picture.in_html(each)}</div>' for each in found]
+    except Exception as error:
+        return Pictures(f'<p class="soft">No forecasts can be shown: {escape(_reason(error))}</p>')
+    if not pieces:
+        return Pictures('<p class="soft">No series is long enough to hide its end and forecast it.</p>')
+    return Pictures("\n".join([_STYLE, _OF_FORECASTS, *pieces]))
 
 
 class _Drawn:
