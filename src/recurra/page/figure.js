@@ -1,0 +1,89 @@
+// What the figures of all views share: the width they fit, the line that says what is pointed at, numbers as a table.
+
+import { element, visible } from "./dom.js";
+
+/** A width that differs by less, as by that of a scroll bar, changes no figure. */
+const SLACK = 18;
+
+/** Draws into a parent what fits its width: now, and again whenever the width changes. `draw(width)` gives a node. */
+export function fitted(parent, draw) {
+  const place = element("div", { class: "fitted" });
+  parent.append(place);
+  let drawn = -SLACK;
+  const fit = () => {
+    const width = Math.floor(place.clientWidth);
+    if (width === 0 || Math.abs(width - drawn) < SLACK) return;
+    drawn = width;
+    place.replaceChildren(draw(width));
+  };
+  fit();
+  new ResizeObserver(fit).observe(place);
+  return place;
+}
+
+/** A line beneath a figure: `say` fills it with what is pointed at, `rest` with the hint again. */
+export function sayingLine(...hint) {
+  const node = element("p", { class: "said", "aria-live": "polite" });
+  const say = (...parts) => node.replaceChildren(...parts);
+  const rest = () => {
+    node.classList.add("hinting");
+    say(...hint);
+  };
+  rest();
+  return {
+    node,
+    rest,
+    say(...parts) {
+      node.classList.remove("hinting");
+      say(...parts);
+    },
+  };
+}
+
+/** A token within a sentence: words of the other direction do not turn the sentence around. */
+export function named(token) {
+  return element("bdi", { class: "token" }, visible(token));
+}
+
+/** Numbers as a table, unfolded when it is wanted and made only then. `rows()` gives rows that begin with a name. */
+export function numbersTable(summary, head, rows) {
+  const details = element("details", { class: "numbers" }, element("summary", {}, summary));
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.children.length > 1) return;
+    const cell = (tag, scope) => (each) => element(tag, { scope, dir: "auto" }, String(each));
+    const body = rows().map(([name, ...rest]) => element("tr", {}, cell("th", "row")(name), rest.map(cell("td"))));
+    const table = element(
+      "table",
+      {},
+      element("thead", {}, element("tr", {}, head.map(cell("th", "col")))),
+      element("tbody", {}, body),
+    );
+    details.append(element("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": summary }, table));
+  });
+  return details;
+}
+
+/** A number with a sign that stands out, as in +1.2 and −0.3. */
+export function signed(number, digits = 3) {
+  const text = Math.abs(number).toFixed(digits);
+  return Number(text) === 0 ? text : (number < 0 ? "−" : "+") + text;
+}
+
+/** A number with so many digits behind its point, and a real minus. */
+export function fixed(number, digits = 3) {
+  return number === null ? "–" : number.toFixed(digits).replace("-", "−");
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+/** Pixels that a text takes in the letters of the page. */
+export function widthOf(text, size, weight = 400) {
+  pen.font = `${weight} ${size}px ${getComputedStyle(document.documentElement).fontFamily}`;
+  return pen.measureText(text).width;
+}
+
+/** A whole number of a link, kept within its bounds; anything else is `otherwise`. */
+export function within(value, first, last, otherwise) {
+  const number = Math.round(Number(value));
+  return value === undefined || value === null || Number.isNaN(number) ? otherwise : Math.min(last, Math.max(first, number));
+}
