@@ -9,11 +9,13 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import numpy as np
 import pytest
 
 from recurra.analysis import report_pictures, views
 from recurra.analysis.few_examples import few, wanted_of
 from recurra.analysis.report_pictures import BYTES, telling
+from recurra.data.png import write_png
 from recurra.runs import begin, resume, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import load
@@ -132,7 +134,7 @@ def test_a_report_with_pictures_fetches_nothing_and_runs_one_script_named_by_its
 @pytest.mark.parametrize(
     ("overrides", "views"),
     [
-        ((), [MATTERED]),
+        (("model.encoder=rnn",), [MATTERED, GATES]),
         (("model.encoder=rnn", "model.summary=attention"), [LOOKED, MATTERED, GATES]),
     ],
 )
@@ -141,10 +143,29 @@ def test_classes_are_shown_by_the_words_that_mattered(
 ) -> None:
     rows = [(f"{text} {NASTY}", label) for text, label in LABELLED]
     run = made("classification", table(tmp_path / "a.tsv", rows), *overrides)
-    assert [each for each in titles(run) if each in (LOOKED, MATTERED, GATES)][: len(views)] == views
+    assert [each for each in titles(run) if each in (LOOKED, MATTERED, GATES)] == views
+    assert "Not shown" not in shown(run)
     page = Whole(report(run))
     assert "img" not in page.tags
     assert page.text.count(NASTY) > 3
+
+
+def test_a_photo_is_shown_with_the_colour_where_the_queries_looked(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    (tmp_path / "photos").mkdir()
+    for name in "abcd":
+        (tmp_path / "photos" / f"{name}.png").write_bytes(write_png(draw.integers(0, 256, (9, 14), np.uint8)))
+    rows = [("image", "label"), *((f"photos/{name}.png", "xy"[name > "b"]) for name in "abcd")]
+    small = ("model.image.widths=[4, 4]", "model.image.layers=0", "model.summary=attention")
+    run = made("classification", table(tmp_path / "a.tsv", rows), *small)
+    assert [each for each in titles(run) if each in (LOOKED, MATTERED, GATES)] == [LOOKED]
+    assert shown(run).count("data:image/png") == 6
+    assert "Not shown" not in shown(run)
+
+
+def test_a_bag_of_words_has_nothing_to_show(tmp_path: Path) -> None:
+    run = made("classification", table(tmp_path / "a.tsv", LABELLED), "model.encoder=bag")
+    assert "validation examples" not in report(run)
 
 
 def test_tags_are_shown_by_the_words_that_mattered_and_odd_words_are_text(tmp_path: Path) -> None:

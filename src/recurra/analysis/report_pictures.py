@@ -11,9 +11,10 @@ from torch import nn
 
 from recurra.analysis import forecast_picture
 from recurra.analysis.few_examples import LONGEST, Chosen, few
+from recurra.analysis.gates import stack_of
 from recurra.analysis.views import VIEWS, Asked, View
 from recurra.data.store import Encoded
-from recurra.errors import RecurraError
+from recurra.errors import ConfigError, RecurraError
 from recurra.settings import name_of
 from recurra.tasks.classification import Classification
 from recurra.tasks.forecasting import Forecasting
@@ -75,7 +76,7 @@ def pictures(
     `rows` are the examples encoded, `outputs` what the model found for them. What cannot be drawn is said in a
     sentence: a picture is no reason for a finished run to fail.
     """
-    names = telling(model.task)
+    names = [name for name in telling(model.task) if name != "gates" or _has_gates(model)]
     if not names or not examples or most < 1:
         return Pictures()
     if names == ["forecasts"]:
@@ -106,12 +107,21 @@ def telling(task: Task[Any, Any, Any]) -> list[str]:
         first = ["attention"] if looks else ["saliency"] * isinstance(task, Seq2Seq)
         return [*first, "probabilities", *["tree"] * is_beam, *["gates"] * isinstance(task, Seq2Seq)]
     if isinstance(task, Classification):
-        return [*["attention"] * (name_of(settings.model.summary) == "attention"), "saliency", "gates"]
+        weighs, is_sequence = name_of(settings.model.summary) == "attention", task.reads or task.frames is not None
+        return [*["attention"] * weighs, *["saliency", "gates"] * is_sequence]
     if isinstance(task, Tagging):
         return ["saliency", "gates"]
     if isinstance(task, Forecasting):
         return [] if task.gives_coins else ["forecasts"]
     return ["probabilities", "gates"] if isinstance(task, LanguageModel) else []
+
+
+def _has_gates(model: Trained) -> bool:
+    try:
+        stack_of(model)
+    except ConfigError:  # it reads by convolutions, or with a Transformer
+        return False
+    return True
 
 
 def _forecasts(model: Trained, series: Sequence[Any], most: int) -> Pictures:

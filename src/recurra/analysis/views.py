@@ -147,7 +147,8 @@ def _pooling(asked: Asked, task: Classification) -> View:
     names = [f"query {number + 1}" for number in range(len(weights))]
     if weights.ndim == 3:
         places = weights.reshape(len(weights), -1)
-        picture = picture_of(asked.example.picture, asked.given, task.settings.data.image)
+        given = asked.example.picture
+        picture = picture_of(given.value, given.place, task.settings.data.image, folder=given.folder)
         return _over_places(PictureAttention(picture, names, places, weights.shape[2], answer.output))
     tokens = answer.detail.get("tokens", [str(number + 1) for number in range(weights.shape[1])])
     if not tokens:
