@@ -239,6 +239,9 @@ def usable(runs: Mapping[str, Hosted]) -> dict[str, Hosted]:
 
 def serve(given: list[str], *, port: int, device: str = "cpu", said: Callable[[str], None] = print) -> None:
     """Answer on 127.0.0.1 until Ctrl-C."""
+    import torch
+
+    torch.set_num_threads(1)  # quicker for a row or a beam; and answers and explanations have a thread each
     runs = usable(hosted(given, device=device))
 
     def warm() -> None:
