@@ -33,7 +33,9 @@ def everything(rnn: Recurrent, engine: str, x: Padded, start: States, every: boo
     return found
 
 
-def assert_agree(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float = 1e-10) -> None:
+def assert_agree(
+    found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float = 1e-10, *, engine: str = "the engine"
+) -> None:
     """Within the tolerance, or within that share of the largest where it is above 1.
 
     Layer norms of three numbers can make gradients of thousands, which one rounding of the input moves by 1e-8.
@@ -42,4 +44,4 @@ def assert_agree(found: dict[str, Tensor], expected: dict[str, Tensor], toleranc
     for name, value in expected.items():
         difference = (found[name] - value).abs().max().item() if value.numel() else 0.0
         largest = value.abs().max().item() if value.numel() else 0.0
-        assert difference < tolerance * max(1.0, largest), f"{name} differs by {difference} of {largest}"
+        assert difference < tolerance * max(1.0, largest), f"{engine}: {name} differs by {difference} of {largest}"
