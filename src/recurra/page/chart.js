@@ -94,9 +94,9 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
       yield svg("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) });
       yield svg("text", { class: "tick", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, short(value, 4));
     }
-    for (const step of ticks(0, many - 1, Math.max(2, Math.round(width / 110)))) {
+    for (const step of ticks(first, Math.max(first + many - 1, first + 1), Math.max(2, Math.round(width / 110)))) {
       if (!Number.isInteger(step)) continue;
-      yield svg("text", { class: "tick", x: x(step), y: HEIGHT - 8, "text-anchor": "middle" }, step + first);
+      yield svg("text", { class: "tick", x: x(step - first), y: HEIGHT - 8, "text-anchor": "middle" }, step);
     }
   }
 

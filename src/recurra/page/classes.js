@@ -3,13 +3,12 @@
 import { element, short } from "./dom.js";
 
 /** Fill a place with an answer of classification. */
-export function drawClasses(place, answer, { run }) {
+export function drawClasses(place, answer, context) {
   if (answer.values) place.append(...numbers(answer.values));
-  else place.append(verdict(answer, run), bars(answer));
+  else place.append(verdict(answer, context), bars(answer));
 }
 
-function verdict(answer, run) {
-  const settings = Object.fromEntries(run.decoding.map((each) => [each.name, each.value]));
+function verdict(answer, { run, decoding = {} }) {
   if (answer.labels) {
     if (answer.labels.length) return said(answer.labels, "");
     const [[best, p] = []] = Object.entries(answer.probabilities);
@@ -18,8 +17,8 @@ function verdict(answer, run) {
   }
   const p = answer.probabilities[answer.label];
   if (answer.abstained) {
-    const least = settings.abstain ? ` (${percent(settings.abstain)} in training)` : "";
-    const why = `Not sure enough to say: ${answer.label} is the most probable, but with ${percent(p)} less so than “abstain” asks for${least}.`;
+    const least = decoding.abstain ?? run.decoding.find((each) => each.name === "abstain").value;
+    const why = `Not sure enough to say: ${answer.label} is the most probable with ${percent(p)}, and “abstain” asks for ${percent(least)}.`;
     return element("p", { class: "answer-words" }, why);
   }
   return said([answer.label], percent(p));
@@ -66,6 +65,7 @@ function numbers(values) {
 export function percent(p) {
   if (p === null || p === undefined) return "–";
   if (p > 0.9995 && p < 1) return "> 99.9 %";
-  if (p > 0 && p < 0.0005) return p < 1e-6 ? "< 0.0001 %" : `${Number((100 * p).toPrecision(1))} %`;
+  if (p > 0 && p < 1e-6) return "< 0.0001 %";
+  if (p > 0 && p < 0.01) return `${Number((100 * p).toPrecision(2))} %`;
   return `${(100 * p).toFixed(p === 1 || p === 0 ? 0 : 1)} %`;
 }

@@ -21,7 +21,8 @@ const FIELDS = {
 
 /**
  * What an input of a run is put in: {node, value, label(value)}. `value` is what the API takes, null while there is
- * none; `onchange` is called whenever a reader has changed it. `label` names a value in short.
+ * none; `onchange` is called whenever a reader has changed it. `label` names a value in short, and where
+ * there is a `preview`, it is a little picture of one.
  */
 export function field(run, { onchange }) {
   return FIELDS[run.input.kind](run, { onchange });

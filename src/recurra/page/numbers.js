@@ -75,6 +75,7 @@ export function numbersField(run, { onchange }) {
       tell(null);
     },
     label: described,
+    preview: (of) => (of.length > 1 && rows(of) ? sparkline(rows(of), { width: 90, height: 22 }) : null),
   };
 }
 

@@ -46,20 +46,11 @@ export function pad(run, { onchange }) {
 
   function draw() {
     const all = pen ? [...strokes, pen.stroke] : strokes;
-    paper.replaceChildren(...all.map((stroke) => svg("path", { class: "ink", d: line(stroke) })));
+    paper.replaceChildren(...all.map((stroke) => svg("path", { class: "ink", d: line(stroke, units) })));
     ghost.hidden = all.length > 0;
     undo.disabled = clear.disabled = strokes.length === 0;
     said.textContent = strokes.length ? `${strokes.length} stroke${strokes.length === 1 ? "" : "s"}` : "";
     if (document.activeElement !== json) json.value = strokes.length ? JSON.stringify(strokes) : "";
-  }
-
-  function line([xs, ys]) {
-    const points = xs.map((x, place) => {
-      const across = (x - units.left) * units.scale;
-      const down = (ys[place] - units.top) * units.scale;
-      return `${across.toFixed(1)} ${down.toFixed(1)}`;
-    });
-    return `M${points.join("L")}${points.length === 1 ? "h0.01" : ""}`; // a dot is a line of no length
   }
 
   /** Where an event points to, in the units of the strokes. */
@@ -142,18 +133,37 @@ export function pad(run, { onchange }) {
       put(found, { silently: true });
     },
     label: (value) => `${value.length} stroke${value.length === 1 ? "" : "s"}`,
+    preview: small,
   };
 }
 
+/** Strokes as a little picture. */
+function small(given) {
+  const strokes = strokesIn(given) ?? [];
+  const units = fitted(strokes, { always: true });
+  const paths = strokes.map((stroke) => svg("path", { class: "ink", d: line(stroke, units) }));
+  return svg("svg", { class: "preview", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": true }, paths);
+}
+
+/** The path of a stroke on the pad. */
+function line([xs, ys], units) {
+  const points = xs.map((x, place) => {
+    const across = (x - units.left) * units.scale;
+    const down = (ys[place] - units.top) * units.scale;
+    return `${across.toFixed(1)} ${down.toFixed(1)}`;
+  });
+  return `M${points.join("L")}${points.length === 1 ? "h0.01" : ""}`; // a dot is a line of no length
+}
+
 /** Where strokes stand on the pad: as large as fits, but no single dash as wide as all of it. */
-function fitted(strokes) {
+function fitted(strokes, { always = false } = {}) {
   if (!strokes.length) return { scale: 1, left: 0, top: 0 };
   const ends = (of) => of.reduce(([low, high], each) => [Math.min(low, each), Math.max(high, each)], [Infinity, -Infinity]);
   const [left, right] = ends(strokes.flatMap(([xs]) => xs));
   const [top, bottom] = ends(strokes.flatMap(([, ys]) => ys));
   const [width, height] = [right - left, bottom - top];
   const isInside = left >= 0 && top >= 0 && right <= WIDTH && bottom <= HEIGHT && Math.max(width, height) > 60;
-  if (isInside) return { scale: 1, left: 0, top: 0 };
+  if (isInside && !always) return { scale: 1, left: 0, top: 0 };
   const least = 1e-9;
   const scale = Math.min((WIDTH - 2 * MARGIN) / Math.max(width, least), (HEIGHT - 2 * MARGIN) / Math.max(height, width / 4, least));
   return { scale, left: (left + right - WIDTH / scale) / 2, top: (top + bottom - HEIGHT / scale) / 2 };

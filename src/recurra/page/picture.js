@@ -77,6 +77,7 @@ export function pictureField(run, { onchange }) {
       show();
     },
     label: () => "a picture",
+    preview: (of) => element("img", { class: "preview", src: typeof of === "string" ? of : drawn(of), alt: "" }),
   };
 }
 

@@ -32,17 +32,27 @@ export function drawTags(place, answer, { run }) {
     return;
   }
   if (typeof answer.label === "string") place.append(whole(answer));
-  const reading = element("p", { class: "reading", "aria-live": "polite" });
-  columns.forEach(([name, tags], number) => {
-    const p = answer.probabilities?.[number] ?? [];
-    const isSpans = tags.every((tag) => tag === "O" || /^[BIESLUM]-./.test(tag));
-    const draw = !answer.tokens.length ? strip : isSpans ? spans : under;
-    const node = draw({ run, name, words, tags, p, tell: (text) => (reading.textContent = text) });
-    if (columns.length > 1) place.append(element("h3", { class: "column-name" }, name));
-    place.append(node);
-  });
+  const reading = element("p", { class: "reading", "aria-live": "polite" }, answer.probabilities ? hint(answer.probabilities) : "");
+  const tell = (text) => (reading.textContent = text);
+  const known = columns.map(([name, tags], number) => ({ run, name, tags, words, p: answer.probabilities?.[number] ?? [], tell }));
+  const [apart, together] = [known.filter(isDrawnApart), known.filter((column) => !isDrawnApart(column))];
+  for (const column of apart) {
+    if (columns.length > 1) place.append(element("h3", { class: "column-name" }, column.name));
+    place.append((answer.tokens.length ? spans : strip)(column));
+  }
+  if (together.length) place.append(under(together));
   if (columns.length && steps) place.append(reading, table(words, columns, answer.probabilities));
   if (answer.values) place.append(...lines(answer.values));
+}
+
+/** Spans stand in lines of their own, as do steps without words; tags of words stand under them. */
+function isDrawnApart({ tags, words, run }) {
+  return run.input.kind === "frames" || (words.length > 0 && tags.every((tag) => tag === "O" || /^[BIESLUM]-./.test(tag)));
+}
+
+function hint(probabilities) {
+  const isUnsure = probabilities.flat().some((p) => p < UNSURE);
+  return `Point at a tag to see how probable it is.${isUnsure ? ` A question mark is at those below ${percent(UNSURE)}.` : ""}`;
 }
 
 function whole(answer) {
@@ -90,19 +100,26 @@ function spans({ run, name, words, tags, p, tell }) {
 function tagged(word, tag, p, tell) {
   const said = `${word}: ${tag}${p === undefined ? "" : `, ${percent(p)}`}`;
   const isUnsure = p !== undefined && p < UNSURE;
-  const node = element("span", { class: isUnsure ? "word unsure" : "word", title: said }, word);
+  const node = element("span", { class: "word", title: said }, word, isUnsure && element("sup", { class: "unsure-sign" }, "?"));
   node.addEventListener("pointerenter", () => tell(said));
   return node;
 }
 
-/** Each word with its tag under it. */
-function under({ run, words, tags, p, tell }) {
-  const each = words.map((word, place) => {
-    const number = numberOf(run, tags[place]);
-    const tag = element("span", { class: `tag kind-${number % COLOURS} line-${Math.floor(number / COLOURS) % 3}` }, tags[place]);
-    return element("li", {}, tagged(word, tags[place], p[place], tell), tag);
-  });
-  return element("ol", { class: "tagged under", dir: "auto" }, each);
+/** Each word with its tags under it, one of each column. */
+function under(columns) {
+  const names = element("li", { class: "under-names", "aria-hidden": true }, element("span", {}, "\u00a0"), columns.map(({ name }) => element("span", { class: "tag" }, name)));
+  const each = columns[0].words.map((word, place) => element("li", {}, element("span", {}, word), columns.map((column) => tagOf(column, word, place))));
+  return element("ol", { class: "tagged under", dir: "auto" }, columns.length > 1 && names, each);
+}
+
+function tagOf({ run, tags, p, tell }, word, place) {
+  const number = numberOf(run, tags[place]);
+  const isUnsure = p[place] < UNSURE;
+  const said = `${word}: ${tags[place]}${p[place] === undefined ? "" : `, ${percent(p[place])}`}`;
+  const style = `tag kind-${number % COLOURS} line-${Math.floor(number / COLOURS) % 3}`;
+  const node = element("span", { class: style, title: said }, tags[place], isUnsure && element("span", { class: "unsure-sign" }, " ?"));
+  node.addEventListener("pointerenter", () => tell(said));
+  return node;
 }
 
 /** Steps that have no words: how long each tag holds. */

@@ -43,6 +43,12 @@ export function vectorField(run, { onchange }) {
       controls.forEach((each, number) => each.set(value === null ? null : value[number]));
       chooser?.show(value);
     },
+    preview(of) {
+      if (colour === null) return null;
+      const dot = element("span", { class: "drawn-dot" });
+      dot.style.background = hex(of, colour);
+      return dot;
+    },
     label: (value) => (colour === null ? value.slice(0, 8).map((each) => Number(each.toPrecision(4))).join(" ") : hex(value, colour)),
   };
 }
