@@ -121,6 +121,20 @@ def test_a_picture_alone_gives_the_same_as_in_a_padded_batch(
 
 
 @every
+def test_a_batch_with_more_padding_gives_the_same_in_training_too(spec: dict[str, Any]) -> None:
+    """Batches of pictures are padded to few sizes on a GPU."""
+    network = drawn(spec).train()
+    batch = gridded([torch.rand(2, 7, 13).double(), torch.rand(2, 9, 5).double()])
+    more = batch.padded_to(8)
+    assert more.values.shape[2:] == (16, 16)
+    found, again = network(batch), network(more)
+    assert found.sizes.tolist() == again.sizes.tolist()
+    for number, (height, width) in enumerate(found.sizes.tolist()):
+        one, other = (each.values[number, :, :height, :width] for each in (found, again))
+        assert_close(other, one, atol=1e-10, rtol=0)
+
+
+@every
 def test_padding_has_no_gradient_and_what_is_real_has(spec: dict[str, Any]) -> None:
     torch.manual_seed(3)
     network = drawn(spec).train()
