@@ -1,7 +1,7 @@
 // Tokens along the edges of a grid: level where they fit, else slanted; letters of CJK stand upright one below the other.
 
-import { element, visible } from "./dom.js";
-import { widthOf } from "./figure.js";
+import { element } from "./dom.js";
+import { labelled, widthOf } from "./figure.js";
 
 const SLANT = Math.SQRT1_2;
 const LONGEST = 130; // pixels of a token; what is beyond is said where it is pointed at
@@ -12,14 +12,14 @@ export const sizeIn = (cell) => Math.min(14, Math.max(10, cell - 4));
 
 /** How wide a column has to be, at least, for its tokens to be read. */
 export function narrowest(tokens) {
-  const widest = Math.max(...tokens.map((token) => widthOf(visible(token), 10)));
+  const widest = Math.max(...tokens.map((token) => widthOf(labelled(token), 10)));
   return widest > 12 ? 17 : 13;
 }
 
 /** Tokens above columns of a width: the node, its height, and how far the last ones reach beyond their columns. */
 export function across(tokens, cell) {
   const size = sizeIn(cell);
-  const texts = tokens.map(visible);
+  const texts = tokens.map(labelled);
   const widths = texts.map((text) => Math.min(LONGEST, Math.ceil(widthOf(text, size)) + 1));
   const isLevel = Math.max(...widths) <= cell - 2;
   let [height, end] = [size + 8, 0];
@@ -53,11 +53,11 @@ export function across(tokens, cell) {
 export function down(tokens, cell, most) {
   const size = sizeIn(cell);
   const labels = tokens.map((token, place) =>
-    element("span", { class: "label", dir: "auto", "data-place": place }, visible(token)),
+    element("span", { class: "label", dir: "auto", "data-place": place }, labelled(token)),
   );
   for (const label of labels) label.style.height = label.style.lineHeight = `${cell}px`;
   const node = element("div", { class: "axis down", "aria-hidden": "true" }, labels);
-  const widest = Math.max(...tokens.map((token) => widthOf(visible(token), size, 600)));
+  const widest = Math.max(...tokens.map((token) => widthOf(labelled(token), size, 600)));
   const width = Math.ceil(Math.min(most, widest + 14));
   Object.assign(node.style, { width: `${width}px`, fontSize: `${size}px` });
   return { node, labels, width };

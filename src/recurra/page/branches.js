@@ -7,7 +7,7 @@ const EDGE = 10; // pixels: around it all
 const HEAD = 28; // the number of a step
 const ROW = 42;
 const BOX = 34;
-const BETWEEN = 42; // columns
+const BETWEEN = 34; // columns
 const APART = 10; // what was kept and what was dropped
 const [NARROWEST, WIDEST] = [50, 150]; // of a box
 

@@ -1,6 +1,7 @@
 // Words on coloured ground that are pointed at or walked over with the arrow keys.
 
 import { element, visible } from "./dom.js";
+import { labelled } from "./figure.js";
 
 const FLOWING = 24; // letters, from which on they are set as a text and not as a row of boxes
 
@@ -12,7 +13,7 @@ export function colouredWords(tokens, strengths, { label, said, line }) {
   const spans = tokens.map((token, n) => {
     const isLetter = isFlowing && token === " ";
     const span = element("span", { class: strengths[n] < 0 ? "word less" : "word more", role: "option", "data-number": n, "aria-label": said(n).map((part) => part.textContent ?? part).join("") });
-    span.append(isFlowing ? (isLetter ? " " : visible(token)) : element("bdi", {}, visible(token)));
+    span.append(isFlowing ? (isLetter ? " " : visible(token)) : element("bdi", {}, labelled(token)));
     span.style.setProperty("--share", Math.abs(strengths[n]).toFixed(3));
     return span;
   });

@@ -23,26 +23,33 @@ export function fitted(parent, draw) {
 
 /** A line beneath a figure: `say` fills it with what is pointed at, `rest` with the hint again. */
 export function sayingLine(...hint) {
-  const node = element("p", { class: "said", "aria-live": "polite" });
-  const say = (...parts) => node.replaceChildren(...parts);
+  // What is said is read aloud, the hint only where a reader comes by it.
+  const [hinted, said] = [element("span", { class: "hint" }), element("span", { "aria-live": "polite" })];
+  const node = element("p", { class: "said" }, hinted, said);
   const rest = () => {
-    node.classList.add("hinting");
-    say(...hint);
+    hinted.replaceChildren(...hint);
+    said.replaceChildren();
   };
   rest();
   return {
     node,
     rest,
     say(...parts) {
-      node.classList.remove("hinting");
-      say(...parts);
+      hinted.replaceChildren();
+      said.replaceChildren(...parts);
     },
+    quiet: (isQuiet) => said.setAttribute("aria-live", isQuiet ? "off" : "polite"),
   };
+}
+
+/** A token or a name as a label: blanks within it are blanks, one that is nothing but blanks has its sign. */
+export function labelled(token) {
+  return /^\S.*\S$/u.test(token) ? token.split(" ").map(visible).join(" ") : visible(token);
 }
 
 /** A token within a sentence: words of the other direction do not turn the sentence around. */
 export function named(token) {
-  return element("bdi", { class: "token" }, visible(token));
+  return element("bdi", { class: "token" }, labelled(token));
 }
 
 /** Numbers as a table, unfolded when it is wanted and made only then. `rows()` gives rows that begin with a name. */
@@ -75,10 +82,13 @@ export function fixed(number, digits = 3) {
 }
 
 const pen = document.createElement("canvas").getContext("2d");
+let [letters, inked] = [null, null]; // asking for them again and again would take most of the time of a tree
 
 /** Pixels that a text takes in the letters of the page. */
 export function widthOf(text, size, weight = 400) {
-  pen.font = `${weight} ${size}px ${getComputedStyle(document.documentElement).fontFamily}`;
+  letters ??= getComputedStyle(document.documentElement).fontFamily;
+  const font = `${weight} ${size}px ${letters}`;
+  if (font !== inked) pen.font = inked = font;
   return pen.measureText(text).width;
 }
 

@@ -19,7 +19,6 @@ const ABOUT = {
   i: "input gate",
   f: "forget gate",
   o: "output gate",
-  candidate: "candidate",
   z: "update gate",
   r: "reset gate",
 };
@@ -171,7 +170,7 @@ function strip(name, { means, units, rows }, tokens, cell, isKnown) {
   const node = element(
     "div",
     { class: "strip" },
-    element("p", { class: "name" }, element("b", {}, name), about, element("span", { class: "range" }, `${fixed(least, 0)} to ${fixed(limit, limit % 1 ? 1 : 0)}`)),
+    element("p", { class: "name" }, element("b", {}, name), about, element("span", { class: "range" }, `${rounded(least)} to ${rounded(limit)}`)),
     above.node,
     beside,
     picture,
@@ -197,6 +196,8 @@ function strip(name, { means, units, rows }, tokens, cell, isKnown) {
 
   return { name, node, picture, units, means, rows, mark, at };
 }
+
+const rounded = (number) => fixed(number, number % 1 ? 1 : 0);
 
 /** What the strongest colour stands for: 1, or more where values that large are not rare. */
 function limitOf(rows) {

@@ -7,7 +7,8 @@ import { tokenRow } from "./tokens.js";
 
 const HIGHEST = 360; // pixels of the picture on the screen
 const WIDEST = 760;
-const STRONGEST = 0.8; // of colour: what is under it can still be seen
+const LOWEST = 88;
+const STRONGEST = 0.7; // of colour: what is under it can still be seen
 const WEAKEST = 0.01; // of the largest weight of a token: less cannot be seen
 
 export function draw(place, numbers, context) {
@@ -36,11 +37,11 @@ export function draw(place, numbers, context) {
     chosen: at,
     onlook: look,
     onchoose: (number) => {
-      playing.go(number);
+      playing.go(number + 1);
       context.change({ token: number });
     },
   });
-  const playing = player({ last, at, label: "token", wait: 700, onshow: choose });
+  const playing = player({ first: 1, last: last + 1, at: at + 1, label: "Token that is shown", wait: 700, onshow: (step) => choose(step - 1) });
   view.append(row.node);
   fitted(view, (width) => {
     const picture = seen(numbers, width);
@@ -51,7 +52,7 @@ export function draw(place, numbers, context) {
       if (where) line.say(...saidOf(numbers, at, where));
     });
     picture.node.addEventListener("pointerleave", () => look(at));
-    return picture.node;
+    return element("div", { class: "scrolled" }, picture.node);
   });
   view.append(line.node);
   if (last > 0) view.append(playing.node);
@@ -87,7 +88,8 @@ function saidOf({ tokens, weights }, number, { row, column }) {
 
 function seen({ tokens, weights, down, across, picture }, width) {
   const [high, wide] = [down.at(-1), across.at(-1)];
-  const scale = Math.min(width / wide, WIDEST / wide, HIGHEST / high);
+  // A long line of writing scrolls rather than shrink to what no one can read.
+  const scale = Math.max(Math.min(width / wide, WIDEST / wide, HIGHEST / high), LOWEST / high);
   const colours = svg("g", { class: "looked" });
   const size = { width: wide, height: high };
   const node = svg(

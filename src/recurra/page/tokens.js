@@ -1,6 +1,7 @@
 // A row of tokens of which one is chosen, by pointing or by keys.
 
-import { element, visible } from "./dom.js";
+import { element } from "./dom.js";
+import { labelled } from "./figure.js";
 
 /**
  * Tokens as a group of buttons with one stop of the Tab key. `onchoose(number)` follows clicks and arrow keys,
@@ -9,7 +10,7 @@ import { element, visible } from "./dom.js";
 export function tokenRow(tokens, { label, chosen, onchoose, onlook }) {
   let at = chosen;
   const buttons = tokens.map((token, number) =>
-    element("button", { type: "button", role: "radio", class: "token-button", dir: "auto", "data-number": number }, visible(token)),
+    element("button", { type: "button", role: "radio", class: "token-button", dir: "auto", "data-number": number }, labelled(token)),
   );
   const node = element("div", { class: "token-row", role: "radiogroup", "aria-label": label }, buttons);
   const numberAt = (event) => Number(event.target.closest?.(".token-button")?.dataset.number ?? -1);

@@ -41,7 +41,7 @@ export function draw(place, numbers, { state, change }) {
     shapes.heads.forEach((head, number) => head.classList.toggle("ahead", number >= step));
     shapes.mark(step);
     picture.setAttribute("aria-label", said(numbers, step, known).map((part) => part.textContent ?? part).join(""));
-    line.node.setAttribute("aria-live", isPlaying ? "off" : "polite"); // a player is not talked over
+    line.quiet(isPlaying); // what plays is not talked over
     line.say(...said(numbers, step, known));
     pointedAt.rest();
     const { left, wide } = layout.columns[Math.max(0, step - 1)];
@@ -59,8 +59,8 @@ export function draw(place, numbers, { state, change }) {
   place.append(view);
   view.append(figure);
   const playing = player({ last, at: begun, label: "Step of the search", onshow: show });
-  figure.before(playing.node, line.node);
-  view.append(pointedAt.node, legend(), inNumbers(numbers));
+  figure.before(playing.node);
+  view.append(line.node, pointedAt.node, legend(), inNumbers(numbers));
 
   function point(number, node) {
     for (const each of picture.querySelectorAll(".pointed")) each.classList.remove("pointed");
@@ -102,11 +102,9 @@ function knownAt(steps, answers, step) {
     }
   }
   const isOver = step === steps.length;
-  const isAnswer = ({ number, node }) => answers.some((each) => each.step === number && each.place === node.place);
-  const followed = isOver ? ends.filter(isAnswer) : ends;
-  const leader = isOver
-    ? followed.find(({ number, node }) => answers[0].step === number && answers[0].place === node.place)
-    : followed.reduce((best, each) => (best === undefined || each.node.score > best.node.score ? each : best), undefined);
+  const isAnswer = ({ number, node }) => answers[0].step === number && answers[0].place === node.place;
+  const better = (best, each) => (best === undefined || each.node.score > best.node.score ? each : best);
+  const leader = isOver ? ends.find(isAnswer) : ends.reduce(better, undefined);
   const way = (from) => {
     const found = [];
     let [number, node] = [from.number, from.node];
@@ -118,7 +116,7 @@ function knownAt(steps, answers, step) {
     }
     return found;
   };
-  return { leader, live: new Set(followed.flatMap(way)), leading: new Set(leader ? way(leader) : []), isOver };
+  return { leader, live: new Set(ends.flatMap(way)), leading: new Set(leader ? way(leader) : []), isOver };
 }
 
 function lookOf({ live, leading, isOver }, number, node, step) {
