@@ -121,8 +121,8 @@ def test_a_picture_as_a_data_url_is_the_one_as_pixels(tasks: dict[str, AnyTask])
     pixels = np.arange(9 * 12, dtype=np.uint8).reshape(9, 12)
     for name in ("classification of pictures", "pictures to text"):
         task = tasks[name]
-        rows = [task.encode(question(task, value)) for value in (data_url(pixels), pixels.tolist())]
-        np.testing.assert_array_equal(*(row["picture"] for row in rows))
+        one, other = (task.encode(question(task, value)) for value in (data_url(pixels), pixels.tolist()))
+        np.testing.assert_array_equal(one["picture"], other["picture"])
 
 
 def test_nearly_black_is_black_and_not_black_and_white(tasks: dict[str, AnyTask]) -> None:
