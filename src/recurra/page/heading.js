@@ -22,19 +22,23 @@ export function heading(run, { runs, choose, remove }) {
     ),
     element("p", { class: "described" }, run.described),
     element(
-      "dl",
-      { class: "facts" },
-      parameters && fact("parameters", parameters.toLocaleString("en")),
-      named.slice(0, FEW).map(([name, value]) => fact(words(name), short(value))),
-      count && fact("scored on", count.toLocaleString("en")),
-    ),
-    named.length > FEW &&
+      "div",
+      { class: "reached" },
       element(
-        "details",
-        { class: "scores" },
-        element("summary", {}, "More scores"),
-        element("dl", { class: "facts" }, named.slice(FEW).map(([name, value]) => fact(words(name), short(value)))),
+        "dl",
+        { class: "facts" },
+        parameters && fact("parameters", parameters.toLocaleString("en")),
+        facts(named.slice(0, FEW)),
+        count && fact("scored on", count.toLocaleString("en")),
       ),
+      named.length > FEW &&
+        element(
+          "details",
+          { class: "scores" },
+          element("summary", {}, "More scores"),
+          element("dl", { class: "facts" }, facts(named.slice(FEW))),
+        ),
+    ),
   );
 }
 
@@ -48,7 +52,11 @@ function chooser(run, runs, choose) {
     );
   }
   select.value = run.name;
-  return select;
+  return element("span", { class: "choice-of-run" }, run.name, select);
+}
+
+function facts(scores) {
+  return scores.map(([name, value]) => fact(words(name), short(value)));
 }
 
 function fact(name, value) {

@@ -1,10 +1,11 @@
 // One run at work: what it is, its input, how it searches, its answer, and views of how it came about.
 
+import { draw as drawAnswer } from "./answers.js";
 import { addressOf, asCurl, latest, questionsTo } from "./api.js";
 import { controls, sent } from "./controls.js";
 import { element, redrawn, same } from "./dom.js";
 import { heading } from "./heading.js";
-import { answers, inputs } from "./parts.js";
+import { field as fieldOf } from "./inputs.js";
 import { program } from "./program.js";
 import { views } from "./views.js";
 
@@ -24,7 +25,7 @@ export function pane(run, { runs, change, choose, remove }) {
   let state = null;
   let answered = null; // the answer that is shown, and to what question
 
-  const field = inputs.field(run, { onchange: () => typed() });
+  const field = fieldOf(run, { onchange: () => typed() });
   const chips = element("div", { class: "chips", role: "group", "aria-label": "Samples", hidden: true });
   const settings = controls(run, { onchange: (decoding) => change({ decoding, best: 1 }) });
   const answer = element("div", { class: "answer-place" });
@@ -107,8 +108,6 @@ export function pane(run, { runs, change, choose, remove }) {
     const known = 1 + (answered.answer.alternatives?.length ?? 0);
     if (state.best > known) return change({ best: 1 });
     draw();
-    // What the eye sees is said as well, in short.
-    said.textContent = `Answer: ${String(answered.answer.output).slice(0, 200)}`;
     seen.show(state, answered);
   }
 
@@ -124,8 +123,11 @@ export function pane(run, { runs, change, choose, remove }) {
 
   function draw() {
     answered.best = state.best;
+    // What the eye sees is said as well, in short; a language model answers with numbers, and says its words itself.
+    const { output } = state.best > 1 ? answered.answer.alternatives[state.best - 2] : answered.answer;
+    said.textContent = run.task === "language_model" ? "" : `Answer: ${String(output).slice(0, 200)}`;
     redrawn(answer, (place) =>
-      answers.draw(place, answered.answer, {
+      drawAnswer(place, answered.answer, {
         run,
         best: state.best,
         choose: (best) => change({ best }),
@@ -153,7 +155,7 @@ export function pane(run, { runs, change, choose, remove }) {
   function chip(sample) {
     const label = String(field.label(sample));
     const short = label.length > 48 ? `${label.slice(0, 47)}…` : label;
-    return element("button", { type: "button", class: "chip", title: label.slice(0, 500), onclick: () => pick(sample) }, short);
+    return element("button", { type: "button", class: "chip", title: label.slice(0, 500), onclick: () => pick(sample) }, field.preview?.(sample), short);
   }
 
   function pick(sample) {

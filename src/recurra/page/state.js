@@ -4,9 +4,7 @@
 // the run's own settings, `best` the number of the answer that is explained, `views` small settings of views by name.
 // The first pane is in the address as run=…&input=…&decoding.width=…&tab=…&best=…&tree.step=…, the second with "2.".
 
-import { inputs } from "./parts.js";
-
-const { fromURL, toURL } = inputs;
+import { fromURL, toURL } from "./inputs.js";
 
 const PREFIXES = ["", "2."];
 

@@ -17,6 +17,7 @@ export function tabs(titles, { label, onchoose }) {
     ),
   );
   const list = element("div", { role: "tablist", "aria-label": label, class: "tabs", onkeydown: move }, buttons);
+  list.addEventListener("scroll", () => list.classList.toggle("moved", list.scrollLeft > 4), { passive: true });
 
   function move(event) {
     const at = buttons.indexOf(document.activeElement);
@@ -33,7 +34,7 @@ export function tabs(titles, { label, onchoose }) {
       const isOpen = names[number] === name;
       if (isOpen && button.getAttribute("aria-selected") !== "true") {
         // A strip that is wider than the screen scrolls to the open tab, and only sideways.
-        list.scrollTo({ left: button.offsetLeft - list.offsetLeft - 24 });
+        list.scrollTo({ left: button.offsetLeft - list.offsetLeft - 40 });
       }
       button.setAttribute("aria-selected", String(isOpen));
       button.tabIndex = isOpen ? 0 : -1;

@@ -1,10 +1,14 @@
 // Views of how an answer came about, each behind a tab; only the open one is asked for.
 
 import { latest } from "./api.js";
+import * as attention from "./attention.js";
 import { sent } from "./controls.js";
 import { element, redrawn, same } from "./dom.js";
-import { views as drawers } from "./parts.js";
+import * as gates from "./gates.js";
+import * as places from "./places.js";
 import { tabs } from "./tabs.js";
+import * as tree from "./tree.js";
+import * as words from "./words.js";
 
 const TITLES = {
   attention: "Where it looked",
@@ -14,13 +18,9 @@ const TITLES = {
   gates: "Gates over time",
 };
 
-const ABOUT_ATTENTION = { alignment: drawers.attention, places: drawers.places, queries: drawers.words };
-
-/** What draws the numbers of a view. */
-function drawerOf(name, numbers) {
-  if (name === "attention") return ABOUT_ATTENTION[numbers.kind];
-  return name === "probabilities" || name === "saliency" ? drawers.words : drawers[name];
-}
+/** What draws each view; attention is drawn as what was looked at is laid out. */
+const DRAWN = { probabilities: words, saliency: words, tree, gates };
+const LOOKED = { alignment: attention, places, queries: words };
 
 /** The tabs of a run; `change` is told what a reader changed of the pane's state. */
 export function views(run, ask, { change }) {
@@ -55,8 +55,9 @@ export function views(run, ask, { change }) {
   }
 
   async function explainTo(state, answer) {
-    const { tab, best } = state;
+    const { tab } = state;
     const { layer, direction } = state.views[tab] ?? {};
+    const best = state.best > 1 ? state.best : undefined;
     const body = { input: state.value, decoding: sent(run, state.decoding), show: [tab], layer, direction, best };
     const question = JSON.stringify(body);
     if (question === shown && same(settings, state.views[tab] ?? {})) return;
@@ -85,9 +86,10 @@ export function views(run, ask, { change }) {
     panel.dataset.view = tab;
     panel.style.minHeight = "";
     if (!(tab in numbers)) return say(missing[tab] ?? "There is nothing to see here.");
+    const drawer = tab === "attention" ? LOOKED[numbers[tab].kind] : DRAWN[tab];
     const chosen = state.best > 1 ? answer.alternatives[state.best - 2] : answer;
     return redrawn(panel, (place) =>
-      drawerOf(tab, numbers[tab]).draw(place, numbers[tab], {
+      drawer.draw(place, numbers[tab], {
         run,
         name: tab,
         output: chosen.output,

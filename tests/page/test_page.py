@@ -1,0 +1,223 @@
+"""The page of `recurra serve` in a browser, as a reader uses it."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.page.conftest import IMAGE
+
+
+def field(page: Page) -> Locator:
+    return page.locator(".field textarea, .field input").first
+
+
+def answer(page: Page) -> Locator:
+    return page.get_by_role("region", name="Answer").first
+
+
+def open_tab(page: Page) -> Locator:
+    return page.get_by_role("tab", selected=True).first
+
+
+def panel(page: Page) -> Locator:
+    return page.get_by_role("tabpanel").first
+
+
+def ask(page: Page, text: str) -> None:
+    field(page).fill(text)
+    page.keyboard.press("Enter")
+
+
+def test_a_run_is_shown_with_what_it_reached_and_answers_a_sample(page: Page) -> None:
+    page.goto("/?run=translation")
+    expect(page).to_have_title("translation · recurra")
+    expect(page.get_by_label("Run", exact=True)).to_have_value("translation")
+    expect(page.locator(".described")).to_contain_text("attention")
+    expect(page.locator(".facts").first).to_contain_text("parameters")
+    expect(field(page)).not_to_have_value("")
+    expect(answer(page)).to_contain_text("answered in")
+
+
+def test_what_is_typed_is_answered_without_another_key(page: Page) -> None:
+    page.goto("/?run=translation")
+    field(page).fill("the dog")
+    expect(answer(page)).to_contain_text("le chien")
+    expect(page).to_have_url("/?run=translation&input=the+dog")
+    expect(page.get_by_role("status").filter(has_text="Answer: le chien")).to_have_count(1)
+
+
+def test_a_sample_fills_the_input(page: Page) -> None:
+    page.goto("/?run=translation&input=the+dog")
+    page.get_by_role("group", name="Samples").get_by_role("button", name="a cat").click()
+    expect(field(page)).to_have_value("a cat")
+    expect(answer(page)).to_contain_text("un chat")
+
+
+def test_the_weight_of_the_cell_that_is_pointed_at_is_said(page: Page) -> None:
+    page.goto("/?run=translation&input=the+dog")
+    heat_map = panel(page).get_by_role("img", name="Attention: le looked most at")
+    said = panel(page).locator(".said")
+    expect(said).to_contain_text("Point at a cell")
+    heat_map.hover(position={"x": 5, "y": 5})
+    expect(said).to_have_text(re.compile(r"le ← the: [01]\.\d\d"))
+    page.mouse.move(0, 0)
+    expect(said).to_contain_text("Point at a cell")
+    panel(page).get_by_role("application").focus()
+    page.keyboard.press("ArrowRight")
+    expect(said).to_have_text(re.compile(r"le ← dog: [01]\.\d\d"))
+
+
+def test_the_search_plays_to_its_end_and_its_step_is_in_the_address(page: Page) -> None:
+    page.clock.install()
+    page.goto("/?run=translation&input=the+dog&tab=tree&tree.step=1")
+    slider = panel(page).get_by_role("slider", name="Step of the search")
+    expect(slider).to_have_value("1")
+    panel(page).get_by_role("button", name="Play").click()
+    expect(slider).to_have_value("2")
+    expect(panel(page).get_by_role("button", name="Pause")).to_be_visible()
+    page.clock.run_for(10_000)
+    expect(panel(page).get_by_role("button", name="Play")).to_be_visible()
+    steps = slider.get_attribute("max")
+    expect(slider).to_have_value(str(steps))
+    expect(page).to_have_url(f"/?run=translation&input=the+dog&tab=tree&tree.step={steps}")
+
+
+def test_another_answer_of_the_search_is_explained_when_it_is_chosen(page: Page) -> None:
+    page.goto("/?run=translation&input=the+dog")
+    second = answer(page).get_by_role("button").nth(1)
+    expect(second).to_be_visible()
+    second.click()
+    expect(page).to_have_url("/?run=translation&input=the+dog&best=2")
+    expect(answer(page).get_by_role("button").nth(1)).to_be_focused()
+    expect(panel(page).get_by_role("img", name="Attention:")).to_be_visible()
+    field(page).fill("a dog")
+    expect(page).to_have_url("/?run=translation&input=a+dog")
+
+
+def test_another_run_answers_the_same_and_back_leads_back(page: Page) -> None:
+    page.goto("/?run=translation&input=the+dog")
+    page.get_by_label("Run", exact=True).focus()
+    page.get_by_label("Run", exact=True).select_option("tags")
+    expect(page).to_have_url("/?run=tags&input=the+dog")
+    expect(page.get_by_label("Run", exact=True)).to_be_focused()
+    expect(page.locator(".task")).to_have_text("tagging")
+    expect(page.get_by_role("tab")).to_have_text(["What mattered", "Gates over time"])
+    page.go_back()
+    expect(page.locator(".task")).to_have_text("seq2seq")
+    expect(answer(page)).to_contain_text("le chien")
+
+
+def test_a_copied_link_shows_the_same(page: Page) -> None:
+    page.goto("/?run=translation")
+    ask(page, "a dog")
+    page.get_by_label("width").fill("3")
+    page.get_by_role("tab", name="How sure it was").click()
+    expect(panel(page)).to_contain_text("un")
+    page.get_by_role("button", name="Copy link").click()
+    page.goto(page.evaluate("navigator.clipboard.readText()"))
+    expect(field(page)).to_have_value("a dog")
+    expect(page.get_by_label("width")).to_have_value("3")
+    expect(open_tab(page)).to_have_text("How sure it was")
+    expect(answer(page)).to_contain_text("un chien")
+    page.get_by_role("button", name="Reset settings").click()
+    expect(page.get_by_label("width")).to_have_value("5")
+
+
+def test_a_link_to_a_run_that_is_not_here_says_so(page: Page) -> None:
+    page.goto("/?run=lost")
+    expect(page.get_by_role("alert").filter(has_text="There is no run “lost” here")).to_be_visible()
+    expect(page.locator(".pane")).to_have_count(1)
+
+
+def test_two_runs_stand_side_by_side_and_read_the_same(page: Page) -> None:
+    page.goto("/?run=translation&input=the+dog")
+    page.get_by_role("button", name="Compare").click()
+    expect(page).to_have_url("/?run=translation&input=the+dog&2.run=translation-blind")
+    panes = page.locator(".pane")
+    panes.nth(1).locator("textarea").fill("a cat")
+    for number in range(2):
+        expect(panes.nth(number).locator("textarea")).to_have_value("a cat")
+        expect(panes.nth(number).get_by_role("region", name="Answer")).to_contain_text("un chat")
+    expect(panes.nth(1).get_by_role("tabpanel")).to_contain_text("model.attention = none, so it looked nowhere")
+    panes.nth(0).get_by_role("button", name="Remove").click()
+    expect(panes).to_have_count(1)
+    expect(page).to_have_url("/?run=translation-blind&input=a+cat")
+
+
+def test_the_page_is_dark_where_the_machine_is_unless_the_reader_chose(page: Page) -> None:
+    def background() -> str:
+        found: str = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        return found
+
+    page.goto("/?run=tags")
+    light = background()
+    page.emulate_media(color_scheme="dark")
+    page.reload()
+    dark = background()
+    assert sum(map(int, dark[4:-1].split(","))) < 200 < 600 < sum(map(int, light[4:-1].split(",")))
+    button = page.get_by_role("button", name="Dark")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    button.click()
+    assert background() == light
+    page.reload()
+    assert background() == light
+    button.click()
+    assert background() == dark
+
+
+def test_a_word_that_looks_like_markup_is_shown_as_it_is(page: Page) -> None:
+    page.goto("/?run=translation")
+    ask(page, f"the {IMAGE}")
+    expect(answer(page)).to_contain_text(IMAGE)
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        expect(panel(page)).to_have_attribute("aria-busy", "false")
+        expect(panel(page)).to_contain_text("<img")
+    assert page.locator("main img, main [onerror]").count() == 0
+
+
+def test_what_the_server_refuses_is_said_in_its_sentence(page: Page, refused: list[str]) -> None:
+    page.goto("/?run=translation&input=the+dog")
+    expect(answer(page)).to_contain_text("le chien")
+    page.get_by_label("width").fill("0")
+    expect(page.get_by_role("alert").filter(has_text="width")).to_be_visible()
+    expect(page.get_by_role("tab").first).to_be_hidden()
+    assert refused
+    refused.clear()
+    page.get_by_label("width").fill("2")
+    expect(answer(page)).to_contain_text("le chien")
+    expect(page.get_by_role("alert").filter(has_text="width")).to_be_hidden()
+
+
+def test_the_keyboard_alone_is_enough(page: Page) -> None:
+    page.goto("/?run=translation&input=the+cat")
+    expect(answer(page)).to_contain_text("le chat")
+    page.keyboard.press("/")
+    expect(field(page)).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("a dog")
+    expect(answer(page)).to_contain_text("un chien")
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.role") == "tab":
+            break
+    expect(open_tab(page)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(open_tab(page)).to_have_text("How sure it was")
+    expect(open_tab(page)).to_be_focused()
+    page.keyboard.press("End")
+    expect(open_tab(page)).to_have_text("Gates over time")
+    expect(panel(page)).to_have_attribute("aria-busy", "false")
+    page.keyboard.press("ArrowRight")
+    expect(open_tab(page)).to_have_text("Where it looked")
+
+
+def test_the_command_for_a_program_says_what_was_asked(page: Page) -> None:
+    page.goto("/?run=translation&input=it's")
+    page.get_by_text("What a program would send").click()
+    expect(page.locator(".command code")).to_contain_text("""/api/runs/translation/predict' -H 'Content-Type: """)
+    expect(page.locator(".command code")).to_contain_text(r"""{"inputs":["it'\''s"],"decoding":{"best":5}}""")
+    page.locator(".command").get_by_role("button", name="Copy").click()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("curl -s 'http://127.0.0.1:")
