@@ -20,6 +20,8 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
+MISTAKE = "this is a mistake of the server, which says more about it where it was started."
+
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -64,7 +66,7 @@ class Guard:
             refusal = 503, "the server ends."
         except Exception as error:
             traceback.print_exception(error, file=sys.stderr)
-            refusal = 500, "this is a mistake of the server, which says more about it where it was started."
+            refusal = 500, MISTAKE
         if not started:
             await JSONResponse({"error": refusal[1]}, status_code=refusal[0])(scope, receive, guarded)
 

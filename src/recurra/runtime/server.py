@@ -22,7 +22,7 @@ from starlette.routing import Route
 import recurra
 from recurra.errors import CheckpointError, RecurraError
 from recurra.named import did_you_mean
-from recurra.runtime.guard import Guard
+from recurra.runtime.guard import MISTAKE, Guard
 from recurra.runtime.hosted import TYPES, Hosted, as_plain, hosted
 from recurra.runtime.limits import COMPUTING, Limits, beside, listening
 from recurra.runtime.openapi import described
@@ -86,7 +86,7 @@ def application(runs: Mapping[str, Hosted], *, limits: Limits | None = None) -> 
             Route("/api/runs/{run:path}/explain", explain, methods=["POST"]),
             Route("/api/runs/{run:path}/generate", generate, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: said},  # type: ignore[dict-item]
+        exception_handlers={HTTPException: said, Exception: mistaken},  # type: ignore[dict-item]
     )
     app.router.redirect_slashes = False
     return Guard(app, limits or Limits())
@@ -94,12 +94,18 @@ def application(runs: Mapping[str, Hosted], *, limits: Limits | None = None) -> 
 
 async def said(request: Request, error: HTTPException) -> Response:
     """What is wrong with a request, in a sentence."""
-    detail, allowed = error.detail, (error.headers or {}).get("Allow")
-    if error.status_code == 405 and allowed is not None:
-        detail = f"{request.method} is not answered at {request.url.path}, but {allowed} is."
+    detail, headers = error.detail, dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
+        detail = f"{request.method} is not answered at {request.url.path}, but {headers['Allow']} is."
     elif error.status_code == 404 and detail == "Not Found":
         detail = f"there is nothing at {request.url.path}: /openapi.json says what there is."
-    return JSONResponse({"error": detail}, status_code=error.status_code, headers=error.headers)
+    return JSONResponse({"error": detail}, status_code=error.status_code, headers=headers)
+
+
+async def mistaken(_: Request, __: Exception) -> Response:
+    """For the client; what it is about, the guard says where the server was started."""
+    return JSONResponse({"error": MISTAKE}, status_code=500)
 
 
 async def page(request: Request) -> Response:
@@ -151,9 +157,8 @@ def parsed(raw: bytes, known: Mapping[str, type]) -> dict[str, Any]:
     for name, value in found.items():
         if name not in known:
             raise HTTPException(400, f"there is no '{name:.60}' to ask with. {did_you_mean(name, sorted(known))}")
-        if value is not None and (
-            not isinstance(value, known[name]) or (known[name] is int and value in (True, False))
-        ):
+        fits = isinstance(value, known[name]) and not (known[name] is int and isinstance(value, bool))
+        if value is not None and not fits:
             kind = {int: "a whole number", str: "a text", list: "a list", dict: "an object"}[known[name]]
             raise HTTPException(400, f'"{name}" is {kind}.')
     return {name: value for name, value in found.items() if value is not None}

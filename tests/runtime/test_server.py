@@ -1,0 +1,431 @@
+"""What a demanding user asks of `recurra serve`, and what an evil one does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import recurra
+from recurra.cli import main
+from recurra.errors import CheckpointError
+from recurra.runtime.controls import MOST
+from recurra.runtime.hosted import REMEMBERED, Hosted, as_plain, hosted
+from recurra.runtime.limits import Limits
+from recurra.runtime.server import application, rendered, usable
+from tests.runtime.listening import Answer, asked, at_work, connected, posted, received, request
+from tests.runtime.tiny_runs import ASKED, folder
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Hosted]:
+    return hosted([str(folder())])
+
+
+@pytest.fixture(scope="module")
+def port(runs: dict[str, Hosted]) -> Iterator[int]:
+    with at_work(application(runs, limits=Limits(body_bytes=100_000))) as found:
+        yield found
+
+
+def predicted(port: int, name: str, *inputs: object, **decoding: object) -> Answer:
+    return posted(port, f"/api/runs/{name}/predict", {"inputs": list(inputs), "decoding": decoding})
+
+
+def refused(port: int, name: str, question: object, to: str = "predict") -> str:
+    """The sentence with which a question is refused."""
+    found = posted(port, f"/api/runs/{name}/{to}", question)
+    assert found.status == 400, found
+    assert found.error.endswith((".", "?"))
+    return found.error
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_answer_is_that_of_the_model_itself(port: int, name: str) -> None:
+    model = recurra.load(folder() / name)
+    [expected] = model.predict([ASKED[name]], detail=True)  # type: ignore[list-item]
+    [answer] = predicted(port, name, ASKED[name]).json["answers"]
+    assert answer["output"] == expected.output
+    assert answer["score"] == pytest.approx(expected.score, abs=1e-5)
+    assert set(answer) == {"input", "output", "score", *expected.detail}
+
+
+def test_settings_of_decoding_change_an_answer(port: int) -> None:
+    [answer] = predicted(port, "sounds", "cat", width=4, best=3, search="beam").json["answers"]
+    assert len(answer["alternatives"]) == 2
+    [short] = predicted(port, "sounds", "cat", max_length=2, max_ratio=None).json["answers"]
+    assert len(short["tokens"]) <= 2
+    assert len(predicted(port, "levels", [1, 2, 3], horizon=3).json["answers"][0]["values"]) == 3
+
+
+def test_the_second_best_answer_is_explained(port: int) -> None:
+    [answer] = predicted(port, "sounds", "cat", best=2).json["answers"]
+    question = {"input": "cat", "show": ["probabilities"], "best": 2}
+    found = posted(port, "/api/runs/sounds/explain", question).json["views"]["probabilities"]
+    assert found["tokens"] == [*answer["alternatives"][0]["tokens"], "</s>"]
+
+
+def test_answers_to_many_at_once_are_those_to_each_alone(port: int) -> None:
+    questions = [(name, to) for name in ASKED for to in ("predict", "explain")] * 3
+
+    def answer(which: tuple[str, str]) -> Any:
+        name, to = which
+        body = {"inputs": [ASKED[name]]} if to == "predict" else {"input": ASKED[name]}
+        found = posted(port, f"/api/runs/{name}/{to}", body)
+        assert found.status == 200, found
+        return {key: value for key, value in found.json.items() if key != "seconds"}
+
+    alone = {which: answer(which) for which in questions}
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(answer, questions)) == [alone[which] for which in questions]
+
+
+def test_an_answer_does_not_wait_for_an_explanation(runs: dict[str, Hosted], monkeypatch: pytest.MonkeyPatch) -> None:
+    began, may_end = threading.Event(), threading.Event()
+
+    def long(*_: object, **__: object) -> dict[str, object]:
+        began.set()
+        may_end.wait(10)
+        return {}
+
+    monkeypatch.setattr(runs["sounds"], "explain", long)
+    with at_work(application(runs)) as port, ThreadPoolExecutor(1) as pool:
+        explained = pool.submit(posted, port, "/api/runs/sounds/explain", {"input": "cat"})
+        began.wait(10)
+        assert predicted(port, "sounds", "cat").status == 200
+        may_end.set()
+        assert explained.result().json == {}
+
+
+def test_what_no_one_waits_for_any_longer_is_not_computed(
+    runs: dict[str, Hosted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, may_end, seen = threading.Event(), threading.Event(), list[object]()
+
+    def long(inputs: object, _: object) -> dict[str, object]:
+        seen.append(inputs)
+        began.set()
+        may_end.wait(10)
+        return {}
+
+    monkeypatch.setattr(runs["sounds"], "predict", long)
+    with at_work(application(runs)) as port, connected(port) as first, connected(port) as last:
+        send(first, ["first"])
+        began.wait(10)
+        with connected(port) as gone:
+            send(gone, ["typed on meanwhile"])
+        send(last, ["last"])
+        may_end.set()
+        assert received(first).status == received(last).status == 200
+    assert seen == [["first"], ["last"]]
+
+
+def send(connection: socket.socket, inputs: list[str]) -> None:
+    body = json.dumps({"inputs": inputs}).encode()
+    connection.sendall(request("/api/runs/sounds/predict", "Content-Type: application/json", method="POST", body=body))
+    threading.Event().wait(0.1)
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"", "this is not JSON that can be read: Expecting value"),
+        (b"{", "this is not JSON that can be read: Expecting property name"),
+        (b'{"inputs": ["\xff"]}', "this is not JSON that can be read: 'utf-8' codec can't decode byte 0xff"),
+        (b'{"inputs": [NaN]}', "NaN is no number there"),
+        (b'{"inputs": [-Infinity]}', "-Infinity is no number there"),
+        (b'{"inputs": [1e999]}', "1e999 is too large a number"),
+        (b'{"inputs": [' + b"9" * 5000 + b"]}", "Exceeds the limit"),
+        (b'{"inputs": ["a"], "inputs": ["b"]}', "'inputs' stands twice in one object"),
+        (b'{"inputs": [' + b"[" * 40 + b"]" * 40 + b"]}", "in each other 16 deep at most"),
+        (b"[" * 50_000, "nested too deeply"),
+        (b'["inputs"]', "ask with a JSON object."),
+        (b'{"input": ["a"]}', "there is no 'input' to ask with. Did you mean 'inputs'?"),
+        (b'{"inputs": "cat"}', '"inputs" is a list.'),
+        (b'{"inputs": []}', '"inputs" is a list of one input or more.'),
+        (b"{}", '"inputs" is a list of one input or more.'),
+        (b'{"inputs": ["a"], "decoding": [1]}', '"decoding" is an object.'),
+    ],
+)
+def test_what_cannot_be_read_is_told_so(port: int, body: bytes, sentence: str) -> None:
+    assert sentence in refused(port, "sounds", body)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("sounds", 7, "an input of this model is a text, but found 7."),
+        ("sounds", None, "an input of this model is a text, but found None."),
+        ("sounds", {"a": 1}, "an input of this model is a text"),
+        ("sounds", "\ud800", "half of a character"),
+        ("sounds", "x" * 20_001, "a text has 20,000 letters at most"),
+        ("levels", [10**400], "a number that is too large to compute with"),
+        ("levels", "/etc/passwd", "an input of this model is a list of steps"),
+        ("ink", "/etc/passwd", "an input of this model is a list of pen strokes"),
+        ("colours", ["/etc/passwd"], "an input of this model is a list of numbers"),
+        ("colours", [1, 2, 3], "input:1: "),
+    ],
+)
+def test_an_input_that_a_model_cannot_take_is_refused(port: int, name: str, value: object, sentence: str) -> None:
+    assert sentence in refused(port, name, {"inputs": [value]})
+
+
+@pytest.mark.parametrize(
+    ("decoding", "sentence"),
+    [
+        ({"widht": 3}, '"decoding" has no "widht". Did you mean \'width\'?'),
+        ({"width": 1000}, '"width" is 32 at most here, but 1,000 was asked for.'),
+        ({"width": 10**300}, '"width" is 32 at most here, but more was asked for.'),
+        ({"max_length": 10**6}, '"max_length" is 1,000 at most here'),
+        ({"banned": ["a"] * 101}, '"banned" is 100 items at most here'),
+        ({"prefix": "a" * 1001}, '"prefix" is 1,000 letters at most here'),
+        ({"search": "exhaustive"}, '"search" = "exhaustive" is for `recurra predict` alone'),
+        ({"width": [1, {}]}, '"width" is a number, a text or a list of texts'),
+        ({"width": "wide"}, "decoding.width"),
+        ({"width": 0}, "decoding.width"),
+        ({"best": 20}, "decoding.best = 20 answers need a beam at least so wide"),
+        ({"forced": ["nonsense"]}, "nonsense"),
+    ],
+)
+def test_a_way_to_search_that_cannot_be_is_refused(port: int, decoding: object, sentence: str) -> None:
+    assert sentence in refused(port, "sounds", {"inputs": ["cat"], "decoding": decoding})
+
+
+def test_a_model_that_does_not_search_has_no_settings_of_search(port: int) -> None:
+    question = {"inputs": ["the"], "decoding": {"width": 3}}
+    assert "answers of this model are not searched for" in refused(port, "tags", question)
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ({"input": "cat", "show": ["attentoin"]}, "Did you mean 'attention'?"),
+        ({"input": "cat", "show": [1]}, "show"),
+        ({"input": "cat", "show": [[]]}, "show"),
+        ({"input": "cat", "show": "tree"}, '"show" is a list.'),
+        ({"input": "cat", "best": 0}, '"best" is 0: the best answer is 1, the next 2.'),
+        ({"input": "cat", "best": 9}, "decoding.best = 9"),
+        ({"input": "cat", "best": True}, '"best" is a whole number.'),
+        ({"input": "cat", "layer": 1.5}, '"layer" is a whole number.'),
+        ({"input": "cat", "direction": 1}, '"direction" is a text.'),
+        ({"input": ""}, "nothing"),
+        ({"input": "x" * 1001}, "1,000 tokens are explained here, but these are 1,00"),
+    ],
+)
+def test_an_explanation_that_cannot_be_is_refused(port: int, question: object, sentence: str) -> None:
+    assert sentence in refused(port, "sounds", question, "explain")
+
+
+def test_a_view_that_is_not_there_is_said_beside_those_that_are(port: int) -> None:
+    found = posted(port, "/api/runs/sounds/explain", {"input": "cat", "show": ["gates", "tree"], "layer": 9}).json
+    assert list(found["views"]) == ["tree"]
+    assert "this network has one layer" in found["missing"]["gates"]
+
+
+def test_a_long_input_is_not_weighed_token_by_token(port: int) -> None:
+    found = posted(port, "/api/runs/sounds/explain", {"input": "cat" * 30}).json
+    assert "60 tokens are weighed here, which `recurra explain` does of any" in found["missing"]["saliency"]
+    assert {"attention", "gates", "tree"} <= set(found["views"])
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ({"prompt": "one", "length": MOST["length"] + 1}, '"length" is 1,000 at most here'),
+        ({"prompt": "one", "count": 17}, '"count" is 16 at most here'),
+        ({"prompt": "one", "count": 0}, '"count" is a whole number from 1 to 16.'),
+        ({"prompt": "one", "count": True}, '"count" is a whole number, but found True.'),
+        ({"prompt": "one", "temperature": "hot"}, "\"temperature\" is a number, but found 'hot'."),
+        ({"prompt": "one", "temperature": -1}, "temperature"),
+        ({"prompt": "one", "until": ""}, "until is the text before which to stop"),
+        ({"prompt": ["one"]}, '"prompt" is a text.'),
+        ({"prompt": 3}, "an input of this model is a text, but found 3."),
+        ({"prompt": "one", "lenght": 3}, "Did you mean 'length'?"),
+    ],
+)
+def test_a_text_that_cannot_be_written_is_refused(port: int, question: object, sentence: str) -> None:
+    assert sentence in refused(port, "text", question, "generate")
+
+
+def test_only_what_writes_is_asked_to_write(port: int) -> None:
+    assert "cannot write text" in refused(port, "tags", {"prompt": "the"}, "generate")
+    assert "an input of this model is a list of pen strokes" in refused(
+        port, "ink", {"prompt": "/etc/passwd"}, "generate"
+    )
+
+
+def test_too_many_inputs_and_too_long_ones_are_refused(port: int) -> None:
+    assert '"inputs" has 257 inputs, but 256 is the most' in refused(port, "sounds", {"inputs": ["a"] * 257})
+    assert "20,000 tokens are answered in one call" in refused(port, "sounds", {"inputs": ["x" * 12_000] * 2})
+    large = posted(port, "/api/runs/sounds/predict", {"inputs": ["x" * 100_000]})
+    assert (large.status, large.error) == (413, "a request has 100,000 bytes at most.")
+
+
+def test_wrong_methods_are_told_which_are_right(port: int) -> None:
+    for method, path, allowed in (
+        ("GET", "/api/runs/sounds/predict", "POST"),
+        ("OPTIONS", "/api/runs/sounds/predict", "POST"),
+        ("POST", "/api/runs", "GET, HEAD"),
+        ("DELETE", "/", "GET, HEAD"),
+    ):
+        found = asked(port, request(path, method=method))
+        assert (found.status, found.headers["allow"]) == (405, allowed)
+        assert found.error == f"{method} is not answered at {path}, but {allowed} is."
+
+
+def test_head_is_an_answer_without_its_body(port: int) -> None:
+    whole, head = (asked(port, request("/api/runs", method=each), has_body=each == "GET") for each in ("GET", "HEAD"))
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len(whole.body))
+
+
+@pytest.mark.parametrize(
+    "path", ["/nix", "/api", "/api/runs/", "/page/", "/page/../server.py", "/page/%2e%2e%2fcli.py"]
+)
+def test_what_is_not_there_is_said_in_json(port: int, path: str) -> None:
+    found = asked(port, request(path))
+    assert found.status == 404
+    assert found.error.startswith("there is nothing at /")
+
+
+def test_a_run_that_is_not_there_is_said_with_the_nearest_name(port: int) -> None:
+    found = predicted(port, "sound", "cat")
+    assert (found.status, found.error) == (
+        404,
+        "there is no run 'sound' here. Did you mean 'sounds'? Known: " + ", ".join(sorted(ASKED)) + ".",
+    )
+
+
+@pytest.mark.parametrize("kind", ["", "Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded"])
+def test_a_form_of_another_site_is_no_question(port: int, kind: str) -> None:
+    headers = [kind] if kind else []
+    found = asked(port, request("/api/runs/sounds/predict", *headers, method="POST", body=b'{"inputs": ["cat"]}'))
+    assert (found.status, found.error) == (415, "ask with JSON, and say so: Content-Type: application/json.")
+
+
+def test_the_page_and_its_files_are_served(port: int) -> None:
+    page = asked(port, request("/"))
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert asked(port, request("/page/dom.js")).headers["content-type"] == "text/javascript; charset=utf-8"
+
+
+def test_names_of_runs_may_hold_anything(tmp_path: Path) -> None:
+    for place in ("a/50 %? #1", "b/50 %? #1", "b/Größe 大"):
+        shutil.copytree(folder() / "sounds", tmp_path / place)
+    found = hosted([str(tmp_path / "a"), str(tmp_path / "b")])
+    assert list(found) == ["a/50 %? #1", "b/50 %? #1", "Größe 大"]
+    with at_work(application(found)) as port:
+        assert [run["name"] for run in asked(port, request("/api/runs")).json["runs"]] == list(found)
+        for name in found:
+            assert predicted(port, quote(name), "cat").status == 200
+            assert predicted(port, quote(name, safe=""), "cat").status == 200
+
+
+def test_several_runs_answer_as_one(tmp_path: Path) -> None:
+    for name in "ab":
+        shutil.copytree(folder() / "sounds", tmp_path / name)
+    [(name, run)] = hosted([f"{tmp_path}/a,{tmp_path}/b"]).items()
+    assert name == "a,b"
+    [alone] = hosted([f"{tmp_path}/a"])["a"].predict(["cat"], {})["answers"]
+    [together] = run.predict(["cat"], {})["answers"]
+    assert together["output"] == alone["output"]
+    assert set(run.explain("cat", {})["views"]) >= {"attention", "tree"}
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_the_others_are_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("good", "bad"):
+        shutil.copytree(folder() / "sounds", tmp_path / name)
+    (tmp_path / "bad" / "config.toml").write_text("task = 'sequ2seq'")
+    assert list(usable(hosted([str(tmp_path)]))) == ["good"]
+    assert "recurra: not served: " in capsys.readouterr().err
+    with pytest.raises(CheckpointError, match=r"there is no folder .*nowhere: a run is a folder"):
+        usable(hosted([str(tmp_path / "nowhere")]))
+
+
+def test_a_run_whose_weights_are_broken_says_so_and_others_go_on(tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        shutil.copytree(folder() / "sounds", tmp_path / name)
+    weights = tmp_path / "bad" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with at_work(application(hosted([str(tmp_path)]))) as port:
+        broken = predicted(port, "bad", "cat")
+        assert broken.status == 500
+        assert "model.safetensors" in broken.error
+        assert predicted(port, "good", "cat").status == 200
+
+
+def test_a_mistake_of_ours_and_a_lack_of_memory_are_sentences(
+    runs: dict[str, Hosted], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failures = [
+        (MemoryError(), 507),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 507),
+        (RuntimeError("a secret"), 500),
+        (KeyError("a secret"), 500),
+    ]
+    waiting = iter(failures)
+
+    def fail(*_: object) -> None:
+        raise next(waiting)[0]
+
+    monkeypatch.setattr(runs["sounds"], "predict", fail)
+    with at_work(application(runs)) as port:
+        for _, status in failures:
+            found = predicted(port, "sounds", "cat")
+            assert found.status == status
+            assert "secret" not in found.error
+        assert asked(port, request("/api/runs")).status == 200
+    said = capfd.readouterr().err
+    assert "RuntimeError: a secret" in said
+    assert "KeyError: 'a secret'" in said
+
+
+def test_as_many_ways_to_search_are_kept_as_are_used(runs: dict[str, Hosted]) -> None:
+    run = runs["colours"]
+    for length in range(1, 2 * REMEMBERED):
+        run.predict([[1, 0]], {"max_length": length + 3})
+    assert len(run._ready) == REMEMBERED
+    assert ("answers",) in run._ready
+
+
+def test_an_explanation_shares_the_weights_and_not_the_modules(runs: dict[str, Hosted]) -> None:
+    run = runs["sounds"]
+    run.predict(["cat"], {})
+    run.explain("cat", {})
+    first, second = run._ready[("answers",)].model, run._ready[("saliency",)].model
+    assert first is not second
+    assert all(one is other for one, other in zip(first.parameters(), second.parameters(), strict=True))
+
+
+def test_numbers_that_json_does_not_have_are_null() -> None:
+    assert json.loads(rendered({"a": [1.5, float("nan"), float("inf")], "b": "ü"})) == {
+        "a": [1.5, None, None],
+        "b": "ü",
+    }
+    assert as_plain({1: (float("nan"), 0.12345678)}) == {"1": [None, 0.123457]}
+
+
+def test_a_run_is_warmed_up_with_a_sample_of_its_data(runs: dict[str, Hosted]) -> None:
+    runs["tags"].warm()
+    assert ("answers",) in runs["tags"]._ready
+
+
+def test_what_cannot_be_served_ends_the_command_with_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], port: int
+) -> None:
+    assert main(["serve", str(tmp_path / "nix")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    assert main(["serve", str(folder() / "tags"), "--port", str(port)]) == 2
+    assert "Address already in use" in capsys.readouterr().err
+    assert main(["serve", str(folder() / "tags"), "--port", "70000"]) == 2
+    assert "a port is a number from 0 to 65535" in capsys.readouterr().err
