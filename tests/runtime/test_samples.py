@@ -118,3 +118,15 @@ def test_data_that_is_gone_has_no_samples(tmp_path: Path) -> None:
     task = prepared("seq2seq", train)
     Path(train).unlink()
     assert samples(task) == []
+
+
+def test_numbers_have_no_more_digits_than_the_data(tmp_path: Path) -> None:
+    train = jsonl(
+        tmp_path / "few.jsonl", [{"vector": [0.1, 25], "target": "a"}, {"vector": [1e-7, 0.77], "target": "b"}]
+    )
+    assert samples(prepared("vec2seq", train)) == [[0.1, 25], [1e-7, 0.77]]
+
+
+def test_the_same_text_is_offered_once(tmp_path: Path) -> None:
+    rows = [("again", "a"), ("once", "b"), ("again", "a")]
+    assert samples(prepared("classification", table(tmp_path / "texts.tsv", rows))) == ["again", "once"]

@@ -27,17 +27,33 @@ export function extent(values) {
   return low === high ? [low - 1, high + 1] : [low, high];
 }
 
-/** A little picture of a series (T × d): a line for each column, each on its own scale. */
+/** As many lines can be told apart. */
+const LINES = 4;
+
+/** A little picture of a series (T × d): a line for each column, each on its own scale; of many, where they are high. */
 export function sparkline(steps, { width = 240, height = 44 } = {}) {
   const columns = steps[0].map((_, column) => steps.map((step) => step[column]));
   const x = (step) => 2 + (step / Math.max(1, steps.length - 1)) * (width - 4);
-  const lines = columns.slice(0, 8).map((values, number) => {
+  const lines = columns.length > LINES ? [raster(columns, width, height)] : columns.map((values, number) => {
     const [low, high] = extent(values);
     const y = (value) => height - 3 - ((value - low) / (high - low)) * (height - 6);
-    return svg("path", { d: path(values, x, y), class: `series-${number % 4}` });
+    return svg("path", { d: path(values, x, y), class: `series-${number}` });
   });
   const label = `${steps.length} steps of ${columns.length === 1 ? "a number" : `${columns.length} numbers`}`;
   return svg("svg", { class: "sparkline", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, lines);
+}
+
+/** A row for each column, with a dash where it is above its middle. */
+function raster(columns, width, height) {
+  const [across, down] = [width / columns[0].length, height / columns.length];
+  const dashes = columns.flatMap((values, row) => {
+    const [low, high] = extent(values);
+    const y = ((row + 0.5) * down).toFixed(1);
+    return values.map((value, step) => (value > (low + high) / 2 ? `M${(step * across).toFixed(1)} ${y}h${across.toFixed(1)}` : ""));
+  });
+  const found = svg("path", { class: "raster", d: dashes.join("") });
+  found.style.strokeWidth = 0.8 * down;
+  return found;
 }
 
 /** Round numbers from low to high, about so many. */
@@ -64,7 +80,7 @@ const BOTTOM = 26;
 export function chart({ lines, band = null, marked = null, label, said, first = 1 }) {
   const many = Math.max(...lines.map((line) => line.from + line.values.length));
   const picture = svg("svg", { class: "chart", role: "img", "aria-label": label, tabindex: 0 });
-  const reading = element("p", { class: "reading", "aria-live": "polite" }, "Point at a step, or move with the arrow keys.");
+  const reading = element("p", { class: "pointed", "aria-live": "polite" }, "Point at a step, or move with the arrow keys.");
   const node = element("figure", { class: "chart-place" }, picture, reading);
   const [low, high] = extent([...lines.flatMap((line) => line.values), ...(band ? [...band.low, ...band.high] : [])]);
   const air = (high - low) * 0.05;
@@ -77,7 +93,7 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
   function draw() {
     picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     const parts = [...grid()];
-    if (band) parts.push(svg("path", { class: "band", d: bandPath() }));
+    if (band) parts.push(svg("path", { class: "between", d: bandPath() }));
     if (marked !== null) {
       const at = x(marked - 0.5);
       parts.push(svg("line", { class: "marked", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM }));

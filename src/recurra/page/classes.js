@@ -66,6 +66,6 @@ export function percent(p) {
   if (p === null || p === undefined) return "–";
   if (p > 0.9995 && p < 1) return "> 99.9 %";
   if (p > 0 && p < 1e-6) return "< 0.0001 %";
-  if (p > 0 && p < 0.01) return `${Number((100 * p).toPrecision(2))} %`;
+  if (p > 0 && p < 0.01) return `${(100 * p).toPrecision(2)} %`;
   return `${(100 * p).toFixed(p === 1 || p === 0 ? 0 : 1)} %`;
 }

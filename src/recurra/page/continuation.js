@@ -100,7 +100,7 @@ function tokensOf(answer, text) {
   return tokens.flatMap((token, place) => {
     const isEnd = token === "\n" || token === "</s>";
     const shown = isEnd ? "↵" : isSpelt && token === " " ? " " : isSpelt ? token : visible(token);
-    const node = element("span", { class: isEnd ? "token end" : "token", title: told(token, bits[place]) }, shown);
+    const node = element("span", { class: isEnd ? "typed-token end" : "typed-token", title: told(token, bits[place]) }, shown);
     node.style.setProperty("--surprise", (bits[place] / scale).toFixed(3));
     return [node, isEnd ? element("br") : isSpelt ? "" : " "];
   });

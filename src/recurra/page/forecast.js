@@ -16,7 +16,11 @@ export function drawForecast(place, answer, { run, value }) {
     return;
   }
   const names = answer.values[0].map((_, column) => run.input.columns[column] ?? `value ${column + 1}`);
-  if (answer.probabilities) place.append(coins(given, answer, names));
+  if (answer.probabilities) {
+    const found = coins(given, answer, names);
+    place.append(legend(["given", "what follows, the stronger the more probable"]), found);
+    found.scrollLeft = found.scrollWidth; // to what follows
+  }
   else names.forEach((name, column) => place.append(...one(given, answer, column, names)));
   place.append(table(answer, names, given.length));
 }
@@ -48,14 +52,15 @@ function one(given, answer, column, names) {
     said,
   });
   const heading = names.length > 1 ? [element("h3", { class: "column-name" }, names[column])] : [];
-  const keys = element(
-    "p",
-    { class: "chart-keys", "aria-hidden": true },
-    element("span", { class: "key given" }, "given"),
-    element("span", { class: "key follows" }, "what follows"),
-    band && element("span", { class: "key band" }, "90 % of what may follow"),
-  );
+  const keys = legend(["given", "what follows", ...(band ? ["90 % of what may follow"] : [])]);
   return [...heading, keys, picture];
+}
+
+/** What lines and colours mean: what was given, what follows, and its range. */
+function legend(names) {
+  const kinds = ["given", "follows", "between"];
+  const keys = names.map((name, number) => element("span", { class: `key ${kinds[number]}` }, name));
+  return element("p", { class: "chart-keys", "aria-hidden": true }, keys);
 }
 
 /** Values that are 0 or 1: a row for each, dark where it is 1, and what follows by its probability. */

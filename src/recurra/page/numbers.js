@@ -12,6 +12,7 @@ export function numbersField(run, { onchange }) {
   const area = element("textarea", {
     class: "numbers-field",
     rows: 5,
+    wrap: "off",
     spellcheck: "false",
     autocomplete: "off",
     "aria-label": `Input, ${run.input.about}`,
@@ -21,7 +22,8 @@ export function numbersField(run, { onchange }) {
   const preview = element("div", { class: "numbers-preview" });
   const file = element("input", { type: "file", class: "unseen", accept: ".csv,.tsv,.txt,.json", tabindex: -1 });
   const open = element("button", { type: "button", class: "quiet", onclick: () => file.click() }, "Open a file");
-  const node = element("div", { class: "numbers" }, area, element("div", { class: "numbers-about" }, preview, said, open, file));
+  const node = element("div", { class: "numbers-input" }, area, element("div", { class: "numbers-about" }, preview, said, open, file));
+  const told = run.input.kind === "vector" ? (of) => `${of.flat().length} numbers` : described;
   let value = null;
 
   function read() {
@@ -37,7 +39,7 @@ export function numbersField(run, { onchange }) {
   function tell(problem) {
     node.classList.toggle("wrong", problem !== null);
     const names = columns.length > 1 ? `: ${columns.join(", ")}` : "";
-    said.textContent = problem ?? (value === null ? hint() : `${described(value)}${names}`);
+    said.textContent = problem ?? (value === null ? hint() : `${told(value)}${names}`);
     const steps = value === null || value.length < 2 ? null : rows(value);
     preview.replaceChildren(...(steps ? [sparkline(steps)] : []));
   }
@@ -74,7 +76,7 @@ export function numbersField(run, { onchange }) {
       area.value = given === null ? "" : written(given);
       tell(null);
     },
-    label: described,
+    label: told,
     preview: (of) => (of.length > 1 && rows(of) ? sparkline(rows(of), { width: 90, height: 22 }) : null),
   };
 }

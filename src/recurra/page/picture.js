@@ -49,13 +49,13 @@ export function pictureField(run, { onchange }) {
   for (const kind of ["dragenter", "dragover"]) {
     node.addEventListener(kind, (event) => {
       event.preventDefault();
-      node.classList.add("over");
+      node.classList.add("dragged");
     });
   }
-  node.addEventListener("dragleave", (event) => node.contains(event.relatedTarget) || node.classList.remove("over"));
+  node.addEventListener("dragleave", (event) => node.contains(event.relatedTarget) || node.classList.remove("dragged"));
   node.addEventListener("drop", (event) => {
     event.preventDefault();
-    node.classList.remove("over");
+    node.classList.remove("dragged");
     take(event.dataTransfer.files[0]);
   });
   document.addEventListener("paste", function pasted(event) {

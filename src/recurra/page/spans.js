@@ -32,7 +32,7 @@ export function drawTags(place, answer, { run }) {
     return;
   }
   if (typeof answer.label === "string") place.append(whole(answer));
-  const reading = element("p", { class: "reading", "aria-live": "polite" }, answer.probabilities ? hint(answer.probabilities) : "");
+  const reading = element("p", { class: "pointed", "aria-live": "polite" }, answer.probabilities ? hint(answer) : "");
   const tell = (text) => (reading.textContent = text);
   const known = columns.map(([name, tags], number) => ({ run, name, tags, words, p: answer.probabilities?.[number] ?? [], tell }));
   const [apart, together] = [known.filter(isDrawnApart), known.filter((column) => !isDrawnApart(column))];
@@ -42,7 +42,7 @@ export function drawTags(place, answer, { run }) {
   }
   if (together.length) place.append(under(together));
   if (columns.length && steps) place.append(reading, table(words, columns, answer.probabilities));
-  if (answer.values) place.append(...lines(answer.values));
+  if (answer.values?.length) place.append(...(answer.tokens.length ? [valued(words, answer.values)] : lines(answer.values)));
 }
 
 /** Spans stand in lines of their own, as do steps without words; tags of words stand under them. */
@@ -50,8 +50,8 @@ function isDrawnApart({ tags, words, run }) {
   return run.input.kind === "frames" || (words.length > 0 && tags.every((tag) => tag === "O" || /^[BIESLUM]-./.test(tag)));
 }
 
-function hint(probabilities) {
-  const isUnsure = probabilities.flat().some((p) => p < UNSURE);
+function hint({ probabilities, tokens }) {
+  const isUnsure = tokens.length > 0 && probabilities.flat().some((p) => p < UNSURE);
   return `Point at a tag to see how probable it is.${isUnsure ? ` A question mark is at those below ${percent(UNSURE)}.` : ""}`;
 }
 
@@ -138,7 +138,7 @@ function strip({ run, tags, p, tell }) {
     part.addEventListener("pointerenter", () => tell(said));
     return part;
   });
-  return element("ol", { class: "strip" }, parts);
+  return element("ol", { class: "steps" }, parts);
 }
 
 function table(words, columns, probabilities = []) {
@@ -154,11 +154,20 @@ function table(words, columns, probabilities = []) {
   return element("details", {}, element("summary", {}, "Every tag with its probability"), body);
 }
 
+/** Each word with the numbers that were predicted of it. */
+function valued(words, values) {
+  const each = words.map((word, place) => {
+    const numbers = values[place].map((value) => element("span", { class: "tag kind-0" }, short(value, 4)));
+    return element("li", {}, element("span", {}, word), numbers);
+  });
+  return element("ol", { class: "tagged under", dir: "auto" }, each);
+}
+
 /** Numbers that were predicted at each step. */
 function lines(values) {
   return values[0].map((_, column) =>
     chart({
-      lines: [{ values: values.map((step) => step[column]), kind: "follows", from: 0 }],
+      lines: [{ values: values.map((step) => step[column]), kind: "given", from: 0 }],
       label: `Number ${column + 1} at each of ${values.length} steps`,
       said: (step) => `Step ${step + 1}: ${short(values[step][column], 5)}`,
     }),

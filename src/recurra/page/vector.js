@@ -62,9 +62,10 @@ function pasted(run, { onchange }) {
       return inner.value === null ? null : inner.value.flat();
     },
     set value(value) {
-      inner.value = value === null ? null : [value];
+      inner.value = value === null ? null : value.map((number) => [number]);
     },
-    label: (value) => `${value.length} numbers`,
+    label: inner.label,
+    preview: inner.preview,
   };
 }
 

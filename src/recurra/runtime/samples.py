@@ -59,7 +59,7 @@ def _usable(task: Task[Any, Any, Any], examples: list[Any], count: int) -> list[
     if isinstance(task, Forecasting):
         return list(spread([cut for example in examples[:count] for cut in windows(example.values, count)], count))
     if input_of(task).kind == "text":
-        texts = [str(sent(task, example)) for example in examples]
+        texts = list(dict.fromkeys(str(sent(task, example)) for example in examples))
         return list(spread([text for text in texts if 0 < len(text) <= EASY] or texts[:count], count))
     found: list[object] = []
     for example in spread(examples, count):
@@ -109,10 +109,8 @@ def sent(task: Task[Any, Any, Any], example: Any) -> object:
     kind, data = input_of(task).kind, task.settings.data
     if kind == "series":
         return example.values.tolist()
-    if kind in ("frames", "places"):
-        return (example.frames if kind == "frames" else example.places).tolist()
-    if kind == "vector":
-        return example.vector.tolist()
+    if kind in ("frames", "places", "vector"):
+        return _typed(getattr(example, kind))
     if kind in ("picture", "strokes"):
         value = example.picture if isinstance(task, Vec2Seq) else example.picture.value
         if kind == "strokes":
@@ -126,6 +124,11 @@ def sent(task: Task[Any, Any, Any], example: Any) -> object:
     if isinstance(task, Seq2Seq):
         return _texts(columns_of(data), example, data)
     return str(example.text)
+
+
+def _typed(values: NDArray[Any]) -> Any:
+    """Numbers with no more digits than tell them apart: 0.1, and not what single precision makes of it."""
+    return values.astype(str).astype(np.float64).tolist()
 
 
 def _strokes(value: Any) -> list[Any]:
