@@ -214,6 +214,26 @@ def test_the_keyboard_alone_is_enough(page: Page) -> None:
     expect(open_tab(page)).to_have_text("Where it looked")
 
 
+def test_the_page_stays_at_hand_while_it_answers_and_draws_two_hundred_tokens(page: Page) -> None:
+    page.goto("/?run=text&input=one&tab=gates")
+    expect(panel(page)).to_have_attribute("aria-busy", "false")
+    page.evaluate("""() => {
+        let last = performance.now();
+        window.longest = 0;
+        const frame = (now) => {
+            window.longest = Math.max(window.longest, now - last);
+            last = now;
+            requestAnimationFrame(frame);
+        };
+        requestAnimationFrame(frame);
+    }""")
+    field(page).fill("one two " * 25)  # a token is a letter here
+    expect(page).to_have_url(re.compile("(one.two.){25}"))
+    expect(panel(page).get_by_role("img").first).to_be_visible()
+    expect(panel(page)).to_have_attribute("aria-busy", "false")
+    assert page.evaluate("window.longest") < 1000  # milliseconds without a chance to react, on a busy machine too
+
+
 def test_the_command_for_a_program_says_what_was_asked(page: Page) -> None:
     page.goto("/?run=translation&input=it's")
     page.get_by_text("What a program would send").click()

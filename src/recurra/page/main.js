@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 import { element } from "./dom.js";
 import { pane } from "./pane.js";
 import { copied } from "./program.js";
-import { address, fresh, read, sharesInput } from "./state.js";
+import { address, fresh, isTold, read, sharesInput } from "./state.js";
 
 /** Browsers slow down pages that write their address too often. */
 const PAUSE = 250;
@@ -178,7 +178,7 @@ async function start() {
   copy.addEventListener("click", () => {
     panes.forEach((each) => each.settle());
     settleAddress();
-    copied(copy, location.href);
+    copied(copy, location.href, states.every((state) => isTold(state, runOf(state))) ? "Copied" : "Copied, without the long input");
   });
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();

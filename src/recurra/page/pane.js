@@ -90,8 +90,7 @@ export function pane(run, { runs, change, choose, remove }) {
     answered = null;
     error.hidden = true;
     took.textContent = said.textContent = "";
-    const about = run.input.kind === "text" ? "Type something" : `Give it ${run.input.about}`;
-    answer.replaceChildren(element("p", { class: "hint" }, `${about}: the answer comes at once.`));
+    answer.replaceChildren(element("p", { class: "hint" }, "The answer appears here."));
     waiting(false);
     seen.show(state, null);
   }

@@ -26,11 +26,11 @@ export function program() {
 }
 
 /** A text in the clipboard, and a button that says so for a moment. */
-export async function copied(button, text) {
+export async function copied(button, text, said = "Copied") {
   const label = (button.dataset.label ??= button.textContent);
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
+    button.textContent = said;
   } catch {
     button.textContent = "The browser refused";
   }

@@ -52,6 +52,11 @@ export function address(panes, runs) {
   return `?${query}`;
 }
 
+/** Whether an address has room for the input of a pane. */
+export function isTold({ value }, run) {
+  return value === null || toURL(run.input.kind, value) !== null;
+}
+
 /** Whether two runs may be asked with the same input. */
 export function sharesInput(one, other) {
   return one.input.kind === other.input.kind && columns(one) === columns(other);
