@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 def at_work(application: ASGIApp, limits: Limits | None = None) -> Iterator[int]:
     """The port at which an application is answered for."""
     server = server_of(application, limits or Limits())
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         thread = threading.Thread(target=server.run, args=([listener],))

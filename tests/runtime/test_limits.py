@@ -58,6 +58,19 @@ def test_a_request_is_answered_and_the_connection_serves_another(port: int) -> N
             assert received(connection).json["bytes"] == size
 
 
+def test_answers_on_one_connection_do_not_wait_for_the_receipt_of_their_first_half(
+    program: tuple[subprocess.Popen[str], int],
+) -> None:
+    times = []
+    with connected(program[1]) as connection:
+        for _ in range(30):
+            began = time.monotonic()
+            connection.sendall(request())
+            received(connection)
+            times.append(seconds_since(began))
+    assert min(times[5:]) < 0.03  # of 40 ms, in which Linux says that it has received something
+
+
 def test_a_hundred_half_open_connections_do_not_starve_a_good_client(port: int) -> None:
     with ExitStack() as opened:
         for number in range(100):
