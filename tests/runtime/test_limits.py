@@ -133,7 +133,8 @@ def test_what_follows_on_an_answer_has_to_be_there_in_time_too(port: int) -> Non
 def test_an_answer_that_no_one_takes_is_given_up(port: int) -> None:
     with connected(port) as connection:
         connection.sendall(request("/large"))
-        time.sleep(SHORT.idle_seconds + 0.5)
+        assert connection.recv(10) == b"HTTP/1.1 2"
+        time.sleep(SHORT.idle_seconds + 1)
         found = 0
         while piece := _rest(connection):
             found += len(piece)
