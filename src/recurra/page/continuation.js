@@ -96,11 +96,14 @@ function tokensOf(answer, text) {
   const tokens = answer.tokens.slice(0, -1); // the last is the end that no one typed
   const bits = bitsOf(answer);
   const scale = bits.reduce((one, other) => Math.max(one, other), LEAST_BITS);
-  const isSpelt = tokens.join("") === text;
+  const isSpelt = tokens.length === [...text].length;
+  const typed = isSpelt ? [...text] : text.split(/\s+/);
   return tokens.flatMap((token, place) => {
     const isEnd = token === "\n" || token === "</s>";
-    const shown = isEnd ? "↵" : isSpelt && token === " " ? " " : isSpelt ? token : visible(token);
-    const node = element("span", { class: isEnd ? "typed-token end" : "typed-token", title: told(token, bits[place]) }, shown);
+    const isUnknown = token === "<unk>" && typed.length === tokens.length;
+    const shown = isEnd ? "↵" : isUnknown ? typed[place] : isSpelt ? token : visible(token);
+    const style = `typed-token${isEnd ? " end" : isUnknown ? " unknown" : ""}`;
+    const node = element("span", { class: style, title: told(isUnknown ? `${shown} (never seen)` : token, bits[place]) }, shown);
     node.style.setProperty("--surprise", (bits[place] / scale).toFixed(3));
     return [node, isEnd ? element("br") : isSpelt ? "" : " "];
   });
@@ -111,7 +114,7 @@ function bitsOf(answer) {
 }
 
 function told(token, bits) {
-  return `${visible(token)}: p ${short(2 ** -bits)}, ${bits.toFixed(1)} bits`;
+  return `${token.length > 1 ? token : visible(token)}: p ${short(2 ** -bits)}, ${bits.toFixed(1)} bits`;
 }
 
 function about(answer) {

@@ -52,7 +52,7 @@ function isDrawnApart({ tags, words, run }) {
 
 function hint({ probabilities, tokens }) {
   const isUnsure = tokens.length > 0 && probabilities.flat().some((p) => p < UNSURE);
-  return `Point at a tag to see how probable it is.${isUnsure ? ` A question mark is at those below ${percent(UNSURE)}.` : ""}`;
+  return `Point at a tag to see how probable it is.${isUnsure ? ` A question mark is at those below ${100 * UNSURE} %.` : ""}`;
 }
 
 function whole(answer) {
