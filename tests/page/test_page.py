@@ -125,6 +125,23 @@ def test_a_copied_link_shows_the_same(page: Page) -> None:
     expect(page.get_by_label("width")).to_have_value("5")
 
 
+def test_an_input_too_long_for_an_address_survives_back_and_loading_anew(page: Page) -> None:
+    long = "one two three " * 150
+    page.goto("/?run=text&input=one")
+    field(page).fill(long)
+    expect(page).to_have_url("/?run=text")
+    page.get_by_role("tab", name="How sure it was").focus()
+    page.keyboard.press("End")
+    expect(page).to_have_url("/?run=text&tab=gates")
+    page.go_back()
+    expect(open_tab(page)).to_have_text("How sure it was")
+    expect(field(page)).to_have_value(long)
+    page.reload()
+    expect(field(page)).to_have_value(long)
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied, without the long input")).to_be_visible()
+
+
 def test_a_link_to_a_run_that_is_not_here_says_so(page: Page) -> None:
     page.goto("/?run=lost")
     expect(page.get_by_role("alert").filter(has_text="There is no run “lost” here")).to_be_visible()

@@ -5,7 +5,7 @@ import { element, short } from "./dom.js";
 /** So many scores stand in the open. */
 const FEW = 3;
 
-/** The head of a pane; `remove` is null where the pane is the only one. */
+/** The head of a pane. */
 export function heading(run, { runs, choose, remove }) {
   const { parameters, scores = {} } = run.summary;
   const { count, ...measured } = scores;
@@ -18,7 +18,7 @@ export function heading(run, { runs, choose, remove }) {
       { class: "title" },
       element("h2", {}, chooser(run, runs, choose)),
       element("span", { class: "task" }, words(run.task)),
-      remove && element("button", { type: "button", class: "quiet remove", onclick: remove }, "Remove"),
+      element("button", { type: "button", class: "quiet remove", onclick: remove }, "Remove"),
     ),
     element("p", { class: "described" }, run.described),
     element(

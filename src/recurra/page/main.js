@@ -4,10 +4,7 @@ import { ask } from "./api.js";
 import { element } from "./dom.js";
 import { pane } from "./pane.js";
 import { copied } from "./program.js";
-import { address, fresh, isTold, read, sharesInput } from "./state.js";
-
-/** Browsers slow down pages that write their address too often. */
-const PAUSE = 250;
+import { fresh, isTold, recall, remember, runOf, settle, sharesInput } from "./state.js";
 
 const place = document.getElementById("panes");
 const notice = document.getElementById("notice");
@@ -15,65 +12,55 @@ const compare = document.getElementById("compare");
 const copy = document.getElementById("copy");
 
 let runs = [];
-let states = [];
+let states = []; // of the panes, as the address has them
 let panes = [];
-let pause = null;
-let written = null; // the address of what is shown
 
-function runOf(state) {
-  return runs.find((run) => run.name === state.run);
-}
-
-/** The address says what is shown: of a new step of the history at once, otherwise in a while. */
-function remember(push) {
-  written = address(states, runs);
-  if (push && written !== location.search) history.pushState(null, "", written);
-  else {
-    clearTimeout(pause);
-    pause = setTimeout(settleAddress, PAUSE);
-  }
-}
-
-function settleAddress() {
-  clearTimeout(pause);
-  if (written !== null && written !== location.search) history.replaceState(null, "", written);
+/** Other states of the panes, remembered and shown. */
+function become(next, { push = false } = {}) {
+  states = next;
+  remember(states, runs, { push });
+  show();
 }
 
 /** Part of the state of one pane is now another; an input goes to the other pane where that takes it too. */
-function change(number, patch, { push = false } = {}) {
-  if (push) settleAddress();
-  const patched = ({ ...state }) => {
-    for (const [name, value] of Object.entries(patch)) state[name] = typeof value === "function" ? value(state[name]) : value;
-    return state;
-  };
-  states = states.map((state, other) => {
-    if (other === number) return patched(state);
-    const takes = "value" in patch && sharesInput(runOf(states[number]), runOf(state));
-    return takes ? { ...state, value: patch.value, best: 1 } : state;
+function change(number, patch, options) {
+  const patched = Object.fromEntries(
+    Object.entries(patch).map(([name, value]) => [name, typeof value === "function" ? value(states[number][name]) : value]),
+  );
+  const shares = (state) => "value" in patch && sharesInput(runOf(runs, states[number]), runOf(runs, state));
+  const next = states.map((state, other) => {
+    if (other === number) return { ...state, ...patched };
+    return shares(state) ? { ...state, value: patch.value, best: 1 } : state;
   });
-  remember(push);
-  show();
+  become(next, options);
 }
 
 /** Panes for the states there are; one of the same run stays. */
 function show() {
-  const shown = states.length;
-  while (panes.length > shown) close(panes.pop());
+  while (panes.length > states.length) close(panes.pop());
   states.forEach((state, number) => {
-    if (panes[number]?.run.name === state.run && panes[number].alone === (shown === 1)) return;
-    const old = panes[number];
-    const hadFocus = old?.node.querySelector(".chooser") === document.activeElement && old !== undefined;
-    panes[number] = opened(number, shown === 1);
-    if (old) {
-      old.stop();
-      old.node.replaceWith(panes[number].node);
-    } else place.append(panes[number].node);
-    if (hadFocus) panes[number].node.querySelector(".chooser")?.focus();
+    if (panes[number]?.run.name !== state.run) open(number);
   });
-  place.classList.toggle("two", shown === 2);
-  compare.hidden = shown === 2 || runs.length < 2;
+  place.classList.toggle("two", states.length === 2);
+  compare.hidden = states.length === 2;
   document.title = `${states.map((state) => state.run).join(" and ")} · recurra`;
   panes.forEach((each, number) => each.show(states[number]));
+}
+
+function open(number) {
+  const old = panes[number];
+  const made = pane(runOf(runs, states[number]), {
+    runs,
+    change: (patch, options) => change(panes.indexOf(made), patch, options),
+    choose: (name) => choose(panes.indexOf(made), name),
+    remove: () => remove(panes.indexOf(made)),
+  });
+  panes[number] = made;
+  if (old === undefined) return place.append(made.node);
+  const wasChosen = old.node.contains(document.activeElement);
+  old.node.before(made.node);
+  close(old);
+  return wasChosen && made.node.querySelector(".chooser")?.focus();
 }
 
 function close(old) {
@@ -81,59 +68,51 @@ function close(old) {
   old.node.remove();
 }
 
-function opened(number, alone) {
-  const made = pane(runOf(states[number]), {
-    runs,
-    change: (patch, options) => change(number, patch, options),
-    choose: (name) => choose(number, name),
-    remove: alone ? null : () => remove(number),
-  });
-  return { ...made, alone };
+/** What is typed is taken before the panes become others. */
+function take() {
+  for (const each of panes) each.take();
+}
+
+/** A run beside or instead of a state, looked at in the same way. */
+function like(run, { tab }) {
+  const own = fresh(run);
+  return run.views.includes(tab) ? { ...own, tab } : own;
+}
+
+/** Panes that can share an input do. */
+function agreed(panes) {
+  const [first, second] = panes;
+  if (second === undefined || !sharesInput(runOf(runs, first), runOf(runs, second))) return panes;
+  const value = first.value ?? second.value;
+  return panes.map((pane) => ({ ...pane, value }));
 }
 
 /** Another run in a pane, asked the same where it takes the same. */
 function choose(number, name) {
+  take();
   const run = runs.find((each) => each.name === name);
   const old = states[number];
-  const value = sharesInput(runOf(old), run) ? old.value : null;
-  const tab = run.views.includes(old.tab) ? old.tab : fresh(run).tab;
-  settleAddress();
-  states = states.map((state, other) => (other === number ? { ...fresh(run), value, tab } : state));
-  agree();
-  remember(true);
-  show();
-}
-
-/** Panes that can share an input do. */
-function agree() {
-  const [first, second] = states;
-  if (second && sharesInput(runOf(first), runOf(second))) {
-    const value = first.value ?? second.value;
-    states = [{ ...first, value }, { ...second, value }];
-  }
+  const value = sharesInput(runOf(runs, old), run) ? old.value : null;
+  become(agreed(states.map((state, other) => (other === number ? { ...like(run, old), value } : state))), { push: true });
 }
 
 function remove(number) {
-  settleAddress();
-  states = states.filter((_, other) => other !== number);
-  // The pane that stays is the first now, and is made anew as such.
-  while (panes.length) close(panes.pop());
-  remember(true);
-  show();
+  take();
+  close(panes[number]);
+  panes.splice(number, 1);
+  become(states.filter((_, other) => other !== number), { push: true });
   compare.focus();
 }
 
+/** A second pane, of the run that is most like the first; a run that is alone is compared with itself. */
 function add() {
+  take();
   const [first] = states;
-  const here = runOf(first);
+  const here = runOf(runs, first);
   const others = runs.filter((run) => run !== here);
-  const kin = others.find((run) => run.task === here.task && sharesInput(run, here));
-  const run = kin ?? others.find((each) => sharesInput(each, here)) ?? others[0];
-  settleAddress();
-  states = [first, { ...fresh(run), tab: run.views.includes(first.tab) ? first.tab : fresh(run).tab }];
-  agree();
-  remember(true);
-  show();
+  const sharing = others.filter((run) => sharesInput(run, here));
+  const run = sharing.find((each) => each.task === here.task) ?? sharing[0] ?? others[0] ?? here;
+  become(agreed([first, like(run, first)]), { push: true });
   panes[1].node.querySelector(".chooser")?.focus();
 }
 
@@ -142,13 +121,19 @@ function say(sentence) {
   notice.hidden = sentence === "";
 }
 
+/** What the address says. */
 function follow() {
-  clearTimeout(pause);
-  const found = read(location.search, runs);
+  const found = recall(runs);
   states = found.panes;
-  written = address(states, runs);
   say(found.absent.map((name) => `There is no run “${name}” here: another is shown in its place.`).join(" "));
   show();
+}
+
+async function copyLink() {
+  take();
+  settle();
+  const isWhole = states.every((state) => isTold(state, runOf(runs, state)));
+  await copied(copy, location.href, isWhole ? "Copied" : "Copied, without the long input");
 }
 
 function slash(event) {
@@ -171,15 +156,11 @@ async function start() {
     place.setAttribute("aria-busy", "false");
   }
   follow();
-  remember(false);
+  remember(states, runs);
   addEventListener("popstate", follow);
   addEventListener("keydown", slash);
   compare.addEventListener("click", add);
-  copy.addEventListener("click", () => {
-    panes.forEach((each) => each.settle());
-    settleAddress();
-    copied(copy, location.href, states.every((state) => isTold(state, runOf(state))) ? "Copied" : "Copied, without the long input");
-  });
+  copy.addEventListener("click", copyLink);
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
     panes[0]?.focus();

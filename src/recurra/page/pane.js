@@ -24,6 +24,7 @@ export function pane(run, { runs, change, choose, remove }) {
   const predict = latest(ask.predict);
   let state = null;
   let answered = null; // the answer that is shown, and to what question
+  let isOver = false;
 
   const field = fieldOf(run, { onchange: () => typed() });
   const chips = element("div", { class: "chips", role: "group", "aria-label": "Samples", hidden: true });
@@ -51,7 +52,9 @@ export function pane(run, { runs, change, choose, remove }) {
     pause = setTimeout(take, PAUSE);
   }
 
+  /** What stands in the field is the pane's input now, where someone has typed. */
   function take() {
+    if (pause === null) return;
     clearTimeout(pause);
     pause = null;
     if (!same(field.value, state.value)) change({ value: field.value, best: 1 });
@@ -64,8 +67,8 @@ export function pane(run, { runs, change, choose, remove }) {
     if (isText && !event.shiftKey && run.task !== "language_model") event.preventDefault();
     // After the key itself has done its work.
     setTimeout(() => {
-      if (pause !== null) take();
-      else if (answered?.failed) answerTo(answered.question);
+      take();
+      if (answered?.failed) answerTo(answered.question);
     });
   }
 
@@ -145,6 +148,7 @@ export function pane(run, { runs, change, choose, remove }) {
   /** Samples of the run's own data; the first short one is asked where there is nothing else to show. */
   async function offer() {
     const { samples } = await ask.samples().catch(() => ({ samples: [] }));
+    if (isOver) return;
     chips.replaceChildren(...samples.map(chip));
     chips.hidden = samples.length === 0;
     const first = samples.find((sample) => JSON.stringify(sample).length < SHORT) ?? field.value;
@@ -164,14 +168,13 @@ export function pane(run, { runs, change, choose, remove }) {
   }
 
   function stop() {
+    isOver = true;
     clearTimeout(pause);
     predict.stop();
     seen.stop();
   }
 
-  /** The link and the other pane are to have what stands in the field already. */
-  const settle = () => pause !== null && take();
   const focus = () => (node.querySelector(".field :is(input, textarea, button, canvas, [tabindex])") ?? node).focus();
 
-  return { run, node, show, stop, settle, focus };
+  return { run, node, show, stop, take, focus };
 }

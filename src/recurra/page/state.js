@@ -8,13 +8,18 @@ import { fromURL, toURL } from "./inputs.js";
 
 const PREFIXES = ["", "2."];
 
+/** The run of a pane. */
+export function runOf(runs, pane) {
+  return runs.find((run) => run.name === pane.run);
+}
+
 /** A pane that shows a run as it is. */
 export function fresh(run) {
   return { run: run.name, value: null, decoding: {}, tab: run.views[0] ?? null, best: 1, views: {} };
 }
 
 /** The panes of an address, and the names of runs that it wants and that are not here. */
-export function read(search, runs) {
+function read(search, runs) {
   const query = new URLSearchParams(search);
   const absent = [];
   const panes = [];
@@ -26,15 +31,15 @@ export function read(search, runs) {
     if (run) panes.push(paneOf(query, prefix, run));
     else if (prefix === "") panes.push({ ...fresh(runs[0]), value: valueOf(query, prefix, runs[0]) });
   }
-  const [first, second] = panes.map((pane) => runs.find((run) => run.name === pane.run));
+  const [first, second] = panes.map((pane) => runOf(runs, pane));
   if (second && sharesInput(first, second)) panes[1].value = panes[0].value;
   return { panes, absent };
 }
 
 /** The address of some panes: its part from "?". */
-export function address(panes, runs) {
+function address(panes, runs) {
   const query = new URLSearchParams();
-  const kinds = panes.map((pane) => runs.find((run) => run.name === pane.run));
+  const kinds = panes.map((pane) => runOf(runs, pane));
   panes.forEach((pane, number) => {
     const prefix = PREFIXES[number];
     const put = (name, value) => query.set(prefix + name, value);
@@ -50,6 +55,53 @@ export function address(panes, runs) {
     }
   });
   return `?${query}`;
+}
+
+/** Browsers slow down pages that write their address too often. */
+const PAUSE = 250;
+
+let pause = null;
+let due = null; // what the present step of the history is to hold
+
+/**
+ * The address bar says what is shown: in a new step of the history at once, otherwise in a while. An input that is too
+ * long for an address is kept in the history alone, so that Back and loading anew have it.
+ */
+export function remember(panes, runs, { push = false } = {}) {
+  const values = panes.map((pane) => (isTold(pane, runOf(runs, pane)) ? null : pane.value));
+  const next = { values, search: address(panes, runs) };
+  if (push && next.search !== (due?.search ?? location.search)) {
+    settle();
+    write("pushState", next);
+  } else {
+    due = next;
+    clearTimeout(pause);
+    pause = setTimeout(settle, PAUSE);
+  }
+}
+
+/** What is to be remembered in a while is remembered now. */
+export function settle() {
+  clearTimeout(pause);
+  if (due !== null) write("replaceState", due);
+  due = null;
+}
+
+function write(how, { values, search }) {
+  try {
+    history[how]({ values }, "", search);
+  } catch {
+    history[how](null, "", search); // the input is too long for the history too
+  }
+}
+
+/** The panes of the present step of the history, and the names of runs that it wants and that are not here. */
+export function recall(runs) {
+  clearTimeout(pause);
+  due = null;
+  const { panes, absent } = read(location.search, runs);
+  const values = history.state?.values ?? [];
+  return { panes: panes.map((pane, number) => ({ ...pane, value: pane.value ?? values[number] ?? null })), absent };
 }
 
 /** Whether an address has room for the input of a pane. */
