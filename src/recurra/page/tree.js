@@ -46,7 +46,8 @@ export function draw(place, numbers, { state, change }) {
     pointedAt.rest();
     const { left, wide } = layout.columns[Math.max(0, step - 1)];
     reveal(figure, { left: left - 60, top: figure.scrollTop, width: wide + 120, height: 0 });
-    if (isChanged) change({ step });
+    // The end is the end of any search, also of the next, which may be longer.
+    if (isChanged) change({ step: step === last ? null : step });
   }
 
   view.append(
