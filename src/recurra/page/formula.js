@@ -13,7 +13,7 @@ const FUNCTIONS = ["sin", "cos", "tan", "log", "ln", "lim", "exp", "max", "min"]
 const STACKED = ["sum", "prod", "lim", "max", "min"];
 
 /** A node of mathematics for a formula; null where a text is none, or not a whole one. */
-export function formula(text) {
+export function formula(text, display = "block") {
   if (!/\\[A-Za-z]+|[_^] ?\{/.test(text)) return null;
   const tokens = text.match(/\\[A-Za-z]+|\\.|\d+|\S/gu) ?? [];
   try {
@@ -21,7 +21,7 @@ export function formula(text) {
     const row = rowOf(reader, null);
     if (reader.place < tokens.length) return null;
     const math = made("math", row);
-    math.setAttribute("display", "block");
+    math.setAttribute("display", display);
     return math;
   } catch {
     return null;

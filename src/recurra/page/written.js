@@ -97,16 +97,20 @@ function draws({ ask, run, value, decoding = {} }) {
 
   function show() {
     button.textContent = mine.texts.length && mine.of === asked ? "Draw others" : "Draw some";
-    const texts = mine.of === asked ? mine.texts : [];
-    chips.replaceChildren(...texts.map((each) => element("li", { title: `log p ${short(each.log_probability)}` }, chip(each))));
+    const times = new Map();
+    for (const { text } of mine.of === asked ? mine.texts : []) times.set(text, (times.get(text) ?? 0) + 1);
+    const often = [...times].sort(([, one], [, other]) => other - one);
+    chips.replaceChildren(...often.map(([text, count]) => element("li", { title: text }, ...chip(text, count))));
   }
 
-  function chip(each) {
-    const text = element("span", { dir: "auto" }, each.text === "" ? "(nothing)" : each.text);
-    if (!run.input.colour) return [text];
-    const dot = element("span", { class: "drawn-dot" });
-    dot.style.background = hex(value, run.input.colour);
-    return [dot, text];
+  function* chip(text, count) {
+    if (run.input.colour) {
+      const dot = element("span", { class: "drawn-dot" });
+      dot.style.background = hex(value, run.input.colour);
+      yield dot;
+    }
+    yield element("span", { dir: "auto" }, formula(text, "inline") ?? (text === "" ? "(nothing)" : text));
+    if (count > 1) yield element("span", { class: "answer-aside" }, `${count} times`);
   }
 
   async function draw() {
