@@ -3,7 +3,7 @@
 import { across, down, narrowest } from "./axis.js";
 import { cellAt, cells, moved, reveal } from "./cells.js";
 import { element, svg, visible } from "./dom.js";
-import { fitted, fixed, named, numbersTable, sayingLine } from "./figure.js";
+import { fitted, fixed, follow, named, numbersTable, reading, sayingLine } from "./figure.js";
 
 const WIDEST = 36; // pixels of a cell
 const NAMES = 68; // pixels: the corner has room for its words
@@ -15,7 +15,10 @@ export function draw(place, numbers) {
   const view = element("div", { class: "view attention" });
   place.append(view);
   view.append(
-    element("p", { class: "reading" }, "Rows are what was written, columns what was read; ∎ is the end. The stronger a cell, the more it looked there."),
+    reading(
+      "Rows are what was written, columns what was read; ∎ is the end.",
+      "The stronger a cell, the more it looked there.",
+    ),
   );
   fitted(view, (width) => heatMap(numbers, width, line));
   view.append(
@@ -45,12 +48,18 @@ function heatMap({ source, target, weights }, width, line) {
     marks,
   );
   const aside = Math.max(beside.width, NAMES);
-  const corner = element("div", { class: "corner", "aria-hidden": "true" }, element("span", {}, "read →"), element("span", {}, "written ↓"));
+  const names = ["read →", "written ↓"].map((name) => element("span", {}, name));
+  const corner = element("div", { class: "corner", "aria-hidden": "true" }, names);
   const inside = element("div", { class: "inside" }, corner, above.node, beside.node, grid);
   inside.style.gridTemplateColumns = `${aside}px max-content`;
   const map = element(
     "div",
-    { class: "map scrolled", tabindex: "0", role: "application", "aria-label": `Heat map of ${rows} by ${columns} tokens. Arrow keys move over its cells.` },
+    {
+      class: "map scrolled",
+      tabindex: "0",
+      role: "application",
+      "aria-label": `Heat map of ${rows} by ${columns} tokens. Arrow keys move over its cells.`,
+    },
     inside,
   );
 
@@ -62,7 +71,7 @@ function heatMap({ source, target, weights }, width, line) {
     put(marks[2], isCell && { x: column * cell, y: row * cell, width: cell, height: cell });
     above.labels.forEach((label, n) => lit(label, n === column, column < 0 && weights[row][n]));
     beside.labels.forEach((label, n) => lit(label, n === row, row < 0 && weights[n][column]));
-    line.say(...(isCell ? said(row, column) : column < 0 ? looked(row) : wasLookedAt(column)));
+    line.say(...said(row, column));
   }
 
   function rest() {
@@ -71,9 +80,12 @@ function heatMap({ source, target, weights }, width, line) {
     line.rest();
   }
 
-  const said = (row, column) => [named(target[row]), " ← ", named(source[column]), `: ${fixed(weights[row][column], 2)}`];
-  const looked = (row) => [named(target[row]), " looked at ", ...listed(source, weights[row])];
-  const wasLookedAt = (column) => [named(source[column]), " was looked at by ", ...listed(target, weights.map((row) => row[column]))];
+  function said(row, column) {
+    if (column < 0) return [named(target[row]), " looked at ", ...listed(source, weights[row])];
+    const of = weights.map((each) => each[column]);
+    if (row < 0) return [named(source[column]), " was looked at by ", ...listed(target, of)];
+    return [named(target[row]), " ← ", named(source[column]), `: ${fixed(of[row], 2)}`];
+  }
 
   let cursor = { row: 0, column: 0 };
   const bounds = { top: -1, left: -1, bottom: rows - 1, right: columns - 1 };
@@ -94,13 +106,12 @@ function heatMap({ source, target, weights }, width, line) {
     if (to === null) return undefined;
     if (to.row < 0 && to.column < 0) to = cursor; // the corner is no token
     cursor = to;
-    reveal(map, { left: aside + to.column * cell, top: above.height + to.row * cell, width: cell, height: cell }, { aside, above: above.height });
+    const corner = { left: aside + to.column * cell, top: above.height + to.row * cell };
+    reveal(map, { ...corner, width: cell, height: cell }, { aside, above: above.height });
     return point(to.row, to.column);
   }
 
-  inside.addEventListener("pointermove", pointed);
-  inside.addEventListener("pointerdown", pointed);
-  inside.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && !map.matches(":focus-visible") && rest());
+  follow(inside, { over: pointed, leave: rest, holder: map });
   map.addEventListener("keydown", pressed);
   map.addEventListener("focus", () => map.matches(":focus-visible") && point(cursor.row, cursor.column));
   map.addEventListener("blur", rest);
@@ -120,13 +131,16 @@ function lit(label, isPointed, share) {
 
 function listed(tokens, weights) {
   const strongest = weights.map((weight, n) => ({ weight, n })).sort((one, other) => other.weight - one.weight);
-  return strongest.slice(0, MOST).flatMap(({ weight, n }, place) => [place ? ", " : "", named(tokens[n]), ` ${fixed(weight, 2)}`]);
+  return strongest
+    .slice(0, MOST)
+    .flatMap(({ weight, n }, place) => [place ? ", " : "", named(tokens[n]), ` ${fixed(weight, 2)}`]);
 }
 
 const strongestOf = (weights) => weights.indexOf(Math.max(...weights));
 
 function inWords({ source, target, weights }) {
-  const each = target.slice(0, 40).map((token, row) => `${visible(token)} looked most at ${visible(source[strongestOf(weights[row])])}`);
+  const most = (row) => visible(source[strongestOf(weights[row])]);
+  const each = target.slice(0, 40).map((token, row) => `${visible(token)} looked most at ${most(row)}`);
   return `Attention: ${each.join(", ")}${target.length > 40 ? " and so on" : ""}.`;
 }
 

@@ -1,4 +1,4 @@
-// Tokens along the edges of a grid: level where they fit, else slanted; letters of CJK stand upright one below the other.
+// Tokens along the edges of a grid: level where they fit, else slanted; letters of CJK stand upright in a column.
 
 import { element } from "./dom.js";
 import { labelled, widthOf } from "./figure.js";

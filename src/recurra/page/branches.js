@@ -17,7 +17,8 @@ export function laidOut(steps) {
   let bottom = 0;
   const columns = steps.map(({ nodes, weighed }) => {
     const widest = Math.max(...nodes.map((node) => widthOf(node.token, 14, 600)));
-    const column = { left, wide: Math.ceil(Math.min(WIDEST, Math.max(NARROWEST, widest + 18))), hidden: weighed - nodes.length };
+    const wide = Math.ceil(Math.min(WIDEST, Math.max(NARROWEST, widest + 18)));
+    const column = { left, wide, hidden: weighed - nodes.length };
     left += column.wide + BETWEEN;
     return column;
   });
@@ -73,7 +74,8 @@ function box(own, number, place, end, { columns, top }) {
     "g",
     { "data-kind": `node ${kind}` },
     svg("rect", { class: "outer", x, y, width, height: BOX, rx: 6 }),
-    kind === "finished" && svg("rect", { class: "inner", x: x + 3, y: y + 3, width: width - 6, height: BOX - 6, rx: 4 }),
+    kind === "finished" &&
+      svg("rect", { class: "inner", x: x + 3, y: y + 3, width: width - 6, height: BOX - 6, rx: 4 }),
     svg("text", { class: "named", x: x + width / 2, y: y + 16 }, cut(own.token, width - 14)),
     svg("text", { class: "score", x: x + width / 2, y: y + 28.5 }, fixed(own.score, 2)),
     end >= 0 && svg("circle", { class: "rank", cx: x + width - 1, cy: y + 1, r: 9 }),

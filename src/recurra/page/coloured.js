@@ -1,7 +1,7 @@
 // Words on coloured ground that are pointed at or walked over with the arrow keys.
 
 import { element, visible } from "./dom.js";
-import { labelled } from "./figure.js";
+import { follow, labelled } from "./figure.js";
 
 const FLOWING = 24; // letters, from which on they are set as a text and not as a row of boxes
 
@@ -11,14 +11,30 @@ let made = 0; // ids of words, which readers of the screen go by
 export function colouredWords(tokens, strengths, { label, said, line }) {
   const isFlowing = tokens.length >= FLOWING && tokens.every((token) => [...token].length < 2 || token === "</s>");
   const spans = tokens.map((token, n) => {
-    const isLetter = isFlowing && token === " ";
-    const span = element("span", { class: strengths[n] < 0 ? "word less" : "word more", role: "option", "data-number": n, "aria-label": said(n).map((part) => part.textContent ?? part).join("") });
-    span.append(isFlowing ? (isLetter ? " " : visible(token)) : element("bdi", {}, labelled(token)));
+    const span = element("span", {
+      class: strengths[n] < 0 ? "word less" : "word more",
+      role: "option",
+      "data-number": n,
+      "aria-label": said(n).map((part) => part.textContent ?? part).join(""),
+    });
+    // In a text, blanks are blanks; among boxes they would not be seen.
+    if (isFlowing) span.append(token === " " ? " " : visible(token));
+    else span.append(element("bdi", {}, labelled(token)));
     span.style.setProperty("--share", Math.abs(strengths[n]).toFixed(3));
     return span;
   });
-  const node = element("div", { class: `words ${isFlowing ? "flowing" : "apart"}`, role: "listbox", tabindex: "0", "aria-orientation": "horizontal", "aria-label": label, dir: "auto" });
-  spans.forEach((span, n) => node.append(span, ...(isFlowing && tokens[n] === "\n" ? [element("br")] : isFlowing ? [] : [" "])));
+  const node = element("div", {
+    class: `words ${isFlowing ? "flowing" : "apart"}`,
+    role: "listbox",
+    tabindex: "0",
+    "aria-orientation": "horizontal",
+    "aria-label": label,
+    dir: "auto",
+  });
+  spans.forEach((span, n) => {
+    node.append(span);
+    if (isFlowing && tokens[n] === "\n") node.append(element("br"));
+  });
   let at = -1;
 
   function point(number) {
@@ -32,16 +48,15 @@ export function colouredWords(tokens, strengths, { label, said, line }) {
   }
 
   const numberAt = (event) => Number(event.target.closest?.(".word")?.dataset.number ?? -1);
-  const over = (event) => numberAt(event) >= 0 && point(numberAt(event));
-  node.addEventListener("pointerover", over);
-  node.addEventListener("pointerdown", over);
-  node.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && !node.matches(":focus-visible") && point(-1));
+  const over = (event) => numberAt(event) >= 0 && numberAt(event) !== at && point(numberAt(event));
+  follow(node, { over, leave: () => point(-1) });
   node.addEventListener("focus", () => node.matches(":focus-visible") && point(Math.max(0, at)));
   node.addEventListener("blur", () => point(-1));
   node.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const way = getComputedStyle(node).direction === "rtl" ? -1 : 1;
-    const by = { ArrowRight: way, ArrowLeft: -way, ArrowDown: 10, ArrowUp: -10, Home: -Infinity, End: Infinity }[event.key];
+    const steps = { ArrowRight: way, ArrowLeft: -way, ArrowDown: 10, ArrowUp: -10, Home: -Infinity, End: Infinity };
+    const by = steps[event.key];
     if (event.key === "Escape") point(-1);
     if (by === undefined) return;
     event.preventDefault();

@@ -47,6 +47,20 @@ export function labelled(token) {
   return /^\S.*\S$/u.test(token) ? token.split(" ").map(visible).join(" ") : visible(token);
 }
 
+/** How a figure is to be read, in a sentence or two. */
+export function reading(...sentences) {
+  return element("p", { class: "reading" }, sentences.join(" "));
+}
+
+/** Tells where the pointer or a finger is over a node; `leave` when a mouse leaves it and the keyboard is not there. */
+export function follow(node, { over, leave, holder = node }) {
+  node.addEventListener("pointermove", over);
+  node.addEventListener("pointerdown", over);
+  node.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "mouse" && !holder.matches(":focus-visible")) leave();
+  });
+}
+
 /** A token within a sentence: words of the other direction do not turn the sentence around. */
 export function named(token) {
   return element("bdi", { class: "token" }, labelled(token));
@@ -78,7 +92,9 @@ export function signed(number, digits = 3) {
 
 /** A number with so many digits behind its point, and a real minus. */
 export function fixed(number, digits = 3) {
-  return number === null ? "–" : number.toFixed(digits).replace("-", "−");
+  if (number === null) return "–";
+  const text = number.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
 const pen = document.createElement("canvas").getContext("2d");
@@ -95,5 +111,6 @@ export function widthOf(text, size, weight = 400) {
 /** A whole number of a link, kept within its bounds; anything else is `otherwise`. */
 export function within(value, first, last, otherwise) {
   const number = Math.round(Number(value));
-  return value === undefined || value === null || Number.isNaN(number) ? otherwise : Math.min(last, Math.max(first, number));
+  const isMissing = value === undefined || value === null || Number.isNaN(number);
+  return isMissing ? otherwise : Math.min(last, Math.max(first, number));
 }

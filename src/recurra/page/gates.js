@@ -3,7 +3,7 @@
 import { across, narrowest } from "./axis.js";
 import { cellAt, cells, moved, reveal } from "./cells.js";
 import { element, svg, visible } from "./dom.js";
-import { fitted, fixed, named, numbersTable, sayingLine } from "./figure.js";
+import { fitted, fixed, follow, named, numbersTable, reading, sayingLine } from "./figure.js";
 
 const WIDEST = 34; // pixels of a step
 const UNIT = 7; // pixels of a unit
@@ -31,7 +31,10 @@ export function draw(place, numbers, context) {
   place.append(view);
   view.append(
     choices(numbers, context),
-    element("p", { class: "reading" }, "Time goes to the right, a line is a unit: blue above 0, orange below, stronger if larger. The curve is the mean over all units; drawn are the units that change most."),
+    reading(
+      "Time goes to the right, a line is a unit: blue above 0, orange below, stronger if larger.",
+      "The curve is the mean over all units; drawn are the units that change most.",
+    ),
   );
   fitted(view, (width) => strips(numbers, width, line));
   view.append(
@@ -90,11 +93,17 @@ function strips({ title, tokens, values }, width, line) {
   const wide = Math.max(LEAST_STRIP, across(tokens, cell).width);
   const aRow = Math.max(1, Math.min(names.length, Math.floor((width + GAP) / (wide + GUTTER + GAP))));
   const panels = names.map((name) => strip(name, values[name], tokens, cell, /lstm|gru/i.test(title)));
-  const inside = element("div", { class: "strips", role: "img", "aria-label": inWords(tokens, values) }, panels.map((each) => each.node));
+  const about = { class: "strips", role: "img", "aria-label": inWords(tokens, values) };
+  const inside = element("div", about, panels.map((each) => each.node));
   inside.style.gridTemplateColumns = `repeat(${aRow}, max-content)`;
   const figure = element(
     "div",
-    { class: "scrolled figure", tabindex: "0", role: "application", "aria-label": "Gates over time. Arrow keys move over steps and units." },
+    {
+      class: "scrolled figure",
+      tabindex: "0",
+      role: "application",
+      "aria-label": "Gates over time. Arrow keys move over steps and units.",
+    },
     inside,
   );
   const most = Math.max(...panels.map((each) => each.units.length));
@@ -110,7 +119,8 @@ function strips({ title, tokens, values }, width, line) {
       panel.mark(column, at);
       found[panel.name] = unit === null ? panel.means[column] : at < 0 ? null : panel.rows[at][column];
     }
-    line.say([named(tokens[column]), `, step ${column + 1} of ${steps}: ${unit === null ? "mean over all units" : `unit ${unit}`}`], found);
+    const what = unit === null ? "mean over all units" : `unit ${unit}`;
+    line.say([named(tokens[column]), `, step ${column + 1} of ${steps}: ${what}`], found);
   }
 
   function rest() {
@@ -126,9 +136,7 @@ function strips({ title, tokens, values }, width, line) {
     point(found, panel.units);
   }
 
-  inside.addEventListener("pointermove", pointed);
-  inside.addEventListener("pointerdown", pointed);
-  inside.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && !figure.matches(":focus-visible") && rest());
+  follow(inside, { over: pointed, leave: rest, holder: figure });
   figure.addEventListener("blur", rest);
   figure.addEventListener("focus", () => figure.matches(":focus-visible") && point(cursor, panels[0].units));
   figure.addEventListener("keydown", (event) => {
@@ -136,7 +144,8 @@ function strips({ title, tokens, values }, width, line) {
     const to = moved(event, cursor, bounds);
     if (to === null) return undefined;
     cursor = to;
-    if (aRow === 1) reveal(figure, { left: GUTTER + to.column * cell, top: 0, width: cell, height: 0 }, { aside: GUTTER });
+    const left = GUTTER + to.column * cell;
+    if (aRow === 1) reveal(figure, { left, top: 0, width: cell, height: 0 }, { aside: GUTTER });
     return point(to, panels[0].units);
   });
   return figure;
@@ -148,7 +157,8 @@ function strip(name, { means, units, rows }, tokens, cell, isKnown) {
   const least = rows.some((row) => row.some((value) => value < 0)) || means.some((mean) => mean < 0) ? -limit : 0;
   const above = across(tokens, cell);
   const size = { width: cell * tokens.length, height: CURVE + UNIT * units.length };
-  const height = (value) => CURVE - 3 - ((Math.min(limit, Math.max(least, value)) - least) / (limit - least)) * (CURVE - 6);
+  const share = (value) => (Math.min(limit, Math.max(least, value)) - least) / (limit - least);
+  const height = (value) => CURVE - 3 - share(value) * (CURVE - 6);
   const points = means.map((mean, step) => `${(step + 0.5) * cell} ${height(mean).toFixed(1)}`);
   const curve = points.length > 1 ? `M${points.join("L")}` : `M0 ${height(means[0])}H${cell}`;
   const marks = ["column", "unit"].map((kind) => svg("rect", { class: `band ${kind}`, visibility: "hidden" }));
@@ -163,14 +173,16 @@ function strip(name, { means, units, rows }, tokens, cell, isKnown) {
     drawn,
     marks,
   );
+  const range = element("span", { class: "range" }, `${rounded(least)} to ${rounded(limit)}`);
   const about = isKnown && ABOUT[name] ? ` ${ABOUT[name]}` : "";
-  const beside = element("div", { class: "gutter", "aria-hidden": "true" }, element("span", {}, "mean"), element("span", {}, "units"));
+  const parts = ["mean", "units"].map((part) => element("span", {}, part));
+  const beside = element("div", { class: "gutter", "aria-hidden": "true" }, parts);
   beside.style.height = `${size.height}px`;
   beside.style.setProperty("--curve", `${CURVE}px`);
   const node = element(
     "div",
     { class: "strip" },
-    element("p", { class: "name" }, element("b", {}, name), about, element("span", { class: "range" }, `${rounded(least)} to ${rounded(limit)}`)),
+    element("p", { class: "name" }, element("b", {}, name), about, range),
     above.node,
     beside,
     picture,
@@ -187,11 +199,8 @@ function strip(name, { means, units, rows }, tokens, cell, isKnown) {
   }
 
   function at(event) {
-    const box = picture.getBoundingClientRect();
-    const found = cellAt(drawn.parentNode, event, { width: cell, height: 1, rows: size.height, columns: tokens.length });
-    if (found === null) return null;
-    const row = Math.floor((event.clientY - box.top - CURVE) / UNIT);
-    return { row: Math.min(units.length - 1, Math.max(-1, row)), column: found.column };
+    const found = cellAt(picture, event, { width: cell, height: 1, rows: size.height, columns: tokens.length });
+    return found && { row: Math.max(-1, Math.floor((found.row - CURVE) / UNIT)), column: found.column };
   }
 
   return { name, node, picture, units, means, rows, mark, at };
@@ -206,6 +215,7 @@ function limitOf(rows) {
 }
 
 function inWords(tokens, values) {
-  const spans = Object.entries(values).map(([name, { means }]) => `${name} from ${fixed(Math.min(...means), 2)} to ${fixed(Math.max(...means), 2)}`);
+  const span = (means) => `from ${fixed(Math.min(...means), 2)} to ${fixed(Math.max(...means), 2)}`;
+  const spans = Object.entries(values).map(([name, { means }]) => `${name} ${span(means)}`);
   return `Gates over ${tokens.length} steps; means over units: ${spans.join(", ")}.`;
 }

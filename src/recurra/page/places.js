@@ -1,7 +1,7 @@
 // Where each written token looked in a picture: the picture, and over it the places that the chosen token looked at.
 
 import { element, svg, visible } from "./dom.js";
-import { fitted, fixed, named, numbersTable, sayingLine, within } from "./figure.js";
+import { fitted, fixed, named, numbersTable, reading, sayingLine, within } from "./figure.js";
 import { player } from "./player.js";
 import { tokenRow } from "./tokens.js";
 
@@ -18,7 +18,10 @@ export function draw(place, numbers, context) {
   const view = element("div", { class: "view places" });
   place.append(view);
   view.append(
-    element("p", { class: "reading" }, "Colour shows where the model looked when it wrote the chosen token; the strongest place of each token has the full colour."),
+    reading(
+      "Colour shows where the model looked when it wrote the chosen token;",
+      "the strongest place of each token has the full colour.",
+    ),
   );
   let shown = null; // draws the map of a token over the picture, once there is one
   let at = within(context.state.token, 0, last, 0);
@@ -41,7 +44,14 @@ export function draw(place, numbers, context) {
       context.change({ token: number });
     },
   });
-  const playing = player({ first: 1, last: last + 1, at: at + 1, label: "Token that is shown", wait: 700, onshow: (step) => choose(step - 1) });
+  const playing = player({
+    first: 1,
+    last: last + 1,
+    at: at + 1,
+    label: "Token that is shown",
+    wait: 700,
+    onshow: (step) => choose(step - 1),
+  });
   view.append(row.node);
   fitted(view, (width) => {
     const picture = seen(numbers, width);
@@ -79,11 +89,13 @@ function mostOf(map) {
 function said({ tokens, weights }, number) {
   const { row, column, weight, half } = mostOf(weights[number]);
   const where = half === 1 ? "more than half of it there" : `half of it in ${half} places`;
-  return [named(tokens[number]), ` looked most at row ${row + 1}, column ${column + 1}: ${fixed(weight, 2)}, ${where}.`];
+  const most = `row ${row + 1}, column ${column + 1}: ${fixed(weight, 2)}`;
+  return [named(tokens[number]), ` looked most at ${most}, ${where}.`];
 }
 
 function saidOf({ tokens, weights }, number, { row, column }) {
-  return [named(tokens[number]), ` ← row ${row + 1}, column ${column + 1}: ${fixed(weights[number][row][column], 3)}`];
+  const weight = fixed(weights[number][row][column]);
+  return [named(tokens[number]), ` ← row ${row + 1}, column ${column + 1}: ${weight}`];
 }
 
 function seen({ tokens, weights, down, across, picture }, width) {

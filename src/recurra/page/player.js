@@ -10,8 +10,9 @@ export function player({ first = 0, last, at, label, wait = 900, onshow }) {
   let [step, timer] = [at, null];
   const slider = element("input", { type: "range", min: first, max: last, step: 1, "aria-label": label });
   const play = element("button", { type: "button", class: "play" });
-  const back = element("button", { type: "button", "aria-label": "One step back", title: "One step back (←)" }, "◂");
-  const on = element("button", { type: "button", "aria-label": "One step on", title: "One step on (→)" }, "▸");
+  const button = (sign, name, key) =>
+    element("button", { type: "button", "aria-label": name, title: `${name} (${key})` }, sign);
+  const [back, on] = [button("◂", "One step back", "←"), button("▸", "One step on", "→")];
   const count = element("span", { class: "count", "aria-hidden": "true" });
   const node = element("div", { class: "player", role: "group", "aria-label": label }, back, play, on, slider, count);
 

@@ -10,7 +10,11 @@ import { labelled } from "./figure.js";
 export function tokenRow(tokens, { label, chosen, onchoose, onlook }) {
   let at = chosen;
   const buttons = tokens.map((token, number) =>
-    element("button", { type: "button", role: "radio", class: "token-button", dir: "auto", "data-number": number }, labelled(token)),
+    element(
+      "button",
+      { type: "button", role: "radio", class: "token-button", dir: "auto", "data-number": number },
+      labelled(token),
+    ),
   );
   const node = element("div", { class: "token-row", role: "radiogroup", "aria-label": label }, buttons);
   const numberAt = (event) => Number(event.target.closest?.(".token-button")?.dataset.number ?? -1);
@@ -29,7 +33,9 @@ export function tokenRow(tokens, { label, chosen, onchoose, onlook }) {
   }
 
   node.addEventListener("click", (event) => numberAt(event) >= 0 && choose(numberAt(event)));
-  node.addEventListener("pointerover", (event) => event.pointerType === "mouse" && numberAt(event) >= 0 && onlook(numberAt(event)));
+  node.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "mouse" && numberAt(event) >= 0) onlook(numberAt(event));
+  });
   node.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && onlook(at));
   node.addEventListener("keydown", (event) => {
     const last = buttons.length - 1;

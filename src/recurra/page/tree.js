@@ -2,7 +2,7 @@
 
 import { reveal } from "./cells.js";
 import { element, svg } from "./dom.js";
-import { fixed, numbersTable, sayingLine, within } from "./figure.js";
+import { fixed, follow, numbersTable, reading, sayingLine, within } from "./figure.js";
 import { laidOut, shapesOf } from "./branches.js";
 import { player } from "./player.js";
 
@@ -24,7 +24,12 @@ export function draw(place, numbers, { state, change }) {
   );
   const figure = element(
     "div",
-    { class: "scrolled figure", tabindex: "0", role: "application", "aria-label": "The search. Arrow keys left and right step, up and down walk over a step, space plays." },
+    {
+      class: "scrolled figure",
+      tabindex: "0",
+      role: "application",
+      "aria-label": "The search. Arrow keys left and right step, up and down walk over a step, space plays.",
+    },
     picture,
   );
   const begun = within(state.step, 0, last, last);
@@ -51,10 +56,9 @@ export function draw(place, numbers, { state, change }) {
   }
 
   view.append(
-    element(
-      "p",
-      { class: "reading" },
-      "A column is a step, the best above: a plain box was kept, a double line is finished, a dashed one was dropped. The number is the score so far. Orange is the way to what leads; what is no longer followed turns pale.",
+    reading(
+      "A column is a step, the best above: a plain box was kept, a double line is finished, a dashed one was dropped.",
+      "The number is the score so far. Orange is the way to what leads; what is no longer followed turns pale.",
     ),
   );
   place.append(view);
@@ -72,11 +76,9 @@ export function draw(place, numbers, { state, change }) {
 
   function over(event) {
     const found = shapes.nodes[Number(event.target.closest?.(".node")?.dataset.index)];
-    if (found) point(found.number, found.own);
+    if (found && !found.node.classList.contains("pointed")) point(found.number, found.own);
   }
-  picture.addEventListener("pointerover", over);
-  picture.addEventListener("pointerdown", over);
-  picture.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && point());
+  follow(picture, { over, leave: point, holder: figure });
   picture.addEventListener("click", (event) => {
     const head = event.target.closest?.(".step");
     if (head) playing.go(Number(head.dataset.number) + 1);
@@ -94,7 +96,7 @@ export function draw(place, numbers, { state, change }) {
 
 const key = (number, place) => `${number}:${place}`;
 
-/** After so many steps: who leads, the ways that are still followed, and the way of the leader. Later steps are not looked at. */
+/** After so many steps, without a look at later ones: who leads, the leader's way, and all that are still followed. */
 function knownAt(steps, answers, step) {
   const ends = [];
   for (let number = 0; number < step; number++) {
@@ -123,7 +125,8 @@ function knownAt(steps, answers, step) {
 function lookOf({ live, leading, isOver }, number, node, step) {
   if (number >= step) return "ahead";
   const name = key(number, node.place);
-  const way = leading.has(name) ? "leading" : live.has(name) || (!node.kept && number === step - 1 && !isOver) ? "live" : "left";
+  const isJustDropped = !node.kept && number === step - 1 && !isOver;
+  const way = leading.has(name) ? "leading" : live.has(name) || isJustDropped ? "live" : "left";
   return isOver ? `${way} over` : way;
 }
 
@@ -132,7 +135,9 @@ function said({ title, steps }, step, { leader, isOver }) {
   const { kept, weighed, nodes } = steps[step - 1];
   const finished = nodes.filter((node) => node.finished && node.kept).length;
   const parts = [`Step ${step} keeps ${kept} of ${weighed}${finished ? `, ${finished} of them finished` : ""}. `];
-  if (leader) parts.push(written(leader.node), isOver ? ` is the answer with ${fixed(leader.node.score, 2)}.` : ` leads with ${fixed(leader.node.score, 2)}.`);
+  if (leader) {
+    parts.push(written(leader.node), ` ${isOver ? "is the answer" : "leads"} with ${fixed(leader.node.score, 2)}.`);
+  }
   return parts;
 }
 
@@ -143,18 +148,27 @@ const whatOf = ({ finished, kept }) => (!kept ? "dropped" : finished ? "finished
 
 function saidOf(node, number) {
   const way = node.answer === null ? "" : `, on the way to answer ${node.answer}`;
-  return [written(node), `: ${whatOf(node)} at step ${number + 1}, score ${fixed(node.score)}, p of the last token ${fixed(node.probability)}${way}`];
+  const numbers = `score ${fixed(node.score)}, p of the last token ${fixed(node.probability)}`;
+  return [written(node), `: ${whatOf(node)} at step ${number + 1}, ${numbers}${way}`];
 }
 
 function legend() {
-  const sign = (kind, name) => element("span", { class: "sign" }, svg("svg", { width: 30, height: 20, "aria-hidden": "true" }, svg("g", { class: `node ${kind} live` }, svg("rect", { class: "outer", x: 1.5, y: 1.5, width: 27, height: 17, rx: 4 }), kind === "finished" && svg("rect", { class: "inner", x: 4.5, y: 4.5, width: 21, height: 11, rx: 2 }))), name);
-  return element("p", { class: "legend" }, sign("kept", "kept"), sign("finished", "finished"), sign("dropped", "dropped"));
+  const sign = (kind) => {
+    const inner = kind === "finished" && svg("rect", { class: "inner", x: 4.5, y: 4.5, width: 21, height: 11, rx: 2 });
+    const outer = svg("rect", { class: "outer", x: 1.5, y: 1.5, width: 27, height: 17, rx: 4 });
+    const box = svg("g", { class: `node ${kind} live` }, outer, inner);
+    return element("span", { class: "sign" }, svg("svg", { width: 30, height: 20, "aria-hidden": "true" }, box), kind);
+  };
+  return element("p", { class: "legend" }, ["kept", "finished", "dropped"].map(sign));
 }
 
 function inNumbers({ steps }) {
-  return numbersTable("All steps as numbers", ["step", "", "text", "score", "p of the last token", "on the way to answer"], () =>
-    steps.flatMap(({ nodes }, number) =>
-      nodes.map((node) => [number + 1, whatOf(node), node.text, fixed(node.score), fixed(node.probability), node.answer ?? ""]),
-    ),
+  const head = ["step", "", "text", "score", "p of the last token", "on the way to answer"];
+  const row = (node, number) => {
+    const { text, score, probability, answer } = node;
+    return [number + 1, whatOf(node), text, fixed(score), fixed(probability), answer ?? ""];
+  };
+  return numbersTable("All steps as numbers", head, () =>
+    steps.flatMap(({ nodes }, number) => nodes.map((node) => row(node, number))),
   );
 }

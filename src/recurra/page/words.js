@@ -1,8 +1,8 @@
 // Words on coloured ground: how surprising each was, what each adds to an answer, how much each was weighed.
 
 import { colouredWords } from "./coloured.js";
-import { element, visible } from "./dom.js";
-import { fixed, named, numbersTable, sayingLine, signed, within } from "./figure.js";
+import { element, short, visible } from "./dom.js";
+import { fixed, named, numbersTable, reading, sayingLine, signed, within } from "./figure.js";
 import { tokenRow } from "./tokens.js";
 
 const LEAST_SCALE = 8; // bits of surprise that have the full colour, where no token surprised more
@@ -22,16 +22,18 @@ function probabilities(view, { tokens, bits, log_probabilities: logs }) {
   const p = logs.map(Math.exp);
   const line = sayingLine("Point at a token, or walk over them with the arrow keys.");
   view.append(
-    element("p", { class: "reading" }, "The stronger the orange, the more a token surprised the model: −log₂ p in bits."),
+    reading("The stronger the orange, the more a token surprised the model: −log₂ p in bits."),
     element("p", { class: "summary" }, `${fixed(mean, 2)} bits a token on average, perplexity ${fixed(2 ** mean, 2)}`),
     colouredWords(tokens, bits.map((each) => -each / scale), {
       label: "Tokens by surprise",
-      said: (n) => [named(tokens[n]), `: p ${p[n] < 0.001 ? p[n].toExponential(1) : fixed(p[n])}, ${fixed(bits[n], 2)} bits`],
+      said: (n) => [named(tokens[n]), `: p ${short(p[n])}, ${fixed(bits[n], 2)} bits`],
       line,
     }),
     line.node,
     legend("less", "0", `${fixed(scale, scale % 1 ? 1 : 0)} bits`),
-    numbersTable("As numbers", ["token", "p", "bits"], () => tokens.map((token, n) => [visible(token), p[n].toPrecision(3), fixed(bits[n])])),
+    numbersTable("As numbers", ["token", "p", "bits"], () =>
+      tokens.map((token, n) => [visible(token), short(p[n]), fixed(bits[n])]),
+    ),
   );
 }
 
@@ -84,19 +86,20 @@ function saliency(view, { tokens, answers, unit, left_out: leftOut, methods }, {
   });
   const more = leftOut ? ` The first ${answers.length} of ${answers.length + leftOut} are explained.` : "";
   view.append(
-    element("p", { class: "reading" }, "Blue speaks for the answer, orange against it. Integrated gradients add up to all that the input changed; gradient × input asks only which way things go from here."),
+    reading(
+      "Blue speaks for the answer, orange against it. Integrated gradients add up to all that the input changed;",
+      "gradient × input asks only which way things go from here.",
+    ),
     element("div", { class: "choices" }, element("label", {}, "Method ", chooseMethod)),
   );
   if (answers.length > 1) {
     view.append(element("p", { class: "asks" }, `What is explained? Point or choose.${more}`), chooser.node);
   }
   view.append(summary, words, line.node, legend("both", "against", "for"));
-  for (const name of names) {
-    view.append(
-      numbersTable(`${METHODS[name] ?? name} as numbers`, ["", unit, ...tokens.map(visible)], () =>
-        answers.map((each, n) => [visible(each), fixed(methods[name].whole[n]), ...methods[name].values[n].map((value) => signed(value))]),
-      ),
-    );
+  for (const [name, { values, whole }] of Object.entries(methods)) {
+    const row = (each, n) => [visible(each), fixed(whole[n]), ...values[n].map((value) => signed(value))];
+    const head = ["", unit, ...tokens.map(visible)];
+    view.append(numbersTable(`${METHODS[name] ?? name} as numbers`, head, () => answers.map(row)));
   }
   show(answer);
 }
@@ -104,7 +107,8 @@ function saliency(view, { tokens, answers, unit, left_out: leftOut, methods }, {
 /** What integrated gradients lack to the whole, where that is more than a trifle. */
 function lacking(method, values, change) {
   const lack = Math.abs(values.reduce((sum, value) => sum + value, 0) - change) / Math.max(Math.abs(change), 0.1);
-  return method === "integrated" && lack > 0.01 ? `; the colours stand for all of the difference but ${Math.round(100 * lack)} %` : "";
+  if (method !== "integrated" || lack <= 0.01) return "";
+  return `; the colours stand for all of the difference but ${Math.round(100 * lack)} %`;
 }
 
 function queries(view, { tokens, weights }, { state, change }) {
@@ -126,7 +130,12 @@ function queries(view, { tokens, weights }, { state, change }) {
     );
   }
 
-  view.append(element("p", { class: "reading" }, "What was read is weighed by learned queries: the stronger the blue, the more weight. The strongest token of each has the full colour."));
+  view.append(
+    reading(
+      "What was read is weighed by learned queries: the stronger the blue, the more weight.",
+      "The strongest token of each has the full colour.",
+    ),
+  );
   if (rows.length > 1) {
     const onchoose = (number) => {
       chosen = number;
@@ -147,5 +156,6 @@ function queries(view, { tokens, weights }, { state, change }) {
 }
 
 function legend(colour, low, high) {
-  return element("p", { class: "legend", "aria-hidden": "true" }, low, element("span", { class: `ramp ${colour}` }), high);
+  const ramp = element("span", { class: `ramp ${colour}` });
+  return element("p", { class: "legend", "aria-hidden": "true" }, low, ramp, high);
 }
