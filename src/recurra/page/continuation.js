@@ -99,7 +99,7 @@ function tokensOf(answer, text) {
   const isSpelt = tokens.length === [...text].length;
   const typed = isSpelt ? [...text] : text.split(/\s+/);
   return tokens.flatMap((token, place) => {
-    const isEnd = token === "\n" || token === "</s>";
+    const isEnd = ["\n", "<eos>", "</s>"].includes(token);
     const isUnknown = token === "<unk>" && typed.length === tokens.length;
     const shown = isEnd ? "↵" : isUnknown ? typed[place] : isSpelt ? token : visible(token);
     const style = `typed-token${isEnd ? " end" : isUnknown ? " unknown" : ""}`;

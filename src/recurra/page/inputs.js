@@ -9,6 +9,9 @@ import { vectorField } from "./vector.js";
 /** An address holds no input of more letters. */
 const LONGEST = 2000;
 
+/** How deep numbers are nested. */
+const DEPTHS = { vector: [1], series: [1, 2], frames: [1, 2], places: [2, 3], picture: [2, 3] };
+
 const FIELDS = {
   text: textField,
   frames: numbersField,
@@ -41,7 +44,8 @@ export function fromURL(kind, text) {
   try {
     const found = JSON.parse(text);
     if (kind === "strokes") return strokesIn(found);
-    return Array.isArray(found) && shape(found) !== null ? found : null;
+    const depth = Array.isArray(found) ? (shape(found)?.length ?? 0) : 0;
+    return DEPTHS[kind].includes(depth) ? found : null;
   } catch {
     return null;
   }

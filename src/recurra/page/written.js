@@ -11,21 +11,12 @@ const DRAWN = 8;
 
 /** Fill a place with an answer of sequence or vector to sequence. */
 export function drawWritten(place, answer, context) {
-  if (answer.target !== undefined) {
-    place.append(given(answer));
-    return;
-  }
   const { best, run } = context;
   const every = [answer, ...(answer.alternatives ?? [])];
   const chosen = every[best - 1] ?? answer;
   place.append(large(chosen, context));
   if (every.length > 1) place.append(list(every, context));
   if (run.task === "vec2seq") place.append(draws(context));
-}
-
-function given(answer) {
-  const p = `log p = ${short(answer.score, 5)}, ${short(answer.nll, 4)} nats a token`;
-  return element("p", { class: "answer-words" }, `“${answer.target}”: ${p}. This search writes nothing: it tells how likely a target is.`);
 }
 
 function large(chosen, context) {
