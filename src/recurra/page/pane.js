@@ -24,6 +24,7 @@ export function pane(run, { runs, change, choose, remove }) {
   const predict = latest(ask.predict);
   let state = null;
   let answered = null; // the answer that is shown, and to what question
+  let given; // the value that the field was given last, which it may hold in other words
   let isOver = false;
 
   const field = fieldOf(run, { onchange: () => typed() });
@@ -57,6 +58,7 @@ export function pane(run, { runs, change, choose, remove }) {
     if (pause === null) return;
     clearTimeout(pause);
     pause = null;
+    given = undefined;
     if (!same(field.value, state.value)) change({ value: field.value, best: 1 });
   }
 
@@ -75,7 +77,7 @@ export function pane(run, { runs, change, choose, remove }) {
   function show(next) {
     const isFirst = state === null;
     state = next;
-    if (pause === null && !same(field.value, state.value)) field.value = state.value;
+    put(state.value);
     settings.show(state.decoding);
     const question = { inputs: [state.value], decoding: sent(run, state.decoding) };
     command.show(state.value === null ? null : asCurl(`${addressOf(run.name)}/predict`, question));
@@ -86,6 +88,13 @@ export function pane(run, { runs, change, choose, remove }) {
       seen.show(state, answered);
     }
     if (isFirst) offer();
+  }
+
+  /** A value in the field, unless it stands there, or someone is typing another. */
+  function put(value) {
+    if (pause !== null || same(value, given)) return;
+    given = value;
+    if (!same(field.value, value)) field.value = value;
   }
 
   function nothing() {

@@ -99,11 +99,15 @@ export function views(run, ask, { change }) {
     );
   }
 
+  /** Settings that a view says of itself; what is null is as if nothing were said. */
   function store(tab, patch) {
-    const isNew = "layer" in patch || "direction" in patch;
-    // What a view says of itself is on its screen already: it is not drawn again for that.
-    if (!isNew) settings = { ...settings, ...patch };
-    change({ views: (views) => ({ ...views, [tab]: { ...views[tab], ...patch } }) });
+    const patched = (before) => {
+      const every = Object.entries({ ...before, ...patch });
+      return Object.fromEntries(every.filter(([, value]) => value !== null && value !== undefined));
+    };
+    // What a view says is on its screen already: it is drawn again only where it asks for other numbers.
+    if (!("layer" in patch || "direction" in patch)) settings = patched(settings);
+    change({ views: (views) => ({ ...views, [tab]: patched(views[tab]) }) });
   }
 
   function say(sentence) {
