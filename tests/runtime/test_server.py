@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +19,7 @@ import pytest
 import recurra
 from recurra.cli import main
 from recurra.errors import CheckpointError
-from recurra.runtime.controls import MOST
+from recurra.runtime.effort import MOST
 from recurra.runtime.hosted import REMEMBERED, Hosted, as_plain, hosted
 from recurra.runtime.limits import Limits
 from recurra.runtime.server import application, rendered, usable
@@ -264,7 +266,12 @@ def test_only_what_writes_is_asked_to_write(port: int) -> None:
 
 def test_too_many_inputs_and_too_long_ones_are_refused(port: int) -> None:
     assert '"inputs" has 257 inputs, but 256 is the most' in refused(port, "sounds", {"inputs": ["a"] * 257})
+    assert '"inputs" has 17 inputs, but 16 is the most' in refused(port, "ink", {"inputs": [ASKED["ink"]] * 17})
     assert "20,000 tokens are answered in one call" in refused(port, "sounds", {"inputs": ["x" * 12_000] * 2})
+    wide = {"width": 32, "max_length": 1000, "max_ratio": None}
+    for name, value, decoding in (("sounds", "cat", wide), ("levels", [1, 2, 3], {"paths": 500, "horizon": 1000})):
+        too_much = refused(port, name, {"inputs": [value] * 32, "decoding": decoding})
+        assert re.match(r"this is too much for one call, about \d+ times: ask with fewer or shorter inputs", too_much)
     large = posted(port, "/api/runs/sounds/predict", {"inputs": ["x" * 100_000]})
     assert (large.status, large.error) == (413, "a request has 100,000 bytes at most.")
 
@@ -418,6 +425,14 @@ def test_numbers_that_json_does_not_have_are_null() -> None:
 def test_a_run_is_warmed_up_with_a_sample_of_its_data(runs: dict[str, Hosted]) -> None:
     runs["tags"].warm()
     assert ("answers",) in runs["tags"]._ready
+
+
+def test_what_serving_needs_is_named_where_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["serve", str(folder() / "tags")]) == 2
+    assert "recurra: serving needs uvicorn: pip install 'recurra[serve]'." in capsys.readouterr().err
 
 
 def test_what_cannot_be_served_ends_the_command_with_a_sentence(

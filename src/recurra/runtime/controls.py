@@ -1,4 +1,4 @@
-"""How a run may be asked to answer: the settings of [decoding], and how much of each one request may ask for."""
+"""How a run may be asked to answer: the settings of [decoding]."""
 
 from __future__ import annotations
 
@@ -8,24 +8,8 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 
 from recurra.errors import ConfigError
 from recurra.named import did_you_mean
+from recurra.runtime.effort import MOST, check_most
 from recurra.toml import toml_value
-
-MOST = {
-    "width": 32,
-    "best": 32,
-    "max_length": 1000,
-    "min_length": 1000,
-    "horizon": 1000,
-    "paths": 500,
-    "alternatives": 1000,
-    "banned": 100,
-    "forced": 8,
-    "prefix": 1000,
-    "length": 1000,
-    "count": 16,
-    "until": 100,
-}
-"""Numbers, letters or items that are asked for at most, so that one request takes seconds and not minutes."""
 
 UNASKED = ("exhaustive", "given")
 """Searches that a page does not offer: one tries up to two million sequences, the other needs a target."""
@@ -80,21 +64,6 @@ def overrides(settings: Any, asked: object) -> list[str]:
             raise ConfigError(f'"{name}" = "{value}" is for `recurra predict` alone: here it may be asked too much.')
         check_most(name, value)
     return [f"decoding.{name}={_typed(name, value)}" for name, value in sorted(asked.items())]
-
-
-def check_most(name: str, value: object) -> None:
-    """Refuse what would take minutes.
-
-    >>> check_most("width", 4000)
-    Traceback (most recent call last):
-    recurra.errors.ConfigError: "width" is 32 at most here, but 4,000 was asked for.
-    """
-    size = len(value) if isinstance(value, str | list) else value
-    most = MOST.get(name)
-    if most is not None and isinstance(size, int | float) and size > most:
-        what = " letters" if isinstance(value, str) else " items" if isinstance(value, list) else ""
-        asked = f"{size:,}" if size < 10**12 else "more"
-        raise ConfigError(f'"{name}" is {most:,}{what} at most here, but {asked} was asked for.')
 
 
 def _typed(name: str, value: object) -> str:

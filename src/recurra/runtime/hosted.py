@@ -16,26 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from recurra.data.store import Rows
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose
-from recurra.runtime.controls import MOST, check_most, controls, overrides
+from recurra.runtime.controls import controls, overrides
+from recurra.runtime.effort import (
+    MOST,
+    MOST_EXPLAINED,
+    MOST_INPUTS,
+    MOST_PICTURES,
+    MOST_READ,
+    MOST_WEIGHED,
+    check_most,
+    check_read,
+    check_written,
+)
 from recurra.runtime.inputs import ABOUT, checked, input_of, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
 from recurra.training.trained import Trained, folders, load, load_task
-
-MOST_INPUTS = 256
-"""So many inputs are answered in one call."""
-
-MOST_READ = 20_000
-"""Tokens, or steps, of all inputs of one call together."""
-
-MOST_EXPLAINED = 1_000
-"""Of an input that is explained."""
-
-MOST_WEIGHED = 60
-"""Of an input whose every token is weighed for every token of the answer: that grows with the square and more."""
 
 REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
@@ -84,12 +82,14 @@ class Hosted:
         """Answers to a list of inputs, with probabilities, alternatives and alignments."""
         if not isinstance(inputs, list) or not inputs:
             raise DataError('"inputs" is a list of one input or more.')
-        if len(inputs) > MOST_INPUTS:
-            raise DataError(f'"inputs" has {len(inputs):,} inputs, but {MOST_INPUTS} is the most of one call.')
+        most = MOST_PICTURES if input_of(self.task).kind in ("picture", "strokes") else MOST_INPUTS
+        if len(inputs) > most:
+            raise DataError(f'"inputs" has {len(inputs):,} inputs, but {most} is the most of one call.')
         model = self._model(decoding, "answers")
         began = time.perf_counter()
         examples = [question(model.task, value) for value in inputs]
         check_read(model.task, examples, MOST_READ, "are answered in one call")
+        check_written(model.task, examples)
         answers = model.answers(examples, detail=True)
         return {"answers": [_answer(each) for each in answers], "seconds": round(time.perf_counter() - began, 6)}
 
@@ -196,15 +196,6 @@ TYPES: dict[str, Any] = {
 """How a text may be asked for."""
 
 KINDS = {int: "a whole number", int | float: "a number", str: "a text", bool: "true or false"}
-
-
-def check_read(task: Task[Any, Any, Any], examples: Sequence[Any], most: int, what: str) -> None:
-    """Refuse more than so many tokens, or steps, together; of pictures, other limits hold."""
-    if input_of(task).kind not in ("text", "frames", "series"):
-        return
-    found = int(np.sum(task.lengths(Rows.of([task.encode(example) for example in examples]))))
-    if found > most:
-        raise DataError(f"{most:,} tokens {what}, but these are {found:,}.")
 
 
 def _answer(answer: Any) -> dict[str, Any]:

@@ -3,194 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 import recurra
-from recurra.runtime.controls import MOST
-from recurra.runtime.inputs import ABOUT, Kind
-
-Schema = dict[str, Any]
-
-TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": "number"}
-WHOLE: Schema = {"type": "integer"}
-FLAG: Schema = {"type": "boolean"}
-MAYBE: Schema = {"type": ["number", "null"]}
-
-
-def listed(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def named(values: Schema) -> Schema:
-    """An object whose names are not known beforehand."""
-    return {"type": "object", "additionalProperties": values}
-
-
-def held(required: Schema, optional: Schema | None = None, *, others: bool = False) -> Schema:
-    """An object of properties, the first of which are always there."""
-    return {
-        "type": "object",
-        "properties": {**required, **(optional or {})},
-        "required": list(required),
-        "additionalProperties": others,
-    }
-
-
-def said(schema: Schema, about: str) -> Schema:
-    return {**schema, "description": about}
-
-
-def of(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-TEXTS, NUMBERS = listed(TEXT), listed(MAYBE)
-TABLE = said(listed(NUMBERS), "a row for each of the first, a column for each of the second")
-
-SCHEMAS: dict[str, Schema] = {
-    "Error": held({"error": said(TEXT, "what is wrong, and what to do, in a sentence")}),
-    "Input": {
-        "type": ["string", "array"],
-        "items": {},
-        "description": "what one run is asked with, by input.kind: "
-        + "; ".join(f"{kind}: {ABOUT[kind]}" for kind in get_args(Kind)),
-    },
-    "Decoding": {
-        **named({}),
-        "description": "settings of [decoding] other than those of the run, of those that the run lists; at most "
-        + ", ".join(f"{name} {most:,}" for name, most in MOST.items()),
-        "examples": [{"width": 10, "best": 3}],
-    },
-    "Control": held(
-        {
-            "name": TEXT,
-            "kind": {"enum": ["choice", "integer", "number", "boolean", "text", "list"]},
-            "value": said({}, "as the run has it"),
-            "optional": said(FLAG, "may be null"),
-            "choices": TEXTS,
-            "most": said({"type": ["integer", "null"]}, "a number, letters or items that may be asked for"),
-            "about": TEXT,
-        }
-    ),
-    "Run": held(
-        {
-            "name": TEXT,
-            "task": {"enum": ["tagging", "classification", "language_model", "forecasting", "vec2seq", "seq2seq"]},
-            "described": said(TEXT, "the network in words"),
-            "input": held(
-                {
-                    "kind": {"enum": list(get_args(Kind))},
-                    "columns": TEXTS,
-                    "ranges": said(listed(listed(NUMBER)), "of a vector, where most of each column lies"),
-                    "colour": said(MAYBE, "of a vector of red, green and blue, their most"),
-                    "about": TEXT,
-                }
-            ),
-            "decoding": listed(of("Control")),
-            "views": said(TEXTS, "what explain may have to show"),
-            "summary": held({}, {"parameters": WHOLE, "scores": named(MAYBE)}),
-        }
-    ),
-    "Answer": held(
-        {"input": TEXT, "output": TEXT, "score": said(MAYBE, "a log-probability, or what a search makes of it")},
-        {
-            "tokens": TEXTS,
-            "tags": TEXTS,
-            "label": said({}, "the class; of several classes, a list"),
-            "label_probability": MAYBE,
-            "probabilities": said({}, "of classes by their names, or of the tags of each token in a list"),
-            "log_probability": MAYBE,
-            "log_probabilities": NUMBERS,
-            "nll": MAYBE,
-            "perplexity": MAYBE,
-            "unknown": WHOLE,
-            "alignment": TABLE,
-            "source_tokens": TEXTS,
-            "attention": said(listed({}), "of each query its weights, over words or over places"),
-            "columns": said(WHOLE, "places of a picture that make a row"),
-            "values": said(listed(NUMBERS), "of a forecast, step by step"),
-            "alternatives": said(listed({}), "next best answers, each with output, score and the like; or classes"),
-        },
-        others=True,
-    ),
-    "Alignment": held({"kind": {"const": "alignment"}, "source": TEXTS, "target": TEXTS, "weights": TABLE}),
-    "Queries": held({"kind": {"const": "queries"}, "tokens": TEXTS, "weights": TABLE}),
-    "Places": held(
-        {
-            "kind": {"const": "places"},
-            "tokens": TEXTS,
-            "weights": said(listed(listed(NUMBERS)), "a map for each token"),
-            "down": said(NUMBERS, "pixels at which rows of places begin, and where the last ends"),
-            "across": NUMBERS,
-            "picture": said({"type": ["string", "null"]}, "as the model saw it, a data URL"),
-        }
-    ),
-    "Probabilities": held({"tokens": TEXTS, "log_probabilities": NUMBERS, "bits": said(NUMBERS, "surprise")}),
-    "Saliency": held(
-        {
-            "tokens": TEXTS,
-            "answers": TEXTS,
-            "unit": TEXT,
-            "left_out": said(WHOLE, "answers that are not shown"),
-            "methods": named(held({"values": TABLE, "whole": NUMBERS, "nothing": NUMBERS})),
-        }
-    ),
-    "Tree": held(
-        {
-            "title": TEXT,
-            "steps": listed(held({"kept": WHOLE, "weighed": WHOLE, "nodes": listed(of("Node"))})),
-            "answers": said(listed(held({"step": WHOLE, "place": WHOLE})), "where each ended, the best first"),
-        }
-    ),
-    "Node": held(
-        {
-            "place": WHOLE,
-            "parent": said({"type": ["integer", "null"]}, "its place in the step before"),
-            "token": TEXT,
-            "probability": MAYBE,
-            "score": MAYBE,
-            "kept": FLAG,
-            "finished": FLAG,
-            "answer": said({"type": ["integer", "null"]}, "on the way to this answer"),
-            "text": TEXT,
-        }
-    ),
-    "Gates": held(
-        {
-            "title": TEXT,
-            "tokens": TEXTS,
-            "layer": WHOLE,
-            "layers": WHOLE,
-            "direction": TEXT,
-            "directions": TEXTS,
-            "values": said(
-                named(held({"means": NUMBERS, "units": listed(WHOLE), "rows": TABLE})),
-                "by the names of the cell's equations: the mean of all units at each token, and a row for each of some",
-            ),
-        }
-    ),
-    "Text": held(
-        {
-            "prompt": TEXT,
-            "text": said(TEXT, "what was written"),
-            "whole": TEXT,
-            "tokens": TEXTS,
-            "log_probability": MAYBE,
-            "ended": said(FLAG, "false: cut off at the length"),
-        }
-    ),
-    "Views": held(
-        {},
-        {
-            "attention": {"oneOf": [of("Alignment"), of("Queries"), of("Places")]},
-            "probabilities": of("Probabilities"),
-            "saliency": of("Saliency"),
-            "tree": of("Tree"),
-            "gates": of("Gates"),
-        },
-    ),
-}
+from recurra.runtime.effort import MOST
+from recurra.runtime.schemas import (
+    FLAG,
+    NUMBER,
+    SCHEMAS,
+    TEXT,
+    WHOLE,
+    Schema,
+    held,
+    listed,
+    may_be_null,
+    named,
+    of,
+    said,
+    whole,
+)
 
 MISTAKES = {
     "400": "what was asked is not understood, or too much",
@@ -202,14 +33,6 @@ MISTAKES = {
     "503": "the server ends, or too much is asked at once",
     "507": "the memory does not suffice",
 }
-
-
-def whole(least: int, most: int | None = None) -> Schema:
-    return {"type": "integer", "minimum": least, **({} if most is None else {"maximum": most})}
-
-
-def may_be_null(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
 
 
 ASKED: dict[str, tuple[Schema, dict[str, Any]]] = {

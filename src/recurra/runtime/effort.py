@@ -1,0 +1,103 @@
+"""How much one request may ask for: some seconds, and not minutes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from recurra.data.store import Rows
+from recurra.errors import ConfigError, DataError
+from recurra.runtime.inputs import input_of
+from recurra.tasks.task import Task
+
+MOST = {
+    "width": 32,
+    "best": 32,
+    "max_length": 1000,
+    "min_length": 1000,
+    "horizon": 1000,
+    "paths": 500,
+    "alternatives": 1000,
+    "banned": 100,
+    "forced": 8,
+    "prefix": 1000,
+    "length": 1000,
+    "count": 16,
+    "until": 100,
+}
+"""Numbers, letters or items that are asked for at most."""
+
+MOST_INPUTS = 256
+"""So many inputs are answered in one call."""
+
+MOST_PICTURES = 16
+"""A few bytes may be many pixels, all of which are in memory together."""
+
+MOST_READ = 20_000
+"""Tokens, or steps, of all inputs of one call together."""
+
+MOST_WRITTEN = 500_000
+"""Tokens that hypotheses of all answers of one call may have, or steps of all paths; some seconds on one core."""
+
+LOOKS = 250
+"""To look at so many tokens takes as long as to write one."""
+
+MOST_EXPLAINED = 1_000
+"""Of an input that is explained."""
+
+MOST_WEIGHED = 60
+"""Of an input whose every token is weighed for every token of the answer: that grows with the square and more."""
+
+
+def check_most(name: str, value: object) -> None:
+    """Refuse what would take minutes.
+
+    >>> check_most("width", 4000)
+    Traceback (most recent call last):
+    recurra.errors.ConfigError: "width" is 32 at most here, but 4,000 was asked for.
+    """
+    size = len(value) if isinstance(value, str | list) else value
+    most = MOST.get(name)
+    if most is not None and isinstance(size, int | float) and size > most:
+        what = " letters" if isinstance(value, str) else " items" if isinstance(value, list) else ""
+        asked = f"{size:,}" if size < 10**12 else "more"
+        raise ConfigError(f'"{name}" is {most:,}{what} at most here, but {asked} was asked for.')
+
+
+def lengths_of(task: Task[Any, Any, Any], examples: Sequence[Any]) -> list[int]:
+    """Tokens, or steps, of each example; of pictures, other limits hold."""
+    if input_of(task).kind not in ("text", "frames", "series"):
+        return [0] * len(examples)
+    found: list[int] = np.asarray(task.lengths(Rows.of([task.encode(example) for example in examples]))).tolist()
+    return found
+
+
+def check_read(task: Task[Any, Any, Any], examples: Sequence[Any], most: int, what: str) -> None:
+    """Refuse more than so many tokens, or steps, together."""
+    found = sum(lengths_of(task, examples))
+    if found > most:
+        raise DataError(f"{most:,} tokens {what}, but these are {found:,}.")
+
+
+def check_written(task: Task[Any, Any, Any], examples: Sequence[Any]) -> None:
+    """Refuse what may be computed for minutes: many answers, each long, from a wide beam or many paths."""
+    decoding: Any = getattr(task.settings, "decoding", None)
+    read = lengths_of(task, examples)
+    if hasattr(decoding, "horizon"):
+        rows, steps = max(1, decoding.paths), decoding.horizon
+    elif hasattr(decoding, "width"):
+        rows = {"beam": decoding.width, "sampling": decoding.best}.get(decoding.search, 1)
+        longest = math.inf if decoding.max_ratio is None else decoding.max_ratio * max(read) + 10
+        steps = min(decoding.max_length, longest)
+    else:
+        return
+    found = rows * steps * (len(read) + sum(read) / LOOKS)
+    if found > MOST_WRITTEN:
+        times = math.ceil(found / MOST_WRITTEN)
+        raise DataError(
+            f"this is too much for one call, about {times} times: ask with fewer or shorter inputs, or for shorter "
+            f"answers, a narrower beam or fewer paths."
+        )
