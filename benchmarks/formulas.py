@@ -2,6 +2,7 @@
 
     python benchmarks/formulas.py                                  # recurrent decoder
     python benchmarks/formulas.py recurrent transformer --device cuda --out runs
+    python benchmarks/formulas.py transformer --from transformer.1 --seed 2 --out runs   # goes on from its weights
     python benchmarks/formulas.py --together recurrent.1 transformer.1 --out runs
 
 Data are read from $RECURRA_DATA (../shared/data): pen strokes, drawn with numpy. About a fifteenth of the training
@@ -47,9 +48,12 @@ COMMON = [
     "training.epochs=100",
     "training.learning_rate=1e-3",
     "training.deterministic=false",
+    "model.image.widths=[48, 96, 256]",  # a place of the map is 8 x 8 pixels: two or three across a sign
+    "model.image.layers=3",
     "augmentation.rotate=5",
-    "augmentation.scale=0.15",
-    "augmentation.shear=0.15",
+    "augmentation.scale=0.2",
+    "augmentation.shear=0.2",
+    "augmentation.warp=2",
     "augmentation.ink=1",
 ]
 
@@ -61,7 +65,7 @@ SETTINGS = {
     "conditional": [SEEING, "model.context=conditional", "model.cell=gru", "model.embedding=256"],
     "transformer": [
         *("model.decoder=transformer", "model.decoder.layers=3", "model.embedding=256", "model.conditioning=[]"),
-        "training.warmup=500",
+        *("model.dropout=0.3", "model.token_dropout=0.1", "training.precision=bfloat16", "training.warmup=800"),
     ],
 }
 
@@ -73,6 +77,7 @@ def main() -> None:
     arguments.add_argument("--out", help="keep the runs in this folder")
     arguments.add_argument("--device", default="auto", help="cpu or cuda (cuda where there is one)")
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--from", dest="start", metavar="RUN", help="start from the weights of a run in --out")
     arguments.add_argument("--composed", type=int, default=COMPOSED, help=f"formulas put together ({COMPOSED})")
     arguments.add_argument("--set", action="append", default=[], help="another setting, for all")
     options = arguments.parse_args()
@@ -85,9 +90,8 @@ def main() -> None:
             run = home / f"{name}.{options.seed}"
             if not (run / "summary.json").exists():
                 own = [f"training.device={options.device}", f"training.seed={options.seed}", *options.set]
-                begin(
-                    setup("vec2seq", given=given, overrides=[*COMMON, *SETTINGS[name], *own]), run, progress(sys.stderr)
-                )
+                this = setup("vec2seq", given=given, overrides=[*COMMON, *SETTINGS[name], *own])
+                begin(this, run, progress(sys.stderr), start_from=home / options.start if options.start else None)
             report(run.name, [run], given, options.device)
         if options.together:
             report(
