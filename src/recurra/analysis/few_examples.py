@@ -95,17 +95,15 @@ def _stretches(task: LanguageModel, passages: Sequence[Passage]) -> Iterator[Cho
     """Lines of a text; as many together as fit a page where they follow on each other."""
     files, together = _files(task), not task.settings.data.independent
     for passage in passages:
-        kept, tokens = list[str](), 0
-        lines = passage.text.split(NEWLINE)
-        for number, line in enumerate([*lines, ""]):
-            size = len(task.ids(line))
-            ends = number == len(lines) or not together or tokens + size > TEXT
-            if kept and ends:
-                start = passage.line + number - len(kept)
-                text = Passage(NEWLINE.join(kept), passage.file, start)
-                yield Chosen(text, f"{files[min(passage.file, len(files) - 1)]}:{start}", tokens, None, None)
+        kept, tokens, start = list[str](), 0, 0
+        for number, line in enumerate([*passage.text.split(NEWLINE), None]):
+            size = 0 if line is None else len(task.ids(line))
+            if kept and (line is None or not together or tokens + size > TEXT):
+                place = f"{files[min(passage.file, len(files) - 1)]}:{start}"
+                yield Chosen(Passage(NEWLINE.join(kept), passage.file, start), place, tokens, None, None)
                 kept, tokens = [], 0
-            if line.strip() and size <= TEXT:
+            if line is not None and line.strip() and size <= TEXT:
+                start = start if kept else passage.line + number
                 kept.append(line)
                 tokens += size
 
