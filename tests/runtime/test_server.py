@@ -272,6 +272,7 @@ def test_too_many_inputs_and_too_long_ones_are_refused(port: int) -> None:
     for name, value, decoding in (("sounds", "cat", wide), ("levels", [1, 2, 3], {"paths": 500, "horizon": 1000})):
         too_much = refused(port, name, {"inputs": [value] * 32, "decoding": decoding})
         assert re.match(r"this is too much for one call, about \d+ times: ask with fewer or shorter inputs", too_much)
+    assert predicted(port, "levels", [1, 2, 3], paths=500, horizon=1000).status == 200
     large = posted(port, "/api/runs/sounds/predict", {"inputs": ["x" * 100_000]})
     assert (large.status, large.error) == (413, "a request has 100,000 bytes at most.")
 

@@ -86,15 +86,16 @@ def check_written(task: Task[Any, Any, Any], examples: Sequence[Any]) -> None:
     """Refuse what may be computed for minutes: many answers, each long, from a wide beam or many paths."""
     decoding: Any = getattr(task.settings, "decoding", None)
     read = lengths_of(task, examples)
+    looks = 0.0
     if hasattr(decoding, "horizon"):
         rows, steps = max(1, decoding.paths), decoding.horizon
     elif hasattr(decoding, "width"):
         rows = {"beam": decoding.width, "sampling": decoding.best}.get(decoding.search, 1)
         longest = math.inf if decoding.max_ratio is None else decoding.max_ratio * max(read) + 10
-        steps = min(decoding.max_length, longest)
+        steps, looks = min(decoding.max_length, longest), sum(read) / LOOKS
     else:
         return
-    found = rows * steps * (len(read) + sum(read) / LOOKS)
+    found = rows * steps * (len(read) + looks)
     if found > MOST_WRITTEN:
         times = math.ceil(found / MOST_WRITTEN)
         raise DataError(
