@@ -36,7 +36,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/slow":
         await beside(lambda: time.sleep(0.6))
     try:
-        content = {"bytes": len(await found.body()), "much": "x" * (32 << 20) * (scope["path"] == "/large")}
+        content = {"bytes": len(await found.body()), "much": "x" * (32 << 20 if scope["path"] == "/large" else 0)}
     except HTTPException as error:
         await JSONResponse({"error": error.detail}, error.status_code)(scope, receive, send)
     except ClientDisconnect:
