@@ -1,6 +1,6 @@
 // Where each written token looked among those that were read: a heat map with tokens on its axes.
 
-import { across, down, narrowest } from "./axis.js";
+import { across, cellFor, down } from "./axis.js";
 import { cellAt, cells, moved, reveal } from "./cells.js";
 import { element, svg, visible } from "./dom.js";
 import { fitted, fixed, follow, named, numbersTable, reading, sayingLine } from "./figure.js";
@@ -34,8 +34,7 @@ function heatMap({ source, target, weights }, width, line) {
   const rows = target.length;
   const columns = source.length;
   const most = Math.max(60, width * 0.3);
-  const room = width - down(target, WIDEST, most).width - 4;
-  const cell = Math.min(WIDEST, Math.max(narrowest(source), Math.floor(room / columns)));
+  const cell = cellFor(source, width - Math.max(NAMES, down(target, WIDEST, most).width), WIDEST);
   const beside = down(target, cell, most);
   const above = across(source, cell);
   const marks = ["band", "band", "mark"].map((name) => svg("rect", { class: name, visibility: "hidden" }));

@@ -10,10 +10,13 @@ const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Han
 /** Pixels of letters in a cell of a size. */
 export const sizeIn = (cell) => Math.min(14, Math.max(10, cell - 4));
 
-/** How wide a column has to be, at least, for its tokens to be read. */
-export function narrowest(tokens) {
-  const widest = Math.max(...tokens.map((token) => widthOf(labelled(token), 10)));
-  return widest > 12 ? 17 : 13;
+/** Whole pixels of a column so that all of them fit a width; no fewer than it takes to read the tokens. */
+export function cellFor(tokens, room, widest) {
+  const longest = Math.max(...tokens.map((token) => widthOf(labelled(token), 10)));
+  const narrowest = longest > 12 ? 17 : 13;
+  let cell = Math.min(widest, Math.max(narrowest, Math.floor(room / tokens.length)));
+  while (cell > narrowest && across(tokens, cell).width > room) cell -= 1; // slanted tokens reach beyond the last
+  return cell;
 }
 
 /** Tokens above columns of a width: the node, its height, and how far the last ones reach beyond their columns. */

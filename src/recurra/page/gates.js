@@ -1,6 +1,6 @@
 // Every named value of every step: for each name a strip with the mean as a curve and, below it, a line for each unit.
 
-import { across, narrowest } from "./axis.js";
+import { across, cellFor } from "./axis.js";
 import { cellAt, cells, moved, reveal } from "./cells.js";
 import { element, svg, visible } from "./dom.js";
 import { fitted, fixed, follow, named, numbersTable, reading, sayingLine } from "./figure.js";
@@ -88,8 +88,7 @@ function readout(names) {
 function strips({ title, tokens, values }, width, line) {
   const names = Object.keys(values);
   const steps = tokens.length;
-  const room = width - GUTTER - 4;
-  const cell = Math.min(WIDEST, Math.max(narrowest(tokens), Math.floor(room / steps)));
+  const cell = cellFor(tokens, width - GUTTER, WIDEST);
   const wide = Math.max(LEAST_STRIP, across(tokens, cell).width);
   const aRow = Math.max(1, Math.min(names.length, Math.floor((width + GAP) / (wide + GUTTER + GAP))));
   const panels = names.map((name) => strip(name, values[name], tokens, cell, /lstm|gru/i.test(title)));
