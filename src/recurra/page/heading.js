@@ -16,7 +16,7 @@ export function heading(run, { runs, choose, remove }) {
     element(
       "div",
       { class: "title" },
-      element("h2", {}, chooser(run, runs, choose)),
+      chooser(run, runs, choose),
       element("span", { class: "task" }, words(run.task)),
       element("button", { type: "button", class: "quiet remove", onclick: remove }, "Remove"),
     ),
@@ -43,7 +43,8 @@ export function heading(run, { runs, choose, remove }) {
 }
 
 function chooser(run, runs, choose) {
-  if (runs.length === 1) return run.name;
+  const name = element("h2", {}, run.name);
+  if (runs.length === 1) return name;
   const select = element("select", { class: "chooser", "aria-label": "Run", onchange: () => choose(select.value) });
   for (const task of new Set(runs.map((each) => each.task))) {
     const ofTask = runs.filter((each) => each.task === task);
@@ -52,7 +53,7 @@ function chooser(run, runs, choose) {
     );
   }
   select.value = run.name;
-  return element("span", { class: "choice-of-run" }, run.name, select);
+  return element("div", { class: "choice-of-run" }, name, select);
 }
 
 function facts(scores) {
