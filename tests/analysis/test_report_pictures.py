@@ -175,6 +175,7 @@ def test_tags_are_shown_by_the_words_that_mattered_and_odd_words_are_text(tmp_pa
     page = Whole(report(run))
     assert "img" not in page.tags
     assert f"{NASTY}/" in page.text
+    assert re.search(r"a\.conll:\d: (right|wrong, (the|cat|sleeps|a|<img/onerror=x>) is [DNV](, |What))", page.text)
 
 
 def test_a_text_is_shown_by_its_surprise_as_many_lines_together_as_fit(tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_long_examples_get_fewer_pictures_or_a_sentence(tmp_path: Path) -> None:
     assert [each for each in titles(run) if each in (MATTERED, GATES)] == [GATES]
     assert "saliency: 50 elements are too many for this page (a.conll:1)" in shown(run)
     (tmp_path / "b.conll").write_text("word\tD\n" * 120 + "\n")
-    assert "All validation examples are longer than 100 elements" in shown(
+    assert "No validation example is read and answered in 100 elements" in shown(
         made("tagging", str(tmp_path / "b.conll"), *few)
     )
 

@@ -29,7 +29,7 @@ from recurra.training.trained import Trained
 STEPS = {"attention": 100, "probabilities": 200, "saliency": 30, "tree": 30, "gates": 60}
 """So many elements an example may have, that a picture of it fits a page."""
 
-WORK = 250_000_000
+WORK = 600_000_000
 """Weights times elements times answers, of all examples: beyond, saliency, which asks many times, would take long."""
 
 SECONDS = 10.0
@@ -83,12 +83,16 @@ def pictures(
         return _forecasts(model, examples, most)
     try:
         chosen = few(model.task, examples, rows, outputs, most)
-    except Exception as error:
+        return _drawn(model, chosen, names)
+    except Exception as error:  # a finished run does not fail for want of a picture
         return Pictures(f'<p class="soft">No examples can be shown: {escape(_reason(error))}</p>')
+
+
+def _drawn(model: Trained, chosen: Sequence[Chosen], names: Sequence[str]) -> Pictures:
     if not chosen:
         return Pictures(
-            f'<p class="soft">All validation examples are longer than {LONGEST} elements, too long for this page: '
-            f"recurra explain {escape(str(model.folder))} shows one.</p>"
+            f'<p class="soft">No validation example is read and answered in {LONGEST} elements, for which this page has '
+            f"room: <code>recurra explain {escape(str(model.folder))} INPUT --out page.html</code> shows one.</p>"
         )
     drawn = _Drawn(model, time.monotonic() + SECONDS)
     pieces = [_STYLE, _ABOUT, *(_example(drawn, number, each, names) for number, each in enumerate(chosen))]
@@ -209,7 +213,23 @@ def _about(chosen: Chosen) -> str:
     said = chosen.place if chosen.answer is not None else f"{chosen.length} tokens"
     if chosen.is_right is None:
         return said
-    return f"{said}: right" if chosen.is_right else f"{said}: wrong, {_clipped(chosen.wanted or '')} is right"
+    return f"{said}: right" if chosen.is_right else f"{said}: wrong, {_clipped(_mistakes(chosen))}"
+
+
+def _mistakes(chosen: Chosen) -> str:
+    """What is right instead; of tags, where they differ."""
+    assert chosen.answer is not None, "it is wrong"
+    wanted, tokens = chosen.wanted or "", getattr(chosen.example, "tokens", ())
+    if not tokens:
+        return f"{wanted} is right"
+    found = []
+    for said, right in zip(chosen.answer.output.split("\t"), wanted.split("\t"), strict=True):
+        pairs = list(zip(tokens, said.split(" "), right.split(" "), strict=False))
+        if len(pairs) == len(right.split(" ")) == len(said.split(" ")):
+            found += [f"{token} is {tag}" for token, other, tag in pairs if tag != other]
+        elif said != right:
+            found.append(f"{right} is right")
+    return ", ".join(found)
 
 
 def _clipped(text: str) -> str:
