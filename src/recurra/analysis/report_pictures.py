@@ -91,8 +91,8 @@ def pictures(
 def _drawn(model: Trained, chosen: Sequence[Chosen], names: Sequence[str]) -> Pictures:
     if not chosen:
         return Pictures(
-            f'<p class="soft">No validation example is read and answered in {LONGEST} elements, for which this page has '
-            f"room: <code>recurra explain {escape(str(model.folder))} INPUT --out page.html</code> shows one.</p>"
+            f'<p class="soft">No validation example is read and answered in {LONGEST} elements, which this page has '
+            f"room for: <code>recurra explain {escape(str(model.folder))} INPUT --out page.html</code> shows one.</p>"
         )
     drawn = _Drawn(model, time.monotonic() + SECONDS)
     pieces = [_STYLE, _ABOUT, *(_example(drawn, number, each, names) for number, each in enumerate(chosen))]
