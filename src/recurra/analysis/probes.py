@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from recurra.analysis.gates import read_tokens
-from recurra.analysis.saliency import MOST, Probe
+from recurra.analysis.saliency import MOST, Probe, explained
 from recurra.data.store import Encoded
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.errors import ConfigError, DataError
@@ -120,13 +120,13 @@ def _of_tags(model: Trained, task: Tagging, example: Any) -> Probe:
 
     return Probe(
         tokens,
-        [f"{token}/{tag}" for token, tag in zip(tokens, names, strict=True)][:MOST],
+        [f"{token}/{tag}" for token, tag in zip(tokens, names, strict=True)][: explained(len(tokens))],
         network,
         lambda some: [some.drop],  # type: ignore[list-item]  # its first dropout has words and frames alike
         batch,
         log_odds,
         "log odds",
-        left_out=max(0, len(tokens) - MOST),
+        left_out=max(0, len(tokens) - explained(len(tokens))),
     )
 
 
@@ -196,12 +196,12 @@ def _of_written(model: Trained, task: Seq2Seq, example: Any, best: int) -> Probe
     title = f"{task.shown(example)} → {task.texts.target.tokenizer.join([t for t in found.tokens if t != END])}"
     return Probe(
         tokens,
-        found.tokens[:MOST],
+        found.tokens[: explained(len(tokens))],
         model.model,
         lambda network: [network.embedding if task.texts.source is not None else network.from_frames],  # type: ignore[list-item]
         _batches(model, found.row),
         log_p,
         "log p",
         title,
-        max(0, len(found.tokens) - MOST),
+        max(0, len(found.tokens) - explained(len(tokens))),
     )

@@ -33,7 +33,10 @@ LEAST_CHANGE = 0.1
 """Where the input changed less than this, what is missing is a share of this."""
 
 MOST = 60
-"""So many answers, such as the tokens of a long text, are explained."""
+"""So many answers, such as the tokens of a long text, are explained at most."""
+
+WORK = 60_000
+"""So many tokens × answers × points are looked at: a long text is explained in seconds, with fewer answers and points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +90,15 @@ class Saliency:
         return found
 
 
+def explained(tokens: int) -> int:
+    """So many answers are explained where so many tokens were read.
+
+    >>> explained(10), explained(200)
+    (60, 18)
+    """
+    return max(1, min(MOST, WORK // (FEWEST * max(1, tokens))))
+
+
 def nothing() -> DataError:
     """Where there are no tokens, or no answers."""
     return DataError("there is nothing to explain: nothing was read, or nothing answered.")
@@ -113,7 +125,7 @@ def saliency(probe: Probe, method: Method) -> Saliency:
         integrated gradients  a_i = x_i · ∫₀¹ ∂f(αx)/∂x_i dα,   Σ_i a_i = f(x) − f(0)     (Sundararajan et al. 2017)
 
     with x_i the vector of token i, in double precision. The integral is Gauss's, with as many points as are needed to
-    add up to the whole within 1 %.
+    add up to the whole within 1 %, as far as WORK allows.
     """
     if not probe.tokens or not probe.answers:
         raise nothing()
@@ -139,9 +151,11 @@ def _added(probe: Probe, network: nn.Module, method: Method) -> Saliency:
             probe.title,
             probe.left_out,
         )
-        if method == "gradient" or points >= MOST_POINTS or found.missing.max() <= TOLERANCE / 2:
+        if method == "gradient" or found.missing.max() <= TOLERANCE / 2:
             return found
         points *= 2
+        if points > MOST_POINTS or points * len(probe.tokens) * len(probe.answers) > WORK:
+            return found
 
 
 @contextmanager
