@@ -36,7 +36,7 @@ MOST = 60
 """So many answers, such as the tokens of a long text, are explained at most."""
 
 WORK = 60_000
-"""So many tokens × answers × points are looked at: a long text is explained in seconds, with fewer answers and points."""
+"""So many tokens × answers × points are looked at: of a long text fewer answers are explained, in seconds."""
 
 
 @dataclass(frozen=True, eq=False)

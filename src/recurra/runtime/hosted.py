@@ -113,7 +113,9 @@ class Hosted:
             raise ConfigError(f'"best" is {best}: the best answer is 1, the next 2.')
         wanted = list(self.about["views"] if show is None else dict.fromkeys(show))
         way = "saliency" if "saliency" in wanted else "explanations"
-        model = self._model({**decoding, "best": best} if best > 1 else decoding, way)
+        # Of samples, the n-th of five is another than the n-th of n: as many are drawn as were before.
+        answers = max(best, decoding.get("best") or 1)
+        model = self._model({**decoding, "best": answers} if best > 1 else decoding, way)
         began = time.perf_counter()
         example = question(model.task, value)
         check_read(model.task, [example], MOST_EXPLAINED, "are explained here")
