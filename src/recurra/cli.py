@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import recurra
-from recurra.errors import ConfigError, RecurraError
+from recurra.errors import ConfigError, RecurraError, is_lack_of_memory
 from recurra.text.visible import without_controls
 
 if TYPE_CHECKING:
@@ -70,15 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     return 0
-
-
-def is_lack_of_memory(error: Exception) -> bool:
-    """Whether Python, the CPU's allocator or the device says that there is no memory left."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-    )
 
 
 def cells(options: argparse.Namespace) -> None:

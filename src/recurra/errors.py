@@ -31,3 +31,12 @@ class CheckpointError(RecurraError):
 
 class TrainingError(RecurraError):
     """A training that cannot go on."""
+
+
+def is_lack_of_memory(error: Exception) -> bool:
+    """Whether Python, the CPU's allocator or the device says that there is no memory left."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )

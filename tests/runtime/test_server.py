@@ -8,6 +8,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from starlette.exceptions import HTTPException
 
 import recurra
 from recurra.cli import main
@@ -22,8 +24,8 @@ from recurra.errors import CheckpointError
 from recurra.runtime.effort import MOST
 from recurra.runtime.hosted import REMEMBERED, Hosted, as_plain, hosted
 from recurra.runtime.limits import Limits
-from recurra.runtime.server import application, rendered, usable
-from tests.runtime.listening import Answer, asked, at_work, connected, posted, received, request
+from recurra.runtime.server import application, parsed, rendered, usable
+from tests.runtime.listening import Answer, asked, at_work, connected, posted, received, request, seconds_since
 from tests.runtime.tiny_runs import ASKED, folder
 
 
@@ -161,6 +163,13 @@ def test_what_cannot_be_read_is_told_so(port: int, body: bytes, sentence: str) -
     assert sentence in refused(port, "sounds", body)
 
 
+def test_a_name_that_stands_twice_among_very_many_is_found_at_once() -> None:
+    began = time.monotonic()
+    with pytest.raises(HTTPException, match="'29999' stands twice in one object"):
+        parsed(b"{%s}" % b",".join(b'"%d":0' % number for number in [*range(30_000), 29_999]), {})
+    assert seconds_since(began) < 3
+
+
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
@@ -192,6 +201,7 @@ def test_an_input_that_a_model_cannot_take_is_refused(port: int, name: str, valu
         ({"search": "exhaustive"}, '"search" = "exhaustive" is for `recurra predict` alone'),
         ({"width": [1, {}]}, '"width" is a number, a text or a list of texts'),
         ({"width": "wide"}, "decoding.width"),
+        ({"length_penalty": 1e300}, "decoding.length_penalty must be at most 20, but is 1e+300."),
         ({"width": 0}, "decoding.width"),
         ({"best": 20}, "decoding.best = 20 answers need a beam at least so wide"),
         ({"forced": ["nonsense"]}, "nonsense"),
@@ -215,6 +225,7 @@ def test_a_model_that_does_not_search_has_no_settings_of_search(port: int) -> No
         ({"input": "cat", "show": "tree"}, '"show" is a list.'),
         ({"input": "cat", "best": 0}, '"best" is 0: the best answer is 1, the next 2.'),
         ({"input": "cat", "best": 9}, "decoding.best = 9"),
+        ({"input": "cat", "decoding": {"best": "two"}}, "decoding.best must be a whole number, but is 'two'."),
         ({"input": "cat", "best": True}, '"best" is a whole number.'),
         ({"input": "cat", "layer": 1.5}, '"layer" is a whole number.'),
         ({"input": "cat", "direction": 1}, '"direction" is a text.'),
@@ -224,6 +235,10 @@ def test_a_model_that_does_not_search_has_no_settings_of_search(port: int) -> No
 )
 def test_an_explanation_that_cannot_be_is_refused(port: int, question: object, sentence: str) -> None:
     assert sentence in refused(port, "sounds", question, "explain")
+
+
+def test_what_no_view_can_read_is_refused_once(port: int) -> None:
+    assert refused(port, "ink", {"input": []}, "explain") == "input:1: there are no strokes to draw."
 
 
 def test_a_view_that_is_not_there_is_said_beside_those_that_are(port: int) -> None:
@@ -247,6 +262,7 @@ def test_a_long_input_is_not_weighed_token_by_token(port: int) -> None:
         ({"prompt": "one", "count": True}, '"count" is a whole number, but found True.'),
         ({"prompt": "one", "temperature": "hot"}, "\"temperature\" is a number, but found 'hot'."),
         ({"prompt": "one", "temperature": -1}, "temperature"),
+        ({"prompt": "one", "temperature": 10**400}, '"temperature" is too large a number to compute with.'),
         ({"prompt": "one", "until": ""}, "until is the text before which to stop"),
         ({"prompt": ["one"]}, '"prompt" is a text.'),
         ({"prompt": 3}, "an input of this model is a text, but found 3."),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recurra.cli import is_lack_of_memory, main
-from recurra.errors import DataError
+from recurra.cli import main
+from recurra.errors import DataError, is_lack_of_memory
 from recurra.runs import begin
 from recurra.search import exhaustive
 from recurra.tasks import pair_decoding

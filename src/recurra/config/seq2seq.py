@@ -117,6 +117,11 @@ class Seq2SeqDecoding:
         at_least(1, "decoding", self, "width", "best", "max_length", "top_k")
         at_least(0, "decoding", self, "length_penalty", "coverage_penalty", "min_length", "no_repeat", "temperature")
         at_least(0, "decoding", self, "max_ratio")
+        if self.length_penalty > 20:  # of a long answer, the power would be more than a number can be
+            raise SettingError(
+                f"decoding.length_penalty must be at most 20, but is {self.length_penalty:g}.",
+                ("decoding", "length_penalty"),
+            )
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise SettingError(
                 f"decoding.top_p must be above 0 and at most 1, but is {self.top_p}.", ("decoding", "top_p")

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils._pytree import tree_flatten
 
 from recurra.cells import AnyCell
+from recurra.engines.alike import likeness
 from recurra.engines.c_library import compiler
 from recurra.engines.c_passes import Compiled
 from recurra.engines.c_run import CPasses, CSteps, threads
@@ -30,6 +31,7 @@ class Planned:
 
     def __init__(self) -> None:
         self.plans: WeakKeyDictionary[AnyCell, dict[tuple[Any, ...], Plan | str]] = WeakKeyDictionary()
+        self.shared: WeakKeyDictionary[type, dict[tuple[Any, ...], Plan | str]] = WeakKeyDictionary()
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         if not x.values.numel():
@@ -57,7 +59,7 @@ class Planned:
         return [self.read(reader, x, every) for reader in layer]
 
     def plan(self, reader: Reader, values: Tensor) -> Plan | str:
-        """The plan of a cell as it now is, or why there is none; made once."""
+        """The plan of a cell as it now is, or why there is none; made once for all cells that are alike."""
         cell = reader.cell
         leaves, structure = tree_flatten(reader.fixed)
         shapes = tuple(leaf.shape[1:] if isinstance(leaf, Tensor) else leaf for leaf in leaves)
@@ -65,14 +67,11 @@ class Planned:
         key = (values.dtype, modes, str(structure), shapes)
         plans = self.plans.setdefault(cell, {})
         if key not in plans:
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                width = cell.project(values.new_zeros(1, 1, cell.input_size), cell.fixed(1, values)).shape[-1]
-                try:
-                    plans[key] = make_plan(trace(cell, width, values))
-                except NoPlan as reason:
-                    plans[key] = str(reason)
-                except Exception as error:  # a step that planning does not expect still runs, in the loop
-                    plans[key] = f"planning it failed ({type(error).__name__}: {error})"
+            found = likeness(cell)
+            shared = {} if found is None else self.shared.setdefault(type(cell), {})
+            if (key, found) not in shared:
+                shared[key, found] = made(cell, values)
+            plans[key] = shared[key, found]
         return plans[key]
 
     def read(self, reader: Reader, x: Padded, every: bool) -> Reading:
@@ -93,6 +92,18 @@ class Planned:
         if backward:
             sequences = [Padded(sequence, x.lengths).reversed().values for sequence in sequences]
         return Reading(sequences[0], cell.State(*sequences) if every else cell.State(*finals))
+
+
+def made(cell: AnyCell, values: Tensor) -> Plan | str:
+    """The plan of a cell, or why there is none."""
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        width = cell.project(values.new_zeros(1, 1, cell.input_size), cell.fixed(1, values)).shape[-1]
+        try:
+            return make_plan(trace(cell, width, values))
+        except NoPlan as reason:
+            return str(reason)
+        except Exception as error:  # a step that planning does not expect still runs, in the loop
+            return f"planning it failed ({type(error).__name__}: {error})"
 
 
 def split_fixed(plan: Plan, reader: Reader) -> tuple[list[Tensor], list[Tensor]]:

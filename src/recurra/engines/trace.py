@@ -6,6 +6,7 @@ a few forms, each of which says what it does to a single row. Nothing is schedul
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -100,6 +101,12 @@ def weights_of(cell: AnyCell) -> dict[str, Tensor]:
     return {**dict(cell.named_parameters()), **dict(cell.named_buffers())}
 
 
+@functools.cache
+def decompositions() -> dict[Any, Any]:
+    """torch's larger operations in terms of its core ones; to look them all up takes as long as to trace a step."""
+    return dict(core_aten_decompositions().items())
+
+
 def trace(cell: AnyCell, input_width: int, like: Tensor) -> Trace:
     """Trace one step of a cell and its gradient; NoPlan says why it cannot be."""
     weights = {name: weight.detach() for name, weight in weights_of(cell).items()}
@@ -126,7 +133,7 @@ def trace(cell: AnyCell, input_width: int, like: Tensor) -> Trace:
     gradients = tuple(torch.zeros_like(part) for part in state)
     arguments = (inputs, tuple(part.detach() for part in state), given, weights)
     try:
-        module = make_fx(both, decomposition_table=dict(core_aten_decompositions().items()))(gradients, *arguments)
+        module = make_fx(both, decomposition_table=decompositions())(gradients, *arguments)
     except Exception as error:  # whatever the user's own step may raise under tracing is a reason, not a crash
         raise NoPlan(f"its step cannot be traced ({str(error).strip().splitlines()[0]})") from error
     module.graph.eliminate_dead_code()

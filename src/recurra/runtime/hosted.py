@@ -30,7 +30,7 @@ from recurra.runtime.effort import (
     check_read,
     check_written,
 )
-from recurra.runtime.inputs import ABOUT, checked, input_of, question
+from recurra.runtime.inputs import ABOUT, LARGEST, checked, input_of, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
 from recurra.training.trained import Trained, folders, load, load_task
@@ -112,12 +112,14 @@ class Hosted:
         if best < 1:
             raise ConfigError(f'"best" is {best}: the best answer is 1, the next 2.')
         wanted = list(self.about["views"] if show is None else dict.fromkeys(show))
-        way = "saliency" if "saliency" in wanted else "explanations"
-        # Of samples, the n-th of five is another than the n-th of n: as many are drawn as were before.
-        answers = max(best, decoding.get("best") or 1)
-        model = self._model({**decoding, "best": answers} if best > 1 else decoding, way)
+        # Of samples, the n-th of five is another than the n-th of n: as many are drawn as for the answers.
+        drawn = {**{each.name: each.value for each in controls(self.task.settings)}, **decoding}.get("best")
+        if best > (drawn if isinstance(drawn, int) else 1):
+            decoding = {**decoding, "best": best}
+        model = self._model(decoding, self.way(show))
         began = time.perf_counter()
         example = question(model.task, value)
+        model.task.encode(example)  # what cannot be read is refused once, and not by each view
         check_read(model.task, [example], MOST_EXPLAINED, "are explained here")
         asked = Asked(model, example, "the input", layer, direction, best)
         check_answered(asked)
@@ -133,6 +135,10 @@ class Hosted:
             "seconds": round(time.perf_counter() - began, 6),
         }
 
+    def way(self, show: Sequence[str] | None) -> str:
+        """Whose modules an explanation takes: what takes long has its own, and is waited for by itself alone."""
+        return "saliency" if "saliency" in (self.about["views"] if show is None else show) else "explanations"
+
     def generate(self, prompt: object, options: Mapping[str, Any]) -> dict[str, Any]:
         """Texts that go on from a prompt, or that may be written of a vector or a picture."""
         from recurra.generation import writer_of
@@ -143,6 +149,8 @@ class Hosted:
             if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
                 raise ConfigError(f'"{name}" is {KINDS[kind]}, but found {value!r:.60}.')
             check_most(name, value)
+            if kind is not str and abs(value) > LARGEST:
+                raise ConfigError(f'"{name}" is too large a number to compute with.')
         count = options.pop("count", 1)
         if count < 1:
             raise ConfigError(f'"count" is a whole number from 1 to {MOST["count"]}.')

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import recurra
-from recurra.errors import CheckpointError, RecurraError
+from recurra.errors import CheckpointError, RecurraError, is_lack_of_memory
 from recurra.named import did_you_mean
 from recurra.runtime.guard import MISTAKE, Guard
 from recurra.runtime.hosted import TYPES, Hosted, as_plain, hosted
@@ -57,9 +57,7 @@ def application(runs: Mapping[str, Hosted], *, limits: Limits | None = None) -> 
         run, asked = run_of(request), await body(request, known)
         options = {name: asked[name] for name in ("show", "layer", "direction", "best") if name in asked}
         compute = partial(run.explain, asked.get("input"), asked.get("decoding", {}), **options)
-        # What takes long is waited for by itself alone.
-        way = "saliency" if "saliency" in options.get("show", run.about["views"]) else "explanations"
-        return await answered(request, compute, turns[run.name, way])
+        return await answered(request, compute, turns[run.name, run.way(options.get("show"))])
 
     async def generate(request: Request) -> Response:
         run, asked = run_of(request), await body(request, {"prompt": object, **dict.fromkeys(TYPES, object)})
@@ -178,8 +176,7 @@ def _finite(number: str) -> float:
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"'{twice:.60}' stands twice in one object")
     return found
 
@@ -215,15 +212,6 @@ def rendered(found: object) -> bytes:
     except ValueError:
         text = write(as_plain(found))
     return text.encode("utf-8", "replace")
-
-
-def is_lack_of_memory(error: Exception) -> bool:
-    """Whether Python, the CPU's allocator or the device says that there is no memory left."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-    )
 
 
 def usable(runs: Mapping[str, Hosted]) -> dict[str, Hosted]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from recurra.data.files import PathLike, lines
@@ -72,8 +73,7 @@ def _object(place: str, line: str) -> dict[str, object]:
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
         raise _Refusal(f"the key '{twice}' stands twice in one object. Keep one of them.")
     return found
 
