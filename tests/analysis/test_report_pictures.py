@@ -178,6 +178,13 @@ def test_tags_are_shown_by_the_words_that_mattered_and_odd_words_are_text(tmp_pa
     assert re.search(r"a\.conll:\d: (right|wrong, (the|cat|sleeps|a|<img/onerror=x>) is [DNV](, |What))", page.text)
 
 
+def test_tags_of_numbers_are_shown_right_and_wrong(tmp_path: Path) -> None:
+    rows = [{"frames": [[float(row), 1.0]] * 3, "tags": ["AB"[row % 2]] * 3} for row in range(6)]
+    run = made("tagging", jsonl(tmp_path / "a.jsonl", rows))
+    assert [each for each in titles(run) if each in (MATTERED, GATES)] == [MATTERED, GATES]
+    assert set(re.findall(r"a\.jsonl:\d: (right|wrong)", shown(run))) == {"right", "wrong"}
+
+
 def test_a_text_is_shown_by_its_surprise_as_many_lines_together_as_fit(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one two <b>\n\nthree\n" * 40)
     run = made("language_model", str(tmp_path / "a.txt"), "reading.steps=4")

@@ -77,9 +77,9 @@ def few(
 def _right_and_wrong(candidates: Sequence[Chosen], most: int) -> list[Chosen]:
     """The first, one that was answered otherwise, then those that are wrong: there is more to see in them."""
     first, *others = candidates
-    otherwise = [each for each in others if each.is_right != first.is_right][:1]
-    rest = sorted((each for each in others if each not in otherwise), key=lambda each: each.is_right is True)
-    return [first, *otherwise, *rest][:most]
+    otherwise = [number for number, each in enumerate(others) if each.is_right != first.is_right][:1]
+    rest = sorted(set(range(len(others))) - {*otherwise}, key=lambda number: (others[number].is_right is True, number))
+    return [first, *(others[number] for number in (*otherwise, *rest))][:most]
 
 
 def _spread(candidates: Sequence[Chosen], most: int) -> list[Chosen]:

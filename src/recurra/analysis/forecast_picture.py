@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -64,7 +65,7 @@ def _forecast(model: Trained, series: Steps, now: int, end: int) -> Forecast:
     names = model.task.settings.data.values or [str(number + 1) for number in range(width)]
     low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
     return Forecast(
-        f"{series.name or series.place}, steps {now + 1} to {end}",
+        f"{series.name or os.path.basename(series.place)}, steps {now + 1} to {end}",
         list(names),
         series.values[max(0, now - BEFORE) : now],
         np.array(answer.detail["values"]),
