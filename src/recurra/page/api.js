@@ -20,8 +20,8 @@ export async function ask(address, body, { signal } = {}) {
   throw new Error(sentence(found?.error ?? `the server answered ${response.status} ${response.statusText}.`));
 }
 
-/** The server's words with a capital letter, as they stand alone here. */
-function sentence(text) {
+/** The server's words with a capital letter, as they stand alone here; names of settings stay as they are. */
+export function sentence(text) {
   return /^[a-z]\p{L}* /u.test(text) ? text[0].toUpperCase() + text.slice(1) : text;
 }
 

@@ -17,11 +17,18 @@ const FEW = 4;
 /** A page has room for so many answers, where a run by itself gives one. */
 const ANSWERS = 5;
 
+/** The way a run searches with a reader's changes; undefined where it has but one. */
+export function searchOf(run, { search }) {
+  return search ?? run.decoding.find((setting) => setting.name === "search")?.value;
+}
+
 /** The settings by name as they hold without a reader's changes. */
 function standard(run, decoding) {
   const own = Object.fromEntries(run.decoding.map((setting) => [setting.name, setting.value]));
-  if (own.best === 1) {
-    const { search, width } = { ...own, ...decoding };
+  const search = searchOf(run, decoding);
+  if (search === "greedy") own.best = 1;
+  else if (own.best === 1) {
+    const { width } = { ...own, ...decoding };
     if (search === "beam") own.best = Math.max(1, Math.min(ANSWERS, width));
     if (search === "sampling" || search === "exhaustive") own.best = ANSWERS;
   }
@@ -50,6 +57,7 @@ export function controls(run, { onchange }) {
   function set(name, value) {
     const next = { ...decoding, [name]: value };
     if (value === undefined || same(value, standard(run, next)[name])) delete next[name];
+    if (value === "greedy") delete next.best; // it finds one, however many a beam was asked for
     onchange(next);
   }
 

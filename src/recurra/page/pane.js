@@ -12,8 +12,8 @@ import { views } from "./views.js";
 /** A keystroke waits so many milliseconds for the next one. */
 const PAUSE = 120;
 
-/** A sample this long is not asked unless it is picked. */
-const SHORT = 300;
+/** A text of so many letters is not asked unless it is picked; pictures and series are seen at a glance. */
+const LONG = 300;
 
 /**
  * A pane of a run. `change(patch, {push})` is told what a reader changed of the pane's state; `show(state)` then shows
@@ -154,13 +154,14 @@ export function pane(run, { runs, change, choose, remove }) {
     node.classList.toggle("waiting", isWaiting);
   }
 
-  /** Samples of the run's own data; the first short one is asked where there is nothing else to show. */
+  /** Samples of the run's own data; the first that is short is asked where there is nothing else to show. */
   async function offer() {
     const { samples } = await ask.samples().catch(() => ({ samples: [] }));
     if (isOver) return;
     chips.replaceChildren(...samples.map(chip));
     chips.hidden = samples.length === 0;
-    const first = samples.find((sample) => JSON.stringify(sample).length < SHORT) ?? field.value;
+    const isShort = (sample) => run.input.kind !== "text" || JSON.stringify(sample).length < LONG;
+    const first = samples.find(isShort) ?? field.value;
     if (first !== null && state.value === null) change({ value: first });
   }
 

@@ -1,8 +1,8 @@
 // Views of how an answer came about, each behind a tab; only the open one is asked for.
 
-import { latest } from "./api.js";
+import { latest, sentence } from "./api.js";
 import * as attention from "./attention.js";
-import { sent } from "./controls.js";
+import { searchOf, sent } from "./controls.js";
 import { element, redrawn, same } from "./dom.js";
 import * as gates from "./gates.js";
 import * as places from "./places.js";
@@ -85,7 +85,7 @@ export function views(run, ask, { change }) {
     const { tab } = state;
     panel.dataset.view = tab;
     panel.style.minHeight = "";
-    if (!(tab in numbers)) return say(missing[tab] ?? "There is nothing to see here.");
+    if (!(tab in numbers)) return say(unsearched(state) ?? missing[tab] ?? "There is nothing to see here.");
     const drawer = tab === "attention" ? LOOKED[numbers[tab].kind] : DRAWN[tab];
     const chosen = state.best > 1 ? answer.alternatives[state.best - 2] : answer;
     return redrawn(panel, (place) =>
@@ -110,8 +110,15 @@ export function views(run, ask, { change }) {
     change({ views: (views) => ({ ...views, [tab]: patched(views[tab]) }) });
   }
 
-  function say(sentence) {
-    panel.replaceChildren(element("p", { class: "why-not" }, sentence[0].toUpperCase() + sentence.slice(1)));
+  /** Why there is no tree, in words of this page: the server's are those of the command line. */
+  function unsearched({ tab, decoding }) {
+    const search = searchOf(run, decoding);
+    if (tab !== "tree" || search === "beam") return null;
+    return `This search is ${search}: only a beam has steps to show. Choose beam above.`;
+  }
+
+  function say(why) {
+    panel.replaceChildren(element("p", { class: "why-not" }, sentence(why)));
   }
 
   return { node, show, stop: () => explain.stop() };

@@ -15,7 +15,7 @@ export function drawWritten(place, answer, context) {
   const every = [answer, ...(answer.alternatives ?? [])];
   const chosen = every[best - 1] ?? answer;
   place.append(large(chosen, context));
-  if (every.length > 1) place.append(list(every, context));
+  if (every.length > 1) place.append(list(every, context), ...order(every));
   if (run.task === "vec2seq") place.append(draws(context));
 }
 
@@ -71,6 +71,14 @@ function list(every, { best, choose }) {
     );
   });
   return element("ol", { class: "nbest", "aria-label": "Answers, the best first; the pressed one is explained below" }, rows);
+}
+
+/** A word where a more probable answer stands below another, since nothing else says why. */
+function order(every) {
+  const logs = every.map((each) => each.log_probability);
+  const isSorted = logs.every((log, number) => number === 0 || log <= logs[number - 1]);
+  const why = "They stand by their score, which weighs the length too, not by their probability alone.";
+  return isSorted ? [] : [element("p", { class: "took" }, why)];
 }
 
 /** Of each pane: the seed and how it asks, and what was drawn of which input. */
