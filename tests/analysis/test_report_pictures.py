@@ -185,6 +185,21 @@ def test_tags_of_numbers_are_shown_right_and_wrong(tmp_path: Path) -> None:
     assert set(re.findall(r"a\.jsonl:\d: (right|wrong)", shown(run))) == {"right", "wrong"}
 
 
+def test_a_wrong_label_of_a_sentence_is_none_of_its_words(tmp_path: Path) -> None:
+    rows = [{"tokens": ["the", word], "tags": ["D", "N"], "label": f"about_{word}"} for word in ("cat", "dog", "cow")]
+    run = made("tagging", jsonl(tmp_path / "a.jsonl", rows), "data.min_count=1", "model.characters.cell=none")
+    assert re.search(r"wrong, ([^<]*, )?about_(cat|dog|cow) is right<", shown(run))
+    assert not re.search(r" is about_", shown(run))
+
+
+def test_no_class_at_all_is_an_answer_that_can_be_read(tmp_path: Path) -> None:
+    rows = [{"text": text, "labels": [label] * (row == 0)} for row, (text, label) in enumerate(LABELLED)]
+    own = ("model.encoder=rnn", "model.summary=attention", "training.steps=20", "training.learning_rate=0.05")
+    run = made("classification", jsonl(tmp_path / "a.jsonl", rows), "data.labels=labels", *own)
+    assert "<h3>bad → (nothing)</h3>" in shown(run)
+    assert "(nothing): where its queries looked" in shown(run)
+
+
 def test_a_text_is_shown_by_its_surprise_as_many_lines_together_as_fit(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one two <b>\n\nthree\n" * 40)
     run = made("language_model", str(tmp_path / "a.txt"), "reading.steps=4")

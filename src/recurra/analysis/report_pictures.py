@@ -19,6 +19,7 @@ from recurra.settings import name_of
 from recurra.tasks.classification import Classification
 from recurra.tasks.forecasting import Forecasting
 from recurra.tasks.language_model import NEWLINE, LanguageModel
+from recurra.tasks.pair_scores import NOTHING
 from recurra.tasks.seq2seq import Seq2Seq
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Task
@@ -206,7 +207,8 @@ def _first_line(model: Trained, chosen: Chosen) -> Chosen:
 def _title(chosen: Chosen) -> str:
     if chosen.answer is None:
         return chosen.place
-    return f"{_clipped(chosen.answer.input or chosen.place)} → {_clipped(chosen.answer.output)}"
+    said = chosen.answer.output if chosen.answer.output.strip() else NOTHING
+    return f"{_clipped(chosen.answer.input or chosen.place)} → {_clipped(said)}"
 
 
 def _about(chosen: Chosen) -> str:
@@ -223,11 +225,13 @@ def _mistakes(chosen: Chosen) -> str:
     if not tokens:
         return f"{wanted} is right"
     found = []
-    for said, right in zip(chosen.answer.output.split("\t"), wanted.split("\t"), strict=True):
-        pairs = list(zip(tokens, said.split(" "), right.split(" "), strict=False))
-        if len(pairs) == len(right.split(" ")) == len(said.split(" ")):
-            found += [f"{token} is {tag}" for token, other, tag in pairs if tag != other]
-        elif said != right:
+    for number, (said, right) in enumerate(zip(chosen.answer.output.split("\t"), wanted.split("\t"), strict=True)):
+        others, tags = said.split(" "), right.split(" ")
+        if number < len(chosen.example.tags) and len(tokens) == len(others) == len(tags):
+            found += [
+                f"{token} is {tag}" for token, other, tag in zip(tokens, others, tags, strict=True) if tag != other
+            ]
+        elif said != right:  # of the whole
             found.append(f"{right} is right")
     return ", ".join(found)
 

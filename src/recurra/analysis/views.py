@@ -34,6 +34,7 @@ from recurra.errors import ConfigError, DataError
 from recurra.settings import name_of
 from recurra.tasks.classification import Classification
 from recurra.tasks.language_model import LanguageModel
+from recurra.tasks.pair_scores import NOTHING
 from recurra.tasks.seq2seq import Seq2Seq
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
@@ -153,7 +154,8 @@ def _pooling(asked: Asked, task: Classification) -> View:
     tokens = answer.detail.get("tokens", [str(number + 1) for number in range(weights.shape[1])])
     if not tokens:
         raise DataError("there is no answer to explain: nothing was read.")
-    rows = [_weighed(f"{answer.output}: where its queries looked, on average", tokens, weights.mean(0))]
+    said = answer.output or NOTHING  # of several classes, it may be none
+    rows = [_weighed(f"{said}: where its queries looked, on average", tokens, weights.mean(0))]
     rows += [_weighed(name, tokens, each) for name, each in zip(names, weights, strict=True)] * (len(weights) > 1)
     table = [
         [token, *map(float, each)] for token, each in zip(labels(tokens), [*zip(*weights, strict=True)], strict=True)
@@ -161,7 +163,7 @@ def _pooling(asked: Asked, task: Classification) -> View:
     numbers = table_in_html(Table(["token", *names], table))
     return View(
         "Where it looked",
-        f"{answer.output}: where its queries looked\n{TextTable(['token', *names], table).text()}",
+        f"{said}: where its queries looked\n{TextTable(['token', *names], table).text()}",
         lambda: {"kind": "queries", "tokens": list(tokens), "weights": rounded(weights)},
         lambda: coloured_words.as_svg(*rows),
         lambda: (
