@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_pla
 
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
+from tests.once import made_once
 from tests.tasks.small_pairs import SMALL, table
 
 IMAGE = "<img/src=x/onerror=alert(1)>"
@@ -53,19 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two models that translate, with attention and without, one that tags, and one of a text.
-
-    They are trained once, whichever worker of the tests comes first.
-    """
-    base = tmp_path_factory.getbasetemp()
-    here = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "page-runs"
-    here.mkdir(exist_ok=True)
-    with (here / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (here / "trained").exists():
-            _train(here)
-            (here / "trained").touch()
-    return here / "served"
+    """Two models that translate, with attention and without, one that tags, and one of a text."""
+    return made_once(tmp_path_factory, "page-runs", _train) / "served"
 
 
 def _train(here: Path) -> None:

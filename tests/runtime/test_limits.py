@@ -85,6 +85,7 @@ def test_a_connection_that_is_idle_makes_room_before_one_that_computes(port: int
     with ExitStack() as opened:
         computing = opened.enter_context(connected(port))
         computing.sendall(request("/slow"))
+        assert asked(port, request()).status == 200  # and so the one before is under way
         for _ in range(20):
             opened.enter_context(connected(port))
         assert received(computing).status == 200

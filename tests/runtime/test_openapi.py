@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from recurra.runtime.hosted import Hosted, hosted
+from recurra.runtime.hosted import Hosted
 from recurra.runtime.openapi import described
 from recurra.runtime.server import application
 from tests.runtime.listening import asked, at_work, posted, request
-from tests.runtime.tiny_runs import ASKED, folder
+from tests.runtime.tiny_runs import ASKED
 
 TYPES = {
     "string": str,
@@ -79,11 +79,6 @@ def answer_schema(path: str, method: str, status: str = "200") -> Any:
 
 def question_schema(name: str) -> Any:
     return DOCUMENT["paths"][f"/api/runs/{{run}}/{name}"]["post"]["requestBody"]["content"]["application/json"]
-
-
-@pytest.fixture(scope="module")
-def runs() -> dict[str, Hosted]:
-    return hosted([str(folder())])
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,7 @@ from recurra.runtime.hosted import REMEMBERED, Hosted, as_plain, hosted
 from recurra.runtime.limits import Limits
 from recurra.runtime.server import application, parsed, rendered, usable
 from tests.runtime.listening import Answer, asked, at_work, connected, posted, received, request, seconds_since
-from tests.runtime.tiny_runs import ASKED, folder
-
-
-@pytest.fixture(scope="module")
-def runs() -> dict[str, Hosted]:
-    return hosted([str(folder())])
+from tests.runtime.tiny_runs import ASKED
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +48,8 @@ def refused(port: int, name: str, question: object, to: str = "predict") -> str:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_an_answer_is_that_of_the_model_itself(port: int, name: str) -> None:
-    model = recurra.load(folder() / name)
+def test_an_answer_is_that_of_the_model_itself(port: int, folder: Path, name: str) -> None:
+    model = recurra.load(folder / name)
     [expected] = model.predict([ASKED[name]], detail=True)  # type: ignore[list-item]
     [answer] = predicted(port, name, ASKED[name]).json["answers"]
     assert answer["output"] == expected.output
@@ -341,9 +336,9 @@ def test_the_page_and_its_files_are_served(port: int) -> None:
     assert asked(port, request("/page/dom.js")).headers["content-type"] == "text/javascript; charset=utf-8"
 
 
-def test_names_of_runs_may_hold_anything(tmp_path: Path) -> None:
+def test_names_of_runs_may_hold_anything(tmp_path: Path, folder: Path) -> None:
     for place in ("a/50 %? #1", "b/50 %? #1", "b/Größe 大"):
-        shutil.copytree(folder() / "sounds", tmp_path / place)
+        shutil.copytree(folder / "sounds", tmp_path / place)
     found = hosted([str(tmp_path / "a"), str(tmp_path / "b")])
     assert list(found) == ["a/50 %? #1", "b/50 %? #1", "Größe 大"]
     with at_work(application(found)) as port:
@@ -353,9 +348,9 @@ def test_names_of_runs_may_hold_anything(tmp_path: Path) -> None:
             assert predicted(port, quote(name, safe=""), "cat").status == 200
 
 
-def test_several_runs_answer_as_one(tmp_path: Path) -> None:
+def test_several_runs_answer_as_one(tmp_path: Path, folder: Path) -> None:
     for name in "ab":
-        shutil.copytree(folder() / "sounds", tmp_path / name)
+        shutil.copytree(folder / "sounds", tmp_path / name)
     [(name, run)] = hosted([f"{tmp_path}/a,{tmp_path}/b"]).items()
     assert name == "a,b"
     [alone] = hosted([f"{tmp_path}/a"])["a"].predict(["cat"], {})["answers"]
@@ -365,10 +360,10 @@ def test_several_runs_answer_as_one(tmp_path: Path) -> None:
 
 
 def test_a_run_that_cannot_be_read_is_left_out_and_the_others_are_served(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("good", "bad"):
-        shutil.copytree(folder() / "sounds", tmp_path / name)
+        shutil.copytree(folder / "sounds", tmp_path / name)
     (tmp_path / "bad" / "config.toml").write_text("task = 'sequ2seq'")
     assert list(usable(hosted([str(tmp_path)]))) == ["good"]
     assert "recurra: not served: " in capsys.readouterr().err
@@ -376,9 +371,9 @@ def test_a_run_that_cannot_be_read_is_left_out_and_the_others_are_served(
         usable(hosted([str(tmp_path / "nowhere")]))
 
 
-def test_a_run_whose_weights_are_broken_says_so_and_others_go_on(tmp_path: Path) -> None:
+def test_a_run_whose_weights_are_broken_says_so_and_others_go_on(tmp_path: Path, folder: Path) -> None:
     for name in ("good", "bad"):
-        shutil.copytree(folder() / "sounds", tmp_path / name)
+        shutil.copytree(folder / "sounds", tmp_path / name)
     weights = tmp_path / "bad" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     with at_work(application(hosted([str(tmp_path)]))) as port:
@@ -445,19 +440,19 @@ def test_a_run_is_warmed_up_with_a_sample_of_its_data(runs: dict[str, Hosted]) -
 
 
 def test_what_serving_needs_is_named_where_it_is_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert main(["serve", str(folder() / "tags")]) == 2
+    assert main(["serve", str(folder / "tags")]) == 2
     assert "recurra: serving needs uvicorn: pip install 'recurra[serve]'." in capsys.readouterr().err
 
 
 def test_what_cannot_be_served_ends_the_command_with_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], port: int
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], port: int
 ) -> None:
     assert main(["serve", str(tmp_path / "nix")]) == 2
     assert "there is no folder" in capsys.readouterr().err
-    assert main(["serve", str(folder() / "tags"), "--port", str(port)]) == 2
+    assert main(["serve", str(folder / "tags"), "--port", str(port)]) == 2
     assert "Address already in use" in capsys.readouterr().err
-    assert main(["serve", str(folder() / "tags"), "--port", "70000"]) == 2
+    assert main(["serve", str(folder / "tags"), "--port", "70000"]) == 2
     assert "a port is a number from 0 to 65535" in capsys.readouterr().err

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
@@ -30,10 +27,8 @@ ASKED: dict[str, object] = {
 """By the name of each run, an input."""
 
 
-@cache
-def folder() -> Path:
-    """Where they are."""
-    data, runs = Path(mkdtemp()), Path(mkdtemp()) / "runs"
+def train(data: Path) -> None:
+    """The runs, in a folder of that name beside what they were trained with."""
     labelled = [("a good film", "praise"), ("a bad film", "blame"), ("so good", "praise"), ("bad", "blame")]
     (data / "tags.conll").write_text("the\tD\ncat\tN\n\na\tD\n<b>\tN\n\n")
     (data / "text.txt").write_text("one two\nthree\n" * 4)
@@ -50,9 +45,4 @@ def folder() -> Path:
         ("ink", "vec2seq", jsonl(data / "ink.jsonl", rows), writes),
         ("colours", "vec2seq", table(data / "colours.tsv", [("1", "0", "red"), ("0", "1", "blue")]), SHORT),
     ):
-        begin(setup(task, given={"train": train}, overrides=[*FEW, *own]), runs / name, Silent())
-    return runs
-
-
-def question(name: str) -> str:
-    return json.dumps(ASKED[name])
+        begin(setup(task, given={"train": train}, overrides=[*FEW, *own]), data / "runs" / name, Silent())
