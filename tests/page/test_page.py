@@ -154,16 +154,55 @@ def test_a_link_to_a_run_that_is_not_here_says_so(page: Page) -> None:
 def test_two_runs_stand_side_by_side_and_read_the_same(page: Page) -> None:
     page.goto("/?run=translation&input=the+dog")
     page.get_by_role("button", name="Compare").click()
-    expect(page).to_have_url("/?run=translation&input=the+dog&2.run=translation-blind")
+    expect(page).to_have_url("/?run=translation&input=the+dog&2.run=translation-blind&2.tab=attention")
     panes = page.locator(".pane")
     panes.nth(1).locator("textarea").fill("a cat")
     for number in range(2):
         expect(panes.nth(number).locator("textarea")).to_have_value("a cat")
         expect(panes.nth(number).get_by_role("region", name="Answer")).to_contain_text("un chat")
-    expect(panes.nth(1).get_by_role("tabpanel")).to_contain_text("model.attention = none, so it looked nowhere")
+    why = "The run translation-blind was trained with model.attention = none, so it looked nowhere"
+    expect(panes.nth(1).get_by_role("tabpanel")).to_contain_text(why)
     panes.nth(0).get_by_role("button", name="Remove").click()
     expect(panes).to_have_count(1)
-    expect(page).to_have_url("/?run=translation-blind&input=a+cat")
+    expect(page).to_have_url("/?run=translation-blind&input=a+cat&tab=attention")
+
+
+def test_a_run_without_attention_does_not_begin_with_where_it_looked(page: Page) -> None:
+    page.goto("/?run=translation-blind&input=the+dog")
+    expect(open_tab(page)).to_have_text("How sure it was")
+    expect(page.get_by_role("tab").last).to_have_text("Where it looked")
+
+
+def test_greedy_search_asks_for_one_answer_whatever_was_asked_of_a_beam(page: Page) -> None:
+    page.goto("/?run=translation&input=the+dog&tab=tree&decoding.best=2")
+    expect(answer(page).get_by_role("button")).to_have_count(2)
+    page.get_by_label("search", exact=True).select_option("greedy")
+    expect(answer(page)).to_contain_text("le chien")
+    expect(answer(page).get_by_role("button")).to_have_count(0)
+    expect(panel(page)).to_have_text("This search is greedy: only a beam has steps to show. Choose beam above.")
+    expect(page).to_have_url("/?run=translation&input=the+dog&decoding.search=greedy&tab=tree")
+
+
+def test_what_a_server_that_was_away_did_not_answer_is_asked_again(page: Page) -> None:
+    def go_away() -> None:
+        page.evaluate("() => { window.kept ??= fetch; window.fetch = async () => { throw new TypeError('away') } }")
+
+    def come_back() -> None:
+        page.evaluate("() => { window.fetch = window.kept; dispatchEvent(new Event('focus')) }")
+
+    page.goto("/?run=translation&input=the+dog")
+    expect(panel(page).get_by_role("img")).to_be_visible()
+    go_away()
+    page.get_by_role("tab", name="How sure it was").click()
+    expect(panel(page)).to_contain_text("The server does not answer")
+    come_back()
+    expect(panel(page)).to_contain_text("bits a token")
+    go_away()
+    field(page).fill("a dog")
+    expect(page.get_by_role("alert").filter(has_text="The server does not answer")).to_be_visible()
+    come_back()
+    expect(answer(page)).to_contain_text("un chien")
+    expect(panel(page)).to_contain_text("bits a token")
 
 
 def test_the_page_is_dark_where_the_machine_is_unless_the_reader_chose(page: Page) -> None:

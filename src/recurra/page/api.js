@@ -1,5 +1,8 @@
 // Questions to the server of this page. Whatever goes wrong is an Error whose message is a sentence.
 
+/** The cause of an Error that has nothing to do with the question: it may be asked again. */
+export const AWAY = "the server is away";
+
 /** What there is at an address of the API; with a body it is asked by POST. */
 export async function ask(address, body, { signal } = {}) {
   const options = { signal };
@@ -13,7 +16,7 @@ export async function ask(address, body, { signal } = {}) {
     response = await fetch(address, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer: is `recurra serve` still running?");
+    throw new Error("The server does not answer: is `recurra serve` still running?", { cause: AWAY });
   }
   const found = await response.json().catch(() => null);
   if (response.ok && found !== null) return found;

@@ -73,6 +73,10 @@ function take() {
   for (const each of panes) each.take();
 }
 
+function retry() {
+  for (const each of panes) each.retry();
+}
+
 /** A run beside or instead of a state, looked at in the same way. */
 function like(run, { tab }) {
   const own = fresh(run);
@@ -159,6 +163,7 @@ async function start() {
   remember(states, runs);
   addEventListener("popstate", follow);
   addEventListener("keydown", slash);
+  addEventListener("focus", retry); // whoever comes back may have started the server again
   compare.addEventListener("click", add);
   copy.addEventListener("click", copyLink);
   document.querySelector(".skip").addEventListener("click", (event) => {

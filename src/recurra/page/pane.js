@@ -1,7 +1,7 @@
 // One run at work: what it is, its input, how it searches, its answer, and views of how it came about.
 
 import { draw as drawAnswer } from "./answers.js";
-import { addressOf, asCurl, latest, questionsTo } from "./api.js";
+import { addressOf, asCurl, AWAY, latest, questionsTo } from "./api.js";
 import { controls, sent } from "./controls.js";
 import { element, redrawn, same } from "./dom.js";
 import { heading } from "./heading.js";
@@ -125,6 +125,7 @@ export function pane(run, { runs, change, choose, remove }) {
   function failed(problem) {
     waiting(false);
     answered.failed = true;
+    answered.isAway = problem.cause === AWAY;
     error.textContent = problem.message;
     error.hidden = false;
     took.textContent = said.textContent = "";
@@ -177,6 +178,12 @@ export function pane(run, { runs, change, choose, remove }) {
     change({ value: sample, best: 1 }, { push: true });
   }
 
+  /** What the server did not answer is asked again. */
+  function retry() {
+    if (answered?.isAway) answerTo(answered.question);
+    else if (answered?.answer) seen.show(state, answered);
+  }
+
   function stop() {
     isOver = true;
     clearTimeout(pause);
@@ -186,5 +193,5 @@ export function pane(run, { runs, change, choose, remove }) {
 
   const focus = () => (node.querySelector(".field :is(input, textarea, button, canvas, [tabindex])") ?? node).focus();
 
-  return { run, node, show, stop, take, focus };
+  return { run, node, show, stop, take, retry, focus };
 }

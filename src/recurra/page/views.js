@@ -1,6 +1,6 @@
 // Views of how an answer came about, each behind a tab; only the open one is asked for.
 
-import { latest, sentence } from "./api.js";
+import { AWAY, latest, sentence } from "./api.js";
 import * as attention from "./attention.js";
 import { searchOf, sent } from "./controls.js";
 import { element, redrawn, same } from "./dom.js";
@@ -65,12 +65,21 @@ export function views(run, ask, { change }) {
     shown = question;
     if (!found.has(question)) {
       expect(tab);
-      const answered = await explain(body).catch((problem) => ({ views: {}, missing: { [tab]: problem.message } }));
+      const answered = await explain(body).catch((problem) => problem);
       if (answered === undefined || shown !== question) return;
+      if (answered instanceof Error) {
+        failed(tab, answered);
+        return;
+      }
       found.set(question, answered);
     }
-    panel.setAttribute("aria-busy", "false");
     draw(state, found.get(question), answer);
+  }
+
+  function failed(tab, problem) {
+    if (problem.cause === AWAY) shown = null; // the next look at it asks again
+    begin(tab);
+    say(problem.message);
   }
 
   /** An old picture of the same view stays, paler, until the new one is there; one of another view goes. */
@@ -81,10 +90,15 @@ export function views(run, ask, { change }) {
     panel.replaceChildren();
   }
 
-  function draw(state, { views: numbers, missing }, answer) {
-    const { tab } = state;
+  function begin(tab) {
+    panel.setAttribute("aria-busy", "false");
     panel.dataset.view = tab;
     panel.style.minHeight = "";
+  }
+
+  function draw(state, { views: numbers, missing }, answer) {
+    const { tab } = state;
+    begin(tab);
     if (!(tab in numbers)) return say(unsearched(state) ?? missing[tab] ?? "There is nothing to see here.");
     const drawer = tab === "attention" ? LOOKED[numbers[tab].kind] : DRAWN[tab];
     const chosen = state.best > 1 ? answer.alternatives[state.best - 2] : answer;

@@ -38,6 +38,11 @@ function large(chosen, context) {
   );
 }
 
+/** An answer among others. */
+function shown(text) {
+  return formula(text, "inline") ?? (text === "" ? "(nothing)" : text);
+}
+
 /** Long answers are text, not a headline. */
 function sized(text) {
   return text.length > 160 ? "long" : text.length > 48 ? "middle" : "";
@@ -63,7 +68,7 @@ function list(every, { best, choose }) {
         "button",
         { type: "button", class: "nth", "aria-pressed": String(isChosen), title: "Explain this answer", onclick: () => choose(number + 1) },
         element("span", { class: "nth-number" }, `${number + 1}`),
-        element("span", { class: "nth-text", dir: "auto" }, each.output === "" ? "(nothing)" : each.output),
+        element("span", { class: "nth-text", dir: "auto" }, shown(each.output)),
         element("span", { class: "nth-bar", "aria-hidden": true }, bar),
         element("span", { class: "nth-p" }, percent(Math.exp(each.log_probability))),
         element("span", { class: "nth-score" }, `score ${short(each.score)}`.replace("-", "−")),
@@ -108,7 +113,7 @@ function draws({ ask, run, value, decoding = {} }) {
       dot.style.background = hex(value, run.input.colour);
       yield dot;
     }
-    yield element("span", { dir: "auto" }, formula(text, "inline") ?? (text === "" ? "(nothing)" : text));
+    yield element("span", { dir: "auto" }, shown(text));
     if (count > 1) yield element("span", { class: "answer-aside" }, `${count} times`);
   }
 

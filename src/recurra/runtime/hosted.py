@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -32,6 +33,7 @@ from recurra.runtime.effort import (
 )
 from recurra.runtime.inputs import ABOUT, LARGEST, checked, input_of, question
 from recurra.runtime.samples import samples
+from recurra.settings import name_of
 from recurra.tasks.task import Task
 from recurra.training.trained import Trained, folders, load, load_task
 
@@ -61,8 +63,6 @@ class Hosted:
     @cached_property
     def about(self) -> dict[str, Any]:
         """What the run is, what it is asked with, and how it may be asked to answer."""
-        from recurra.analysis.views import possible
-
         asked = input_of(self.task)
         return {
             "name": self.name,
@@ -70,7 +70,7 @@ class Hosted:
             "described": self.task.described(),
             "input": {**asked._asdict(), "about": ABOUT[asked.kind]},
             "decoding": [as_plain(each._asdict()) for each in controls(self.task.settings)],
-            "views": possible(self.task),
+            "views": _views(self.task),
             "summary": _summary(folders(self.given)[0]),
         }
 
@@ -129,9 +129,10 @@ class Hosted:
         except DataError as error:
             missing = {name: str(error) for name in wanted if name == "saliency"}
         found = numbers_of(asked, [name for name in wanted if name not in missing])
+        missing = {**found["missing"], **missing}
         return {
             "views": found["views"],
-            "missing": {**found["missing"], **missing},
+            "missing": {name: _called(self.name, model.folder, why) for name, why in missing.items()},
             "seconds": round(time.perf_counter() - began, 6),
         }
 
@@ -223,6 +224,25 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): as_plain(each) for name, each in value.items()}
     return [as_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _called(name: str, folder: Path, text: str) -> str:
+    """A sentence with the name of a run in place of its folder: where it lies is no business of a visitor's.
+
+    >>> _called("blind", Path("."), "the run . has model.attention = none.")
+    'the run blind has model.attention = none.'
+    """
+    return re.sub(rf"(?<!\S){re.escape(str(folder))}(?=[\s,])", lambda _: name, text)
+
+
+def _views(task: Task[Any, Any, Any]) -> list[str]:
+    """What there may be to see, the most telling first; attention that the settings rule out is the last."""
+    from recurra.analysis.views import possible
+
+    model, data = task.settings.model, task.settings.data
+    looks = name_of(getattr(model, "attention", "none")) != "none" and getattr(data, "vector", None) is None
+    looks = looks or name_of(getattr(model, "summary", "none")) == "attention"
+    return sorted(possible(task), key=lambda name: name == "attention" and not looks)
 
 
 def _summary(folder: Path) -> dict[str, Any]:
