@@ -435,6 +435,11 @@ def info(options: argparse.Namespace) -> None:
     """What a run is, how it was trained and what it reached."""
     from recurra import runs
 
+    if options.draw is not None:
+        from recurra.analysis.unrolled import draw
+        from recurra.training.trained import load_task
+
+        draw(load_task(Path(options.run)), Path(options.draw))
     print(json.dumps(runs.summary_of(Path(options.run))) if options.json else runs.told(Path(options.run)))
 
 
@@ -654,6 +659,7 @@ def parser() -> argparse.ArgumentParser:
 
     sub = add(info, "what a run is, how it was trained and what it reached")
     sub.add_argument("run", metavar="RUN")
+    sub.add_argument("--draw", metavar="FILE", help="its layers and directions over time, as a picture (.svg, .png)")
     sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
     sub = add(check, "what is in files, what is odd about it, and which tasks it can serve")

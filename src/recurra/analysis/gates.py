@@ -134,18 +134,23 @@ def _noted(module: nn.Module) -> Iterator[list[tuple[Padded, ...]]]:
 
 def stack_of(model: Trained) -> Recurrent | Pyramid:
     """The recurrent network that reads a model's input; a ConfigError says why there is none."""
-    network: Any = model.model
     if model.others:
         raise ConfigError("several runs answer as one here, each with gates of its own: name one of them.")
-    encoders = [each for each in getattr(network, "encoders", ()) if isinstance(each, RecurrentEncoder)]
-    owner = encoders[0] if encoders else getattr(network, "encoder", network)
-    found = getattr(owner, "recurrent", None)
-    if not isinstance(found, Recurrent | Pyramid):
+    found = reading_stack(model.model)
+    if found is None:
         raise ConfigError(
             f"the run {model.folder} does not read its input with a recurrent network ({model.task.described()}), so "
             f"that there are no gates to show."
         )
     return found
+
+
+def reading_stack(network: Any) -> Recurrent | Pyramid | None:
+    """The recurrent network by which a model reads, where it has one."""
+    encoders = [each for each in getattr(network, "encoders", ()) if isinstance(each, RecurrentEncoder)]
+    owner = encoders[0] if encoders else getattr(network, "encoder", network)
+    found = getattr(owner, "recurrent", None)
+    return found if isinstance(found, Recurrent | Pyramid) else None
 
 
 def read_tokens(model: Trained, example: Any) -> list[str]:

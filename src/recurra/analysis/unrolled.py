@@ -1,0 +1,288 @@
+"""A model unrolled: its layers and directions over some steps of time, and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path as File
+from typing import Any, NamedTuple
+
+from recurra.analysis.gates import reading_stack
+from recurra.analysis.page import write_whole
+from recurra.analysis.scene import Box, Path, Scene, Shape, Words, as_png, as_svg, width_of
+from recurra.cells.wrappers.wrapper import Wrapper
+from recurra.errors import ConfigError
+from recurra.settings import name_of
+from recurra.tasks.classification import Classification
+from recurra.tasks.forecasting import Forecasting
+from recurra.tasks.language_model import LanguageModel
+from recurra.tasks.task import Task
+from recurra.tasks.to_sequence import ToSequence
+from recurra.tasks.vec2seq import Vec2Seq
+
+STEPS = ("₁", "₂", "₃", "ₜ")
+"""The last is any number of steps later."""
+
+AHEAD = ("₂", "₃", "₄", "ₜ₊₁")
+BEFORE = ("₁", "₂", "ₜ₋₁")
+
+PITCH, ROW, SIDE, HEIGHT = 104.0, 66.0, 62.0, 32.0
+MARGIN, LABELS, APART = 28.0, 150.0, 110.0
+
+
+class Level(NamedTuple):
+    """A layer of a network: what it is called, and the ways in which it reads."""
+
+    name: str
+    ways: Sequence[str]  # of forward and backward
+    joined: str = ""  # how two ways become one
+
+
+class Part(NamedTuple):
+    """What reads or what writes: its levels from below, what goes in at each step, and what its states are called."""
+
+    levels: Sequence[Level]
+    inputs: Sequence[str]
+    symbol: str
+
+
+class Drawing:
+    """Shapes that are added one by one."""
+
+    def __init__(self) -> None:
+        self.shapes: list[Shape] = []
+
+    def box(
+        self, x: float, y: float, text: str, *, width: float = SIDE, colour: Any = "panel", title: str = ""
+    ) -> None:
+        """A box around a middle."""
+        self.shapes.append(
+            Box(x - width / 2, y - HEIGHT / 2, width, HEIGHT, colour, 0.18 if colour != "panel" else 1.0, title, "line")
+        )
+        self.text(x, y + 4.5, text)
+
+    def text(self, x: float, y: float, text: str, *, anchor: Any = "middle", colour: Any = "ink") -> None:
+        self.shapes.append(Words(text, x, y, anchor, colour=colour))
+
+    def arrow(self, *points: tuple[float, float], colour: Any = "soft", dashed: bool = False) -> None:
+        """A line with a head at its end."""
+        (x, y), (to_x, to_y) = points[-2:]
+        length = max(1e-6, ((to_x - x) ** 2 + (to_y - y) ** 2) ** 0.5)
+        along, across = (to_x - x) / length, (to_y - y) / length
+        head = [(to_x - 7 * along + 3.5 * side * across, to_y - 7 * across - 3.5 * side * along) for side in (1, 0, -1)]
+        self.shapes.append(Path(points, colour, dashed=dashed))
+        self.shapes.append(Path([head[0], (to_x, to_y), head[2]], colour))
+
+
+def draw(task: Task[Any, Any, Any], path: File) -> None:
+    """Write the picture to a file, .svg or .png."""
+    if path.suffix not in (".svg", ".png"):
+        raise ConfigError(f"--draw {path}: a picture is written as .svg or .png.")
+    if path.suffix == ".png":
+        as_png(path, unrolled(task))
+    else:
+        write_whole(path, as_svg(unrolled(task)))
+
+
+def unrolled(task: Task[Any, Any, Any]) -> Scene:
+    """The network of a task over some steps, as it is built; its weights do not matter."""
+    network: Any = task.build()
+    reader = reader_of(task, network)
+    drawing, columns = Drawing(), placed(MARGIN + LABELS)
+    tops = drawn(drawing, reader, columns)
+    if isinstance(task, ToSequence):
+        right = written(drawing, task, network, columns, tops)
+    else:
+        answered(drawing, task, network, columns, tops)
+        right = columns[-1] + SIDE
+    said = task.described()
+    drawing.text(MARGIN, 58, said, anchor="start", colour="soft")
+    width = max(right + MARGIN, 2 * MARGIN + width_of(said))
+    down = MARGIN - min(top_of(shape) for shape in drawing.shapes)
+    shapes = [lower(shape, down) for shape in drawing.shapes]
+    return Scene(width, down + 78, shapes, f"A {task.name} model over time: {said}")
+
+
+def top_of(shape: Shape) -> float:
+    return min(y for _, y in shape.points) if isinstance(shape, Path) else shape.y - 13 * isinstance(shape, Words)
+
+
+def lower(shape: Shape, down: float) -> Shape:
+    """The same, so many pixels further down."""
+    if isinstance(shape, Path):
+        return shape._replace(points=[(x, y + down) for x, y in shape.points])
+    return shape._replace(y=shape.y + down)
+
+
+def placed(left: float) -> list[float]:
+    """The middles of the columns."""
+    return [left + SIDE / 2 + PITCH * (number + (0.35 if step == "T" else 0)) for number, step in enumerate(STEPS)]
+
+
+def reader_of(task: Task[Any, Any, Any], network: Any) -> Part:
+    """What reads, level by level."""
+    stack = reading_stack(network)
+    inputs = [f"x{step}" for step in STEPS]
+    if stack is None:
+        name, is_whole = read_by(task)
+        return Part([Level(name, ())], [] if is_whole else inputs, "m")
+    layers: list[Any] = list(stack.cells)  # of a stack ModuleLists, a cell for each way
+    ways = ("forward", "backward") if stack.bidirectional else (getattr(stack, "direction", "forward"),)
+    merges = getattr(stack, "merges", [])
+    levels = [
+        Level(cell_in_words(cells[0]), ways, type(merges[number]).__name__.lower() if len(ways) > 1 and merges else "")
+        for number, cells in enumerate(layers)
+    ]
+    return Part(levels, inputs, "h")
+
+
+def read_by(task: Task[Any, Any, Any]) -> tuple[str, bool]:
+    """What reads where no recurrent network does, and whether it reads all at once."""
+    model = task.settings.model
+    data = task.settings.data
+    if getattr(data, "vector", None) is not None:
+        return "a vector", True
+    if getattr(getattr(data, "image", None), "given", None) is not None:
+        return f"a picture, convolutions of {' × '.join(map(str, model.image.widths))}", True
+    encoder = getattr(model, "encoder", None)
+    return str(getattr(encoder, "kind", None) or "features of places"), False
+
+
+def writer_of(task: ToSequence[Any], network: Any) -> Part:
+    """What writes, level by level."""
+    levels = [Level(cell_in_words(cell), ("forward",)) for cell in network.decoder.wiring.layers]
+    inputs = ["<s>", *(f"y{step}" for step in BEFORE)]
+    return Part(levels or [Level(str(task.settings.model.decoder.kind), ())], inputs, "s")
+
+
+def cell_in_words(cell: Any) -> str:
+    while isinstance(cell, Wrapper):
+        cell = cell.cell
+    name = getattr(cell, "name", type(cell).__name__.lower())
+    size = getattr(cell, "hidden_size", None)
+    return f"{name} {size}" if size else str(name)
+
+
+def drawn(
+    drawing: Drawing, part: Part, columns: Sequence[float], *, named_right: bool = False
+) -> list[tuple[float, float]]:
+    """Draw a part from its inputs, at y = 0, upwards; where its outputs leave."""
+    for x, name in zip(columns, part.inputs, strict=False):
+        drawing.text(x, 18, name)
+    tops = [(x, 0.0) for x in columns]
+    y = -ROW
+    for number, level in enumerate(part.levels, 1):
+        if not level.ways:
+            middle, width = (columns[0] + columns[-1]) / 2, columns[-1] - columns[0] + SIDE
+            drawing.box(middle, y, level.name, width=width)
+            for x, top in tops if part.inputs else ():
+                drawing.arrow((x, top), (x, y + HEIGHT / 2))
+            tops = [(x, y - HEIGHT / 2) for x in columns]
+            y -= ROW
+            continue
+        side, anchor = (columns[-1] + 44, "start") if named_right else (columns[0] - 57, "end")
+        drawing.text(side, y + 4.5, level.name, anchor=anchor, colour="soft")
+        shift = 17.0 if len(level.ways) > 1 else 0.0
+        below, leaving = tops, []
+        for row, way in enumerate(level.ways):
+            own = [x + (shift if row else -shift) for x in columns]
+            colour = "less" if way == "backward" else "more"
+            mark = "←" if way == "backward" else "→"
+            for (x, top), at, step in zip(below, own, STEPS, strict=True):
+                name = f"{mark if len(level.ways) > 1 else ''}{part.symbol}{step}"
+                drawing.box(at, y, name, colour=colour, title=f"{level.name}, layer {number}, {way}, step {step}")
+                drawing.arrow((x + (6 if row else -6) * bool(shift), top), (at, y + HEIGHT / 2))
+            chain(drawing, own, y, way, colour)
+            leaving.append([(at, y - HEIGHT / 2) for at in own])
+            y -= ROW
+        tops = leaving[-1]
+        if level.joined:
+            y += 0.3 * ROW
+            for x, *ends in zip(columns, *leaving, strict=True):
+                drawing.box(x, y, level.joined, width=max(SIDE, width_of(level.joined) + 8))
+                for (at, top), side in zip(ends, (-22, 16), strict=True):
+                    drawing.arrow((at + (-8 if side < 0 else 0), top), (x + side, y + HEIGHT / 2))
+            tops = [(x, y - HEIGHT / 2) for x in columns]
+            y -= ROW
+    return tops
+
+
+def chain(drawing: Drawing, xs: Sequence[float], y: float, way: str, colour: Any) -> None:
+    """States from step to step; dots stand for the steps that are left out."""
+    for number in range(len(xs) - 1):
+        ends = [(xs[number] + SIDE / 2, y), (xs[number + 1] - SIDE / 2, y)]
+        if way == "backward":
+            ends.reverse()
+        drawing.arrow(*ends, colour=colour, dashed=number == len(xs) - 2)
+
+
+def answered(
+    drawing: Drawing,
+    task: Task[Any, Any, Any],
+    network: Any,
+    columns: Sequence[float],
+    tops: Sequence[tuple[float, float]],
+) -> None:
+    """What comes out of each step, or of all together."""
+    y = tops[0][1] - ROW + HEIGHT / 2
+    if isinstance(task, Classification):
+        middle, how = (columns[0] + columns[-1]) / 2, name_of(getattr(task.settings.model, "summary", None) or "all")
+        drawing.box(middle, y, f"answer, by {how}", width=max(190.0, width_of(how) + 90))
+        for x, top in tops:
+            drawing.arrow((x, top), (middle + (x - middle) * 0.35, y + HEIGHT / 2))
+        return
+    is_ahead = isinstance(task, LanguageModel | Forecasting)
+    names = [f"x{step}" for step in AHEAD] if is_ahead else [f"y{step}" for step in STEPS]
+    for (x, top), name in zip(tops, names, strict=True):
+        drawing.arrow((x, top), (x, y + 12))
+        drawing.text(x, y, name)
+    heads = [type(head).__name__ for head in getattr(network, "heads", ())]
+    if "CRF" in heads:
+        for one, other in pairwise(columns):
+            drawing.shapes.append(Path([(one + 14, y - 4), (other - 14, y - 4)], "more"))
+        drawing.text(columns[0] - SIDE / 2 - 26, y, "crf", anchor="end", colour="soft")
+
+
+def written(
+    drawing: Drawing,
+    task: ToSequence[Any],
+    network: Any,
+    columns: Sequence[float],
+    tops: Sequence[tuple[float, float]],
+) -> float:
+    """The writer beside the reader, and what it sees of it; where it ends on the right."""
+    part = writer_of(task, network)
+    others = placed(columns[-1] + SIDE / 2 + APART)
+    leaving = drawn(drawing, part, others, named_right=True)
+    y = min(leaving[0][1], tops[0][1]) - ROW + HEIGHT / 2
+    model = task.settings.model
+    attention = name_of(getattr(model, "attention", None) or "none")
+    enters = entering(task)
+    if enters:
+        drawing.arrow((columns[-1] + SIDE / 2 + 14, -ROW), (others[0] - SIDE / 2, -ROW), colour="less")
+        drawing.text((columns[-1] + others[0]) / 2, -ROW + 20, enters, colour="soft")
+    if attention != "none" or getattr(getattr(model, "decoder", None), "kind", "") == "transformer":
+        is_cells = bool(network.decoder.wiring.layers)
+        name = f"attention: {attention}, {model.context}" if is_cells else "attention in every layer"
+        middle = (others[0] + others[-1]) / 2
+        width = max(others[-1] - others[0] + SIDE, width_of(name) + 30)
+        drawing.box(middle, y, name, width=width, colour="less")
+        for x, top in tops:
+            drawing.shapes.append(Path([(x, top), (x, y)], "less", 1.2, dashed=True))
+        drawing.arrow((tops[0][0], y), (middle - width / 2, y), colour="less", dashed=True)
+        for x, top in leaving:
+            drawing.arrow((x, top), (x, y + HEIGHT / 2))
+        leaving = [(x, y - HEIGHT / 2) for x, _ in leaving]
+        y -= ROW - HEIGHT / 2
+    for (x, top), step in zip(leaving, STEPS, strict=True):
+        drawing.arrow((x, top), (x, y + 12))
+        drawing.text(x, y, f"y{step}")
+    return others[-1] + 44 + max(width_of(level.name) for level in part.levels)
+
+
+def entering(task: ToSequence[Any]) -> str:
+    """How what was read enters the writer beside attention."""
+    model = task.settings.model
+    if isinstance(task, Vec2Seq):
+        return ", ".join(model.conditioning)
+    return "" if model.decoder.kind == "transformer" else "first state"
