@@ -1,0 +1,143 @@
+"""What a run answers, why, and to whom."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from recurra.errors import ConfigError
+
+
+def predict(options: argparse.Namespace) -> None:
+    """One answer a line, in the order of the input."""
+    from recurra.data.files import lines
+    from recurra.training.trained import load
+
+    if options.best is not None and not options.json:
+        raise ConfigError(f"--best {options.best} lists other answers beside the best, which --json shows: add --json.")
+    model = load(options.run, device=options.device).with_settings(options.set)
+    model = model.searching(search=options.search, width=options.width, best=options.best)
+    file = None if options.file in (None, "-") else options.file
+    text = (line for _, line in (lines(file) if file is not None else standard_input()))
+    is_talk = file is None and sys.stdin.isatty()
+    with contextlib.nullcontext() if options.alignments is None else opened_to_write(options.alignments) as links:
+        for answer in model.predict_file(file, text, detail=options.json or links is not None, at_once=is_talk):
+            if links is not None:
+                from recurra.analysis.alignment import Alignment, pharaoh
+
+                is_silent = not answer.output and answer.alignment is None
+                print("" if is_silent else pharaoh(Alignment.of(answer)), file=links, flush=is_talk)
+            if options.json:
+                found = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
+                whole = {**found, **answer.detail, "line": answer.line}
+                print(json.dumps(whole, ensure_ascii=False, default=listed), flush=is_talk)
+            else:
+                print(answer.output, flush=is_talk)
+
+
+def listed(array: Any) -> object:
+    """An array as lists, to six places."""
+    return array.round(6).tolist()
+
+
+def opened_to_write(path: str) -> TextIO:
+    """A file to write lines to, or a ConfigError that says why it cannot be."""
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def explain(options: argparse.Namespace) -> None:
+    """What a model did with one input."""
+    from recurra.analysis import explaining
+    from recurra.training.trained import load
+
+    if options.out is not None:
+        explaining.check_ending(Path(options.out))
+    model = load(options.run, device=options.device).with_settings(options.set)
+    found = explaining.explain(
+        model,
+        options.input,
+        show=options.show,
+        layer=options.layer,
+        direction=options.direction,
+        best=options.best,
+    )
+    if options.out is not None:
+        found.write(Path(options.out))
+    print(json.dumps(found.json(), ensure_ascii=False) if options.json else found.text)
+
+
+def generate(options: argparse.Namespace) -> None:
+    """Texts that go on from a prompt, or a continuation for each line of a file."""
+    from recurra.generation import writer_of
+    from recurra.training.trained import load
+
+    if options.prompts is not None:
+        given = [f"--{name}" for name in ("prompt", "count", "until") if getattr(options, name) is not None]
+        if given:
+            raise ConfigError(
+                f"--prompts gives one continuation for each line, to the line's end: leave {given[0]} out."
+            )
+    writer = writer_of(
+        load(options.run, device=options.device),
+        seed=options.seed,
+        length=options.length,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        until=options.until if options.prompts is None else "\n",
+        allow_unknown=options.allow_unknown,
+    )
+    if options.prompts is not None:
+        is_talk = options.prompts == "-" and sys.stdin.isatty()
+        lines = numbered(options.prompts)
+        for number, found in writer.continued(lines, where=options.prompts, at_once=is_talk):
+            shown = json.dumps({**found._asdict(), "line": number}, ensure_ascii=False) if options.json else found.text
+            print(shown, flush=is_talk)
+        return
+    prompt, count = options.prompt or "", 1 if options.count is None else options.count
+    if count == 1 and not options.json and sys.stdout.isatty():
+        for piece in writer.pieces(prompt):
+            print(piece, end="", flush=True)
+        print()
+        return
+    for number, found in enumerate(writer.texts([prompt], count=count)):
+        if options.json:
+            print(json.dumps(found._asdict(), ensure_ascii=False))
+        else:
+            print((writer.between if number else "") + found.whole)
+
+
+def numbered(file: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file, or for - of standard input, with their numbers."""
+    from recurra.data.files import lines
+
+    return lines(file) if file != "-" else standard_input()
+
+
+def standard_input() -> Iterator[tuple[int, str]]:
+    """The lines of standard input with their numbers; what is no text is refused as it is in a file."""
+    from recurra.data.files import decoded
+
+    if sys.stdin.isatty() or not hasattr(sys.stdin, "buffer"):  # a terminal has an encoding of its own
+        return enumerate((line.rstrip("\r\n") for line in sys.stdin), 1)
+    return decoded("standard input", (raw.removesuffix(b"\n") for raw in sys.stdin.buffer))
+
+
+def serve(options: argparse.Namespace) -> None:
+    """The page and its JSON API."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(f"serving needs {error.name}: pip install 'recurra[serve]'.") from error
+    from recurra.runtime.server import serve
+
+    serve(options.runs, port=options.port, device=options.device, said=lambda line: print(line, flush=True))

@@ -1,0 +1,58 @@
+"""Gradients through time, and cells compared."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from recurra.errors import ConfigError
+
+
+def gradients(options: argparse.Namespace) -> None:
+    """How gradients flow through time."""
+    from recurra import runs
+    from recurra.analysis import examined, gradient_page
+    from recurra.named import catalogue
+    from recurra.tasks.task import Task
+    from recurra.training.trained import load
+
+    if options.out is not None:
+        gradient_page.check_ending(Path(options.out))
+    if options.steps < 2:
+        raise ConfigError(f"--steps must be at least 2, but is {options.steps}.")
+    what = options.what
+    if what.endswith(".toml") or Path(what).is_file() or what in catalogue(Task):
+        this = runs.setup(what, overrides=options.set)
+        found = examined.gradients_before_training(
+            this.kind, this.settings, options.data, title=f"{what}, untrained", steps=options.steps
+        )
+    elif options.set:
+        raise ConfigError(f"a trained model keeps its settings: --set {options.set[0]} is for a config file.")
+    else:
+        found = examined.gradients_of_run(load(Path(what)), options.data, steps=options.steps)
+    if options.out is not None:
+        gradient_page.write(found, Path(options.out))
+    print(json.dumps(found.json(), ensure_ascii=False) if options.json else gradient_page.as_text(found))
+
+
+def lab(options: argparse.Namespace) -> None:
+    """Cells compared on one problem."""
+    from recurra.analysis import lab as laboratory
+
+    if options.out is not None:
+        laboratory.check_ending(Path(options.out))
+    found = laboratory.compare_cells(
+        options.problem,
+        laboratory.USUAL if options.cells is None else laboratory.cells_of(options.cells),
+        length=options.length,
+        hidden=options.hidden,
+        seconds=options.seconds,
+        updates=options.updates,
+        seed=options.seed,
+        told=None if options.json else lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    if options.out is not None:
+        laboratory.write(found, Path(options.out))
+    print(json.dumps(found.json(), ensure_ascii=False) if options.json else laboratory.as_text(found))

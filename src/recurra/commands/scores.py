@@ -1,0 +1,82 @@
+"""How good answers are, with a run or without, and what is in files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+
+from recurra.errors import ConfigError
+
+COUNTS = ("count", "characters", "unknown")
+"""Scores that are whole numbers."""
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Scores of a run on a file with answers."""
+    from recurra.training.trained import load
+
+    scores = load(options.run, device=options.device).with_settings(options.set).evaluate(options.data)
+    if options.json:
+        finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
+        print(json.dumps({name: int(value) if name in COUNTS else value for name, value in finite.items()}))
+        return
+    for name, value in scores.values.items():
+        if math.isnan(value):  # nothing to measure it on, such as unknown words
+            continue
+        shown = f"{value:,.6g}" if name == "seconds" else f"{value:,.0f}" if name in COUNTS else f"{value:.4f}"
+        print(f"{name:20} {shown}")
+    for title, table in scores.tables.items() if options.tables else ():
+        print(f"\n{title}\n{table.text()}")
+    if scores.tables and not options.tables:
+        print(f"\n--tables shows more: {', '.join(scores.tables)}.")
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Runs side by side on the same data."""
+    from recurra.analysis import comparison, comparison_page
+
+    found = comparison.compare(options.runs, options.data, settings=options.set, device=options.device)
+    if options.out is not None:
+        comparison_page.write(found, Path(options.out))
+    print(json.dumps(found.json(), ensure_ascii=False) if options.json else comparison_page.as_text(found))
+
+
+def score(options: argparse.Namespace) -> None:
+    """Metrics without a model."""
+    from recurra.analysis.scoring import score_files
+    from recurra.analysis.text_scoring import holds_pairs, score_texts
+    from recurra.named import choose
+
+    gold, predicted, column = options.gold, options.predicted, options.column
+    if options.task is not None:
+        choose(("tagging", "classification", "seq2seq"), options.task, "--task")
+    if options.task == "seq2seq" or (options.task is None and column is None and holds_pairs(gold)):
+        tokenize = options.tokenize or "13a"
+        found = score_texts(gold, predicted, column=column, tokenize=tokenize, lowercase=options.lowercase)
+        if "ter" not in found:
+            why = "it needs pip install 'recurra[metrics]', and texts of 200 words at most"
+            print(f"ter is left out: {why}.", file=sys.stderr)
+    elif options.tokenize or options.lowercase:
+        raise ConfigError("--tokenize and --lowercase are for texts: add --task seq2seq.")
+    else:
+        found = score_files(gold, predicted, column=column)
+    if options.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:20} {value:.4f}" if isinstance(value, float) else f"{name:20} {value:,}")
+
+
+def check(options: argparse.Namespace) -> None:
+    """What is in some files, what is odd about it and which tasks it can serve."""
+    from recurra.data.check import check as checked
+    from recurra.named import catalogue
+    from recurra.tasks.task import Task
+
+    report = checked(options.data, format=options.format, columns=options.columns, valid=options.valid)
+    known = catalogue(Task)
+    report = report._replace(tasks=[service for service in report.tasks if service.task in known])
+    print(json.dumps(report.json(), ensure_ascii=False) if options.json else report.text())

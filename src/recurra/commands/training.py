@@ -1,0 +1,68 @@
+"""From files to a run, and what a run is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from recurra.errors import ConfigError
+
+
+def train(options: argparse.Namespace) -> None:
+    """A new run, or one to go on with."""
+    from recurra import runs
+    from recurra.training.progress import progress
+
+    shown = progress(sys.stderr, quiet=options.quiet)
+    if options.resume:
+        given = [
+            name for name in ("train", "valid", "test", "out", "seeds", "dry_run", "start") if getattr(options, name)
+        ]
+        if given:
+            raise ConfigError(f"--resume goes on with a run as it was begun; leave --{given[0].replace('_', '-')} out.")
+        runs.resume(Path(options.what), shown, overrides=options.set)
+        print(runs.told(Path(options.what)))
+        return
+    if options.seeds is not None and options.seeds < 1:
+        raise ConfigError(f"--seeds must be at least 1, but is {options.seeds}.")
+    on_the_line = {name: getattr(options, name) for name in ("train", "valid", "test", "format", "columns")}
+    this = runs.setup(options.what, given=on_the_line, overrides=options.set)
+    if options.dry_run:
+        print(runs.rehearsed(this, shown))
+        return
+    folder = Path(options.out or runs.free_name(this))
+    start_from = Path(options.start) if options.start else None
+    if options.seeds and options.seeds > 1:
+        print(runs.several(this, folder, options.seeds, shown, start_from=start_from))
+        return
+    runs.begin(this, folder, shown, start_from=start_from)
+    print(runs.told(folder))
+
+
+def config(options: argparse.Namespace) -> None:
+    """All settings of a task with their defaults."""
+    from recurra import runs
+    from recurra.settings import toml_text
+
+    print(toml_text(runs.setup(options.task, overrides=options.set).settings, about=True), end="")
+
+
+def info(options: argparse.Namespace) -> None:
+    """What a run is, how it was trained and what it reached."""
+    from recurra import runs
+
+    if options.draw is not None:
+        from recurra.analysis.unrolled import draw
+        from recurra.training.trained import load_task
+
+        draw(load_task(Path(options.run)), Path(options.draw))
+    print(json.dumps(runs.summary_of(Path(options.run))) if options.json else runs.told(Path(options.run)))
+
+
+def demo(_: argparse.Namespace) -> None:
+    """The tour."""
+    from recurra.demo import tour
+
+    tour()
