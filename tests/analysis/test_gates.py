@@ -14,7 +14,9 @@ from recurra.analysis.explaining import example_of
 from recurra.analysis.gates import Gates, as_text, gates_of
 from recurra.cells.cell import fields
 from recurra.errors import ConfigError, DataError
-from recurra.training.trained import Trained
+from recurra.runs import begin, setup
+from recurra.training.progress import Silent
+from recurra.training.trained import Trained, load
 from tests.analysis import small_runs
 
 
@@ -75,6 +77,27 @@ def test_gates_are_those_of_the_cell_step_by_step(model: Any, text: str, stack: 
     assert len(found.tokens) == len(x)
     assert agree(found, by_hand(cell, x, tuple(found.values)))
     assert names is None or tuple(found.values) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "steps"),
+    [
+        ("a.csv", "level\n" + "3.5\n1\n2\n" * 4, "1234"),
+        ("a.jsonl", '{"frames": [[0], [1], [1], [0]]}\n' * 2, "01234"),
+    ],
+)
+def test_gates_of_a_series_begin_with_what_is_read_first(tmp_path: Path, name: str, content: str, steps: str) -> None:
+    (tmp_path / name).write_text(content)
+    few = [each for each in small_runs.FEW if "embedding" not in each]
+    this = setup("forecasting", given={"train": str(tmp_path / name)}, overrides=few)
+    begin(this, tmp_path / "run", Silent())
+    trained = load(tmp_path / "run")
+    [example] = trained.task.questions(None, ["[1, 0, 0, 1]"])
+    found = gates_of(trained, example)
+    network: Any = trained.model
+    read = network.questions(trained.task.batch([trained.task.encode(example)]).values)
+    assert list(found.tokens) == list(steps)
+    assert np.allclose(found.values["h"], network.read(read)[0].values[0].detach().double().numpy().T, atol=1e-6)
 
 
 def test_the_other_direction_begins_at_the_end_and_a_second_layer_reads_the_first() -> None:

@@ -154,11 +154,13 @@ def reading_stack(network: Any) -> Recurrent | Pyramid | None:
 
 
 def read_tokens(model: Trained, example: Any) -> list[str]:
-    """What the steps that are read are called; frames are numbered from 1."""
+    """What the steps that are read are called; those of numbers are counted from 1."""
     task: Any = model.task
     encoded = task.encode(example)
     if "frames" in encoded:
         return [str(number) for number in range(1, len(encoded["frames"]) + 1)]
+    if "values" in encoded:  # zeros are read before the first where that is predicted too
+        return [str(number) for number in range(0 if task.from_nothing else 1, len(encoded["values"]) + 1)]
     if "source" in encoded:
         return list(task.texts.source_tokens(example))
     if "words" in encoded:
