@@ -1,7 +1,7 @@
 """Makes the pictures of docs/gallery.md by the commands that stand there: python docs/draw_gallery.py FOLDER [NAME …].
 
-FOLDER holds what the commands name: runs/demo-1, formulas.jsonl.gz, … With names, such as gallery_word, only those pictures are
-made. A command writes to pictures/NAME.svg, which is docs/pictures/NAME.svg here.
+FOLDER holds what the commands name: runs/demo-1, formulas.jsonl.gz, … With names, such as gallery_word, only those
+pictures are made. A command writes to pictures/NAME.svg, which is docs/pictures/NAME.svg here.
 """
 
 from __future__ import annotations

@@ -12,10 +12,9 @@ from torch import nn
 from recurra.analysis import forecast_picture
 from recurra.analysis.few_examples import LONGEST, Chosen, few
 from recurra.analysis.gates import stack_of
-from recurra.analysis.views import VIEWS, Asked, View
+from recurra.analysis.views import VIEWS, Asked, View, has_attention
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, RecurraError
-from recurra.settings import name_of
 from recurra.tasks.classification import Classification
 from recurra.tasks.forecasting import Forecasting
 from recurra.tasks.language_model import NEWLINE, LanguageModel
@@ -105,15 +104,13 @@ def _drawn(model: Trained, chosen: Sequence[Chosen], names: Sequence[str]) -> Pi
 
 def telling(task: Task[Any, Any, Any]) -> list[str]:
     """The views that tell most of a task's answers, by their names."""
-    settings = task.settings
     if isinstance(task, ToSequence):
-        is_beam, has_places = settings.decoding.search == "beam", getattr(settings.data, "vector", None) is None
-        looks = has_places and name_of(settings.model.attention) != "none"
-        first = ["attention"] if looks else ["saliency"] * isinstance(task, Seq2Seq)
+        first = ["attention"] if has_attention(task) else ["saliency"] * isinstance(task, Seq2Seq)
+        is_beam = task.settings.decoding.search == "beam"
         return [*first, "probabilities", *["tree"] * is_beam, *["gates"] * isinstance(task, Seq2Seq)]
     if isinstance(task, Classification):
-        weighs, is_sequence = name_of(settings.model.summary) == "attention", task.reads or task.frames is not None
-        return [*["attention"] * weighs, *["saliency", "gates"] * is_sequence]
+        is_sequence = task.reads or task.frames is not None
+        return [*["attention"] * has_attention(task), *["saliency", "gates"] * is_sequence]
     if isinstance(task, Tagging):
         return ["saliency", "gates"]
     if isinstance(task, Forecasting):

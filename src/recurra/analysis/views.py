@@ -249,8 +249,16 @@ VIEWS: dict[str, Callable[[Asked], View]] = {
 """By the names that --show knows, the most telling first."""
 
 
+def has_attention(task: Task[Any, Any, Any]) -> bool:
+    """Whether the settings of a task let its model look: at tokens or at places, not at one vector."""
+    model, data = task.settings.model, task.settings.data
+    if name_of(getattr(model, "summary", "none")) == "attention":
+        return True
+    return name_of(getattr(model, "attention", "none")) != "none" and getattr(data, "vector", None) is None
+
+
 def possible(task: Task[Any, Any, Any]) -> list[str]:
-    """The views that a task may have; whether a run has them, its settings and the input decide."""
+    """The views that a task may have, the most telling first; whether a run has them, the input decides too."""
     writes = isinstance(task, Seq2Seq | Vec2Seq)
     of = {
         "attention": writes or isinstance(task, Classification),
@@ -259,4 +267,6 @@ def possible(task: Task[Any, Any, Any]) -> list[str]:
         "tree": writes,
         "gates": not isinstance(task, Vec2Seq),
     }
-    return [name for name in VIEWS if of[name]]
+    return sorted(
+        (name for name in VIEWS if of[name]), key=lambda name: name == "attention" and not has_attention(task)
+    )

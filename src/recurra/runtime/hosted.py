@@ -33,7 +33,6 @@ from recurra.runtime.effort import (
 )
 from recurra.runtime.inputs import ABOUT, LARGEST, checked, input_of, question
 from recurra.runtime.samples import samples
-from recurra.settings import name_of
 from recurra.tasks.task import Task
 from recurra.training.trained import Trained, folders, load, load_task
 
@@ -63,6 +62,8 @@ class Hosted:
     @cached_property
     def about(self) -> dict[str, Any]:
         """What the run is, what it is asked with, and how it may be asked to answer."""
+        from recurra.analysis.views import possible
+
         asked = input_of(self.task)
         return {
             "name": self.name,
@@ -70,7 +71,7 @@ class Hosted:
             "described": self.task.described(),
             "input": {**asked._asdict(), "about": ABOUT[asked.kind]},
             "decoding": [as_plain(each._asdict()) for each in controls(self.task.settings)],
-            "views": _views(self.task),
+            "views": possible(self.task),
             "summary": _summary(folders(self.given)[0]),
         }
 
@@ -233,16 +234,6 @@ def _called(name: str, folder: Path, text: str) -> str:
     'the run blind has model.attention = none.'
     """
     return re.sub(rf"(?<!\S){re.escape(str(folder))}(?=[\s,])", lambda _: name, text)
-
-
-def _views(task: Task[Any, Any, Any]) -> list[str]:
-    """What there may be to see, the most telling first; attention that the settings rule out is the last."""
-    from recurra.analysis.views import possible
-
-    model, data = task.settings.model, task.settings.data
-    looks = name_of(getattr(model, "attention", "none")) != "none" and getattr(data, "vector", None) is None
-    looks = looks or name_of(getattr(model, "summary", "none")) == "attention"
-    return sorted(possible(task), key=lambda name: name == "attention" and not looks)
 
 
 def _summary(folder: Path) -> dict[str, Any]:

@@ -101,8 +101,6 @@ def _colour(names: Sequence[str], are_named: bool, scale: Normal) -> int | None:
     """The most of red, green and blue: where columns are called so, or three without names are spread like bytes."""
     if len(names) != 3:
         return None
-    if are_named and [name.strip().lower()[:1] for name in names] != ["r", "g", "b"]:
-        return None
     if are_named:
         is_called = all(name.strip().lower() in (full, full[0]) for name, full in zip(names, RGB, strict=True))
         return (1 if (scale.mean + scale.spread).max() <= 1.5 else 255) if is_called else None
