@@ -66,7 +66,7 @@ def received(connection: socket.socket, *, has_body: bool = True) -> Answer:
     """The next answer; its status is 0 where the server ends the connection without one."""
     found = b""
     while b"\r\n\r\n" not in found:
-        piece = _piece(connection)
+        piece = next_piece(connection)
         if not piece:
             return Answer(0, {}, found)
         found += piece
@@ -74,13 +74,14 @@ def received(connection: socket.socket, *, has_body: bool = True) -> Answer:
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
     while has_body and len(body) < int(headers["content-length"]):
-        body += _piece(connection)
+        body += next_piece(connection)
     return Answer(int(first.split()[1]), headers, body)
 
 
-def _piece(connection: socket.socket) -> bytes:
+def next_piece(connection: socket.socket) -> bytes:
+    """What comes next; nothing where the server has ended the connection, in whatever way."""
     try:
-        return connection.recv(1 << 16)
+        return connection.recv(1 << 20)
     except ConnectionError:
         return b""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from recurra.errors import ConfigError
 from recurra.runtime.guard import Guard
 from recurra.runtime.limits import Limits, beside, listening
-from tests.runtime.listening import Answer, asked, at_work, connected, received, request, seconds_since
+from tests.runtime.listening import Answer, asked, at_work, connected, next_piece, received, request, seconds_since
 
 SHORT = Limits(
     connections=8, headers=20, head_bytes=4096, body_bytes=1000, head_seconds=0.3, body_seconds=0.3, idle_seconds=1
@@ -137,16 +136,9 @@ def test_an_answer_that_no_one_takes_is_given_up(port: int) -> None:
         assert connection.recv(10) == b"HTTP/1.1 2"
         time.sleep(SHORT.idle_seconds + 1)
         found = 0
-        while piece := _rest(connection):
+        while piece := next_piece(connection):
             found += len(piece)
     assert found < 32 << 20
-
-
-def _rest(connection: socket.socket) -> bytes:
-    try:
-        return connection.recv(1 << 20)
-    except ConnectionError:
-        return b""
 
 
 def test_more_headers_or_larger_ones_are_refused(port: int) -> None:

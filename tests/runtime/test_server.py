@@ -391,6 +391,7 @@ def test_a_mistake_of_ours_and_a_lack_of_memory_are_sentences(
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 507),
         (RuntimeError("a secret"), 500),
         (KeyError("a secret"), 500),
+        (StopIteration("a secret"), 500),
     ]
     waiting = iter(failures)
 
@@ -407,6 +408,7 @@ def test_a_mistake_of_ours_and_a_lack_of_memory_are_sentences(
     said = capfd.readouterr().err
     assert "RuntimeError: a secret" in said
     assert "KeyError: 'a secret'" in said
+    assert "StopIteration: a secret" in said
 
 
 def test_as_many_ways_to_search_are_kept_as_are_used(runs: dict[str, Hosted]) -> None:

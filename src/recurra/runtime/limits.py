@@ -148,6 +148,10 @@ async def beside(compute: Callable[[], Found]) -> Found:
     def work() -> None:
         try:
             found = compute()
+        except StopIteration as error:  # which a future does not take: whoever awaits it would wait for ever
+            wrapped = RuntimeError("the computation raised StopIteration")
+            wrapped.__cause__ = error
+            tell(partial(future.set_exception, wrapped))
         except BaseException as error:
             tell(partial(future.set_exception, error))
         else:
