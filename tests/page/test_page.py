@@ -119,6 +119,7 @@ def test_a_copied_link_shows_the_same(page: Page) -> None:
     page.get_by_role("tab", name="How sure it was").click()
     expect(panel(page)).to_contain_text("un")
     page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
     page.goto(page.evaluate("navigator.clipboard.readText()"))
     expect(field(page)).to_have_value("a dog")
     expect(page.get_by_label("width")).to_have_value("3")

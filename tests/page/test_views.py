@@ -255,3 +255,26 @@ def test_the_answer_and_the_method_that_are_chosen_are_explained(view: Page, dra
     view.locator(".word").nth(1).hover()
     expect(said(view)).to_have_text("praise ← bad: +0.500")
     assert view.evaluate("changes") == [{"answer": 0}, {"method": "gradient"}]
+
+
+def test_a_line_that_only_hints_covers_no_figure(view: Page, draw: Draw) -> None:
+    position = "(nodes) => nodes.map((node) => getComputedStyle(node).position)"
+    draw("attention", as_json(alignment(9, 9)))
+    assert said(view).evaluate_all(position) == ["static"]
+    view.locator(".grid").hover()
+    expect(said(view)).to_contain_text("←")
+    assert said(view).evaluate_all(position) == ["sticky"]
+    draw("gates", gates(["a", "b"]))
+    assert view.locator(".readout").evaluate_all(position) == ["static"]
+
+
+def test_answers_that_do_not_stand_by_their_probability_say_what_they_stand_by(view: Page) -> None:
+    drawn = """async (logs) => {
+      const { drawWritten } = await import("/page/written.js");
+      const place = document.createElement("div");
+      const [best, ...alternatives] = logs.map((log) => ({ output: "x ^ { 2 }", score: -1, log_probability: log }));
+      drawWritten(place, { ...best, alternatives }, { run: { task: "seq2seq", input: {} }, best: 1, choose() {} });
+      return [place.textContent.includes("by their score"), place.querySelectorAll(".nth math").length];
+    }"""
+    assert view.evaluate(drawn, [-1, -2, -3]) == [False, 3]
+    assert view.evaluate(drawn, [-1, -3, -2]) == [True, 3]
