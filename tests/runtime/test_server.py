@@ -280,6 +280,9 @@ def test_too_many_inputs_and_too_long_ones_are_refused(port: int) -> None:
     assert '"inputs" has 17 inputs, but 16 is the most' in refused(port, "ink", {"inputs": [ASKED["ink"]] * 17})
     assert "20,000 tokens are answered in one call" in refused(port, "sounds", {"inputs": ["x" * 12_000] * 2})
     wide = {"width": 32, "max_length": 1000, "max_ratio": None}
+    every, one = ({"input": "cat" * 300, "decoding": wide, "show": show} for show in (None, ["probabilities"]))
+    assert refused(port, "sounds", every, "explain").startswith("this is too much for one call, about 2 times")
+    assert posted(port, "/api/runs/sounds/explain", one).status == 200
     for name, value, decoding in (("sounds", "cat", wide), ("levels", [1, 2, 3], {"paths": 500, "horizon": 1000})):
         too_much = refused(port, name, {"inputs": [value] * 32, "decoding": decoding})
         assert re.match(r"this is too much for one call, about \d+ times: ask with fewer or shorter inputs", too_much)

@@ -82,8 +82,8 @@ def check_read(task: Task[Any, Any, Any], examples: Sequence[Any], most: int, wh
         raise DataError(f"{most:,} tokens {what}, but these are {found:,}.")
 
 
-def check_written(task: Task[Any, Any, Any], examples: Sequence[Any]) -> None:
-    """Refuse what may be computed for minutes: many answers, each long, from a wide beam or many paths."""
+def check_written(task: Task[Any, Any, Any], examples: Sequence[Any], *, searches: int = 1) -> None:
+    """Refuse what may be computed for minutes: many answers, each long, of a wide beam or many paths, often."""
     decoding: Any = getattr(task.settings, "decoding", None)
     read = lengths_of(task, examples)
     looks = 0.0
@@ -95,10 +95,10 @@ def check_written(task: Task[Any, Any, Any], examples: Sequence[Any]) -> None:
         steps, looks = min(decoding.max_length, longest), sum(read) / LOOKS
     else:
         return
-    found = rows * steps * (len(read) + looks)
+    found = searches * rows * steps * (len(read) + looks)
     if found > MOST_WRITTEN:
         times = math.ceil(found / MOST_WRITTEN)
         raise DataError(
             f"this is too much for one call, about {times} times: ask with fewer or shorter inputs, or for shorter "
-            f"answers, a narrower beam or fewer paths."
+            f"answers, a narrower beam, fewer paths or fewer views."
         )

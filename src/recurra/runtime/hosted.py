@@ -122,6 +122,7 @@ class Hosted:
         example = question(model.task, value)
         model.task.encode(example)  # what cannot be read is refused once, and not by each view
         check_read(model.task, [example], MOST_EXPLAINED, "are explained here")
+        check_written(model.task, [example], searches=1 + len(wanted))  # each view asks the model anew
         asked = Asked(model, example, "the input", layer, direction, best)
         check_answered(asked)
         missing = {}
