@@ -247,11 +247,10 @@ def test_a_port_that_is_in_use_is_said(port: int) -> None:
 
 
 PROGRAM = """
-import sys, time
+import sys, time, types
 from recurra.cli import main
 from recurra.runtime.guard import Guard
 from recurra.runtime.limits import Limits, beside, listening
-from recurra.runtime import server
 from tests.runtime.test_limits import echo
 def serve(*_, **__):
     listening(Guard(busy, Limits()), port=0, said=lambda line: print(line, flush=True))
@@ -259,7 +258,7 @@ async def busy(scope, receive, send):
     if scope["path"] == "/long":
         await beside(lambda: time.sleep(60))
     await echo(scope, receive, send)
-server.serve = serve
+sys.modules["recurra.runtime.server"] = types.SimpleNamespace(serve=serve)  # which would load torch for no test here
 sys.exit(main(["serve", "a run"]))
 """
 
