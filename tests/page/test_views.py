@@ -16,8 +16,8 @@ from recurra.analysis.alignment import Alignment, as_json, pharaoh
 HERE = "http://127.0.0.1:9"
 KINDS = {"js": "text/javascript", "css": "text/css"}
 EVIL = "<img src=x onerror=alert(1)>"
-START = """<!doctype html><link rel="stylesheet" href="/page/page.css"><link rel="stylesheet" href="/page/views.css">
-<main></main>"""
+STYLES = "".join(f'<link rel="stylesheet" href="/page/{name}.css">' for name in ("page", "views", "answers"))
+START = f"<!doctype html>{STYLES}<main></main>"
 DRAW = """async ([name, numbers, state]) => {
   const { draw } = await import(`/page/${name}.js`);
   const place = document.createElement("div");
@@ -255,6 +255,16 @@ def test_the_answer_and_the_method_that_are_chosen_are_explained(view: Page, dra
     view.locator(".word").nth(1).hover()
     expect(said(view)).to_have_text("praise ← bad: +0.500")
     assert view.evaluate("changes") == [{"answer": 0}, {"method": "gradient"}]
+
+
+def test_a_token_that_is_pointed_at_stays_where_it_is(view: Page, draw: Draw) -> None:
+    places = "(labels) => labels.map((label) => label.getBoundingClientRect().top)"
+    draw("attention", as_json(alignment(3, 3)))
+    labels = view.locator(".label")
+    before = labels.evaluate_all(places)
+    view.locator(".down .label").first.hover()
+    expect(view.locator(".down .pointed")).to_have_count(1)
+    assert labels.evaluate_all(places) == before
 
 
 def test_a_line_that_only_hints_covers_no_figure(view: Page, draw: Draw) -> None:

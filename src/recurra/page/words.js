@@ -37,10 +37,16 @@ function probabilities(view, { tokens, bits, log_probabilities: logs }) {
   );
 }
 
-function saliency(view, { tokens, answers, unit, left_out: leftOut, methods }, { state, change }) {
+/** What is explained at first: a tag that says something, and of a text the token that has all the rest before it. */
+function mostTelling(answers, { task }) {
+  if (task === "language_model") return answers.length - 1;
+  return task === "tagging" ? Math.max(0, answers.findIndex((answer) => !answer.endsWith("/O"))) : 0;
+}
+
+function saliency(view, { tokens, answers, unit, left_out: leftOut, methods }, { run, state, change }) {
   const names = Object.keys(methods);
   let method = names.includes(state.method) ? state.method : names[0];
-  let answer = within(state.answer, 0, answers.length - 1, 0);
+  let answer = within(state.answer, 0, answers.length - 1, mostTelling(answers, run));
   const line = sayingLine("Point at a token for what it adds or takes away.");
   const summary = element("p", { class: "summary", "aria-live": "polite" });
   const words = element("div");

@@ -79,7 +79,7 @@ def check_read(task: Task[Any, Any, Any], examples: Sequence[Any], most: int, wh
     """Refuse more than so many tokens, or steps, together."""
     found = sum(lengths_of(task, examples))
     if found > most:
-        raise DataError(f"{most:,} tokens {what}, but these are {found:,}.")
+        raise DataError(f"at most {most:,} tokens {what}, but these are {found:,}.")
 
 
 def check_written(task: Task[Any, Any, Any], examples: Sequence[Any], *, searches: int = 1) -> None:
