@@ -23,8 +23,12 @@ export async function ask(address, body, { signal } = {}) {
   throw new Error(sentence(found?.error ?? `the server answered ${response.status} ${response.statusText}.`));
 }
 
-/** The server's words with a capital letter, as they stand alone here; names of settings stay as they are. */
-export function sentence(text) {
+/**
+ * The server's words as they stand alone here: with a capital letter, though names of settings stay as they are, and
+ * without the place in a list of inputs, since there is but one.
+ */
+export function sentence(words) {
+  const text = words.replace(/^input:1: /, "");
   return /^[a-z]\p{L}* /u.test(text) ? text[0].toUpperCase() + text.slice(1) : text;
 }
 

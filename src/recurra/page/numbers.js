@@ -91,8 +91,13 @@ export function shape(value) {
 }
 
 /** The numbers of a text; an Error says what is wrong with it. */
-export function parsed(text, { columns = [] } = {}) {
+export function parsed(text, { columns = [], kind } = {}) {
   const found = /^\s*[[{]/.test(text) ? fromJSON(text) : fromLines(text);
+  const width = Array.isArray(found[0]) ? found[0].length : 1;
+  if (kind === "series" && columns.length > 1 && width !== columns.length) {
+    const has = `${width} number${width === 1 ? "" : "s"}`;
+    throw new Error(`A step has ${has} here, but the model reads ${columns.length}: ${columns.join(", ")}.`);
+  }
   const isRow = found.length === 1 && Array.isArray(found[0]) && columns.length === 1 && found[0].length > 1;
   return isRow ? found[0].map((number) => [number]) : found;
 }
