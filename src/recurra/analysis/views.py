@@ -260,12 +260,13 @@ def has_attention(task: Task[Any, Any, Any]) -> bool:
 def possible(task: Task[Any, Any, Any]) -> list[str]:
     """The views that a task may have, the most telling first; whether a run has them, the input decides too."""
     writes = isinstance(task, Seq2Seq | Vec2Seq)
+    is_seen = isinstance(task, Vec2Seq) or (isinstance(task, Classification) and task.is_pictured)  # not read in steps
     of = {
         "attention": writes or isinstance(task, Classification),
         "probabilities": writes or isinstance(task, LanguageModel),
-        "saliency": isinstance(task, Classification | Tagging | LanguageModel | Seq2Seq),
+        "saliency": isinstance(task, Classification | Tagging | LanguageModel | Seq2Seq) and not is_seen,
         "tree": writes,
-        "gates": not isinstance(task, Vec2Seq),
+        "gates": not is_seen,
     }
     return sorted(
         (name for name in VIEWS if of[name]), key=lambda name: name == "attention" and not has_attention(task)
