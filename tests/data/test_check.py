@@ -262,6 +262,11 @@ a_value = st.none() | a_text | a_number | st.booleans() | st.lists(a_text, max_s
 a_name = st.sampled_from(["text", "tokens", "tags", "label", "column1", "id"]) | a_text
 
 
+def test_rows_whose_names_are_those_of_columns_without_names_are_read_as_they_are(tmp_path: Path) -> None:
+    report = check([written(tmp_path, "odd.jsonl", '{"column1": null}\n{"text": 0}\n')])
+    assert report.text()
+
+
 @given(st.lists(st.dictionaries(a_name, a_value, min_size=1, max_size=4), min_size=1, max_size=5))
 def test_whatever_rows_hold_the_report_can_be_written(
     tmp_path_factory: pytest.TempPathFactory, objects: list[dict[str, Any]]

@@ -247,7 +247,8 @@ def test_a_port_that_is_in_use_is_said(port: int) -> None:
 
 
 PROGRAM = """
-import sys, time, types
+import signal, sys, time, types
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests beside others may ignore Ctrl-C
 from recurra.cli import main
 from recurra.runtime.guard import Guard
 from recurra.runtime.limits import Limits, beside, listening

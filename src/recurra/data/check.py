@@ -142,7 +142,7 @@ def _surveyed(
     survey = _Survey(path, format, columns)
     options = dict(format) if isinstance(format, Mapping) else {"name": survey.format}
     is_settled = options.get("header") is not None or survey.series.found(survey.format, []) is not None
-    if is_settled or not survey.has_header:
+    if is_settled or survey.format not in ("tsv", "csv") or not survey.has_header:
         return survey
     named = _Survey(path, {**options, "header": True}, None)
     named.header_line = survey.header_line
