@@ -1,6 +1,6 @@
 """How long the page waits for an answer: `recurra serve` asked over HTTP, one question after the other.
 
-    recurra demo --out demo && python benchmarks/page.py demo/attention [--words 200]
+    recurra demo && python benchmarks/page.py runs/demo-1/attention [--words 200]
 
 RUN is a model of the pronunciation of English words, as `recurra demo` trains it. Asked: less than 100 ms at the median
 for a word, on two cores. Times are those of a client on the same machine, from the question to the whole answer read;

@@ -10,7 +10,7 @@ import { program } from "./program.js";
 import { views } from "./views.js";
 
 /** A keystroke waits so many milliseconds for the next one. */
-const PAUSE = 120;
+const PAUSE = 30;
 
 /** A text of so many letters is not asked unless it is picked; pictures and series are seen at a glance. */
 const LONG = 300;
