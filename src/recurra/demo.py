@@ -212,6 +212,7 @@ def tell_what_is_next(folder: Path) -> None:
     this, with_it, without = command(), folder / "attention", folder / "no-attention"
     steps = [
         ("say any word: type some, one a line, and Ctrl-D", f"predict {with_it}"),
+        ("see in the browser where they look and how they search, while you type", f"serve {folder}"),
         ("all scores of a model", f"evaluate {with_it} {folder / 'test.tsv'}"),
         ("both models side by side, with confidence intervals", f"compare {with_it} {without} {folder / 'test.tsv'}"),
         ("pairs of your own, one a line, with a tab between", "train seq2seq --train YOURS.tsv --valid OTHERS.tsv"),
