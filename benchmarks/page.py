@@ -1,10 +1,10 @@
 """How long the page waits for an answer: `recurra serve` asked over HTTP, one question after the other.
 
-    recurra demo && python benchmarks/page.py runs/demo-1/attention [--words 200]
+    recurra demo && python benchmarks/page.py runs/demo-1/attention [--words 200] [--browser /usr/bin/chromium]
 
 RUN is a model of the pronunciation of English words, as `recurra demo` trains it. Asked: less than 100 ms at the median
 for a word, on two cores. Times are those of a client on the same machine, from the question to the whole answer read;
-the browser's own part, from a key pressed to the answer drawn, is measured in tests/page.
+with --browser also those of the page in it, from the input's event to the frame with the answer (needs playwright).
 """
 
 from __future__ import annotations
@@ -25,6 +25,26 @@ from typing import Any
 import numpy as np
 
 LONG = 200
+
+TYPED = 40
+"""Words that are typed in a browser."""
+
+# What is drawn beneath an answer says how long it took, and is the last to change.
+TYPING = """(word) => new Promise((done) => {
+  const field = document.querySelector("textarea, input[type=text]");
+  const drawn = () => [...document.querySelectorAll("*")].find(
+    (each) => each.childElementCount === 0 && each.textContent.startsWith("answered in"))?.parentElement.innerText;
+  const before = drawn();
+  const began = performance.now();
+  const watch = new MutationObserver(() => {
+    if (drawn() === before) return;
+    watch.disconnect();
+    requestAnimationFrame(() => done(performance.now() - began));
+  });
+  watch.observe(document.body, { childList: true, subtree: true, characterData: true });
+  field.value = word;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+})"""
 
 
 def words(count: int) -> list[str]:
@@ -89,6 +109,23 @@ def measured(port: int, count: int) -> float:
     return float(np.median(one_word))
 
 
+def typed(port: int, browser: str) -> list[float]:
+    """Milliseconds from each word that is put into the page's field to its answer."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        window = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
+        page = window.new_page()
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.wait_for_load_state("networkidle")
+        found = []
+        for word in dict.fromkeys(words(4 * TYPED)[-TYPED:]):
+            found.append(float(page.evaluate(TYPING, word)))
+            page.wait_for_timeout(250)  # the view beneath it is drawn meanwhile
+        window.close()
+    return found
+
+
 def _five(given: Sequence[str]) -> list[object]:
     return [{"inputs": [word], "decoding": {"best": 5}} for word in given]
 
@@ -101,6 +138,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", metavar="RUN")
     parser.add_argument("--words", type=int, default=200)
+    parser.add_argument("--browser", metavar="CHROMIUM", help="also measure the page in this browser")
     options = parser.parse_args()
     command = [sys.executable, "-m", "recurra", "serve", options.run, "--port", "0"]
     print(f"{os.cpu_count()} cores")
@@ -111,6 +149,8 @@ def main() -> int:
             if found is None:
                 return 2
             median = measured(int(found[1]), options.words)
+            if options.browser is not None:
+                row("in the browser, from a key to the answer", typed(int(found[1]), options.browser))
         finally:
             server.terminate()
     print(f"\na word takes {median:.1f} ms at the median; asked: less than 100")

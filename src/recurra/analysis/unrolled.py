@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path as File
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from recurra.analysis.gates import reading_stack
 from recurra.analysis.page import write_whole
-from recurra.analysis.scene import Box, Path, Scene, Shape, Words, as_png, as_svg, width_of
+from recurra.analysis.scene import Box, Colour, Path, Scene, Shape, Words, as_png, as_svg, width_of
 from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.errors import ConfigError
 from recurra.settings import name_of
@@ -53,7 +53,7 @@ class Drawing:
         self.shapes: list[Shape] = []
 
     def box(
-        self, x: float, y: float, text: str, *, width: float = SIDE, colour: Any = "panel", title: str = ""
+        self, x: float, y: float, text: str, *, width: float = SIDE, colour: Colour = "panel", title: str = ""
     ) -> None:
         """A box around a middle."""
         self.shapes.append(
@@ -61,17 +61,25 @@ class Drawing:
         )
         self.text(x, y + 4.5, text)
 
-    def text(self, x: float, y: float, text: str, *, anchor: Any = "middle", colour: Any = "ink") -> None:
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        anchor: Literal["start", "middle", "end"] = "middle",
+        colour: Colour = "ink",
+    ) -> None:
         self.shapes.append(Words(text, x, y, anchor, colour=colour))
 
-    def arrow(self, *points: tuple[float, float], colour: Any = "soft", dashed: bool = False) -> None:
+    def arrow(self, *points: tuple[float, float], colour: Colour = "soft", dashed: bool = False) -> None:
         """A line with a head at its end."""
         (x, y), (to_x, to_y) = points[-2:]
         length = max(1e-6, ((to_x - x) ** 2 + (to_y - y) ** 2) ** 0.5)
         along, across = (to_x - x) / length, (to_y - y) / length
-        head = [(to_x - 7 * along + 3.5 * side * across, to_y - 7 * across - 3.5 * side * along) for side in (1, 0, -1)]
+        one, other = ((to_x - 7 * along + side * across, to_y - 7 * across - side * along) for side in (3.5, -3.5))
         self.shapes.append(Path(points, colour, dashed=dashed))
-        self.shapes.append(Path([head[0], (to_x, to_y), head[2]], colour))
+        self.shapes.append(Path([one, (to_x, to_y), other], colour))
 
 
 def draw(task: Task[Any, Any, Any], path: File) -> None:
@@ -116,7 +124,9 @@ def lower(shape: Shape, down: float) -> Shape:
 
 def placed(left: float) -> list[float]:
     """The middles of the columns."""
-    return [left + SIDE / 2 + PITCH * (number + (0.35 if step == "T" else 0)) for number, step in enumerate(STEPS)]
+    return [
+        left + SIDE / 2 + PITCH * (number + (0.35 if step == STEPS[-1] else 0)) for number, step in enumerate(STEPS)
+    ]
 
 
 def reader_of(task: Task[Any, Any, Any], network: Any) -> Part:
@@ -180,13 +190,13 @@ def drawn(
             tops = [(x, y - HEIGHT / 2) for x in columns]
             y -= ROW
             continue
-        side, anchor = (columns[-1] + 44, "start") if named_right else (columns[0] - 57, "end")
-        drawing.text(side, y + 4.5, level.name, anchor=anchor, colour="soft")
+        beside = columns[-1] + 44 if named_right else columns[0] - 57
+        drawing.text(beside, y + 4.5, level.name, anchor="start" if named_right else "end", colour="soft")
         shift = 17.0 if len(level.ways) > 1 else 0.0
         below, leaving = tops, []
         for row, way in enumerate(level.ways):
             own = [x + (shift if row else -shift) for x in columns]
-            colour = "less" if way == "backward" else "more"
+            colour: Colour = "less" if way == "backward" else "more"
             mark = "←" if way == "backward" else "→"
             for (x, top), at, step in zip(below, own, STEPS, strict=True):
                 name = f"{mark if len(level.ways) > 1 else ''}{part.symbol}{step}"
@@ -207,7 +217,7 @@ def drawn(
     return tops
 
 
-def chain(drawing: Drawing, xs: Sequence[float], y: float, way: str, colour: Any) -> None:
+def chain(drawing: Drawing, xs: Sequence[float], y: float, way: str, colour: Colour) -> None:
     """States from step to step; dots stand for the steps that are left out."""
     for number in range(len(xs) - 1):
         ends = [(xs[number] + SIDE / 2, y), (xs[number + 1] - SIDE / 2, y)]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import sys
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
@@ -20,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import recurra
+from recurra.data.formats.jsonl import DECODER, Refusal
 from recurra.errors import CheckpointError, RecurraError, is_lack_of_memory
 from recurra.named import did_you_mean
 from recurra.runtime.guard import MISTAKE, Guard
@@ -141,12 +141,10 @@ def parsed(raw: bytes, known: Mapping[str, type]) -> dict[str, Any]:
     {'layer': 2}
     """
     try:
-        found = json.loads(
-            raw.decode("utf-8"), parse_constant=_refused, parse_float=_finite, object_pairs_hook=_without_twins
-        )
+        found = DECODER.decode(raw.decode("utf-8"))
     except RecursionError as error:
         raise HTTPException(400, "this is not JSON that can be read: it is nested too deeply.") from error
-    except ValueError as error:
+    except (Refusal, ValueError) as error:
         raise HTTPException(400, f"this is not JSON that can be read: {str(error).rstrip('.')}.") from error
     if not isinstance(found, dict):
         raise HTTPException(400, "ask with a JSON object.")
@@ -160,25 +158,6 @@ def parsed(raw: bytes, known: Mapping[str, type]) -> dict[str, Any]:
             kind = {int: "a whole number", str: "a text", list: "a list", dict: "an object"}[known[name]]
             raise HTTPException(400, f'"{name}" is {kind}.')
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _refused(constant: str) -> object:
-    raise ValueError(f"{constant} is no number there")
-
-
-def _finite(number: str) -> float:
-    found = float(number)
-    if math.isinf(found):
-        raise ValueError(f"{number:.40} is too large a number")
-    return found
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"'{twice:.60}' stands twice in one object")
-    return found
 
 
 def _is_deep(value: object, most: int) -> bool:

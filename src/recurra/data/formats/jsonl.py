@@ -43,19 +43,19 @@ class JSONL(Reader):
             yield Row({role: values.value(found[key], key, place) for role, key in roles.items()}, number)
 
 
-class _Refusal(Exception):
-    """Valid for Python's json, but not for us."""
+class Refusal(Exception):
+    """What Python's json takes, but JSON or we do not: NaN, a name twice in one object, a number beyond all floats."""
 
 
 def _object(place: str, line: str) -> dict[str, object]:
     try:
-        found = _DECODER.decode(line)
+        found = DECODER.decode(line)
     except json.JSONDecodeError as error:
         raise DataError(
             f"{place}: this is not JSON ({error.msg.lower()} at column {error.colno}). Each line holds one "
             f'object such as {{"text": "…", "label": "…"}}.'
         ) from error
-    except _Refusal as error:
+    except Refusal as error:
         raise DataError(f"{place}: {error}") from error
     except RecursionError as error:
         raise DataError(f"{place}: the value is nested deeper than {values.DEEPEST} levels.") from error
@@ -74,25 +74,25 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise _Refusal(f"the key '{twice}' stands twice in one object. Keep one of them.")
+        raise Refusal(f"the key '{twice:.60}' stands twice in one object. Keep one of them.")
     return found
 
 
 def _no_constant(name: str) -> float:
-    raise _Refusal(f"{name} is not JSON. Write null where a number is missing.")
+    raise Refusal(f"{name} is not JSON. Write null where a number is missing.")
 
 
 def _whole(digits: str) -> int:
     if len(digits) > 309:  # more digits than the largest float
-        raise _Refusal(f"the number {digits[:12]}… of {len(digits)} digits is too large.")
+        raise Refusal(f"the number {digits[:12]}… of {len(digits)} digits is too large.")
     return int(digits)
 
 
 def _number(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise _Refusal(f"the number {text[:24]} is too large.")
+        raise Refusal(f"the number {text[:24]} is too large.")
     return number
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole, parse_float=_number)
+DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole, parse_float=_number)
