@@ -66,6 +66,18 @@ def test_attention_its_wiring_and_the_first_state_are_named(tmp_path: Path) -> N
     assert not any("attention:" in each for each in alone)
 
 
+@pytest.mark.parametrize("encoder", ["cnn", "bag", "transformer"])
+def test_what_reads_without_cells_is_named(tmp_path: Path, encoder: str) -> None:
+    train = table(tmp_path / "labels.tsv", small_pairs.WORDS)
+    assert encoder in words(unrolled(prepared("classification", train, f"model.encoder={encoder}")))
+    pairs = words(unrolled(prepared("seq2seq", train, f"model.encoder={encoder}", "model.start=zeros")))
+    assert encoder in pairs
+    assert "first state" not in pairs
+    (tmp_path / "a.txt").write_text("one two three\n" * 20, "utf-8")
+    text = prepared("language_model", str(tmp_path / "a.txt"), "model.decoder=transformer")
+    assert "transformer" in words(unrolled(text))
+
+
 def test_what_the_next_step_is_stands_above_a_language_model(tasks: dict[str, AnyTask]) -> None:
     seen = words(unrolled(tasks["language_model"]))
     assert {"x₁", "x₂", "x₃", "x₄", "xₜ", "xₜ₊₁"} <= {*seen}

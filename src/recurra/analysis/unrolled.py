@@ -11,6 +11,7 @@ from recurra.analysis.gates import reading_stack
 from recurra.analysis.page import write_whole
 from recurra.analysis.scene import Box, Colour, Path, Scene, Shape, Words, as_png, as_svg, width_of
 from recurra.cells.wrappers.wrapper import Wrapper
+from recurra.encoders.pyramid import Pyramid
 from recurra.errors import ConfigError
 from recurra.settings import name_of
 from recurra.tasks.classification import Classification
@@ -139,8 +140,13 @@ def reader_of(task: Task[Any, Any, Any], network: Any) -> Part:
     layers: list[Any] = list(stack.cells)  # of a stack ModuleLists, a cell for each way
     ways = ("forward", "backward") if stack.bidirectional else (getattr(stack, "direction", "forward"),)
     merges = getattr(stack, "merges", [])
+    halved = ", of pairs" if isinstance(stack, Pyramid) else ""
     levels = [
-        Level(cell_in_words(cells[0]), ways, type(merges[number]).__name__.lower() if len(ways) > 1 and merges else "")
+        Level(
+            cell_in_words(cells[0]) + halved * bool(number),
+            ways,
+            type(merges[number]).__name__.lower() if len(ways) > 1 and merges else "",
+        )
         for number, cells in enumerate(layers)
     ]
     return Part(levels, inputs, "h")
@@ -154,8 +160,11 @@ def read_by(task: Task[Any, Any, Any]) -> tuple[str, bool]:
         return "a vector", True
     if getattr(getattr(data, "image", None), "given", None) is not None:
         return f"a picture, convolutions of {' × '.join(map(str, model.image.widths))}", True
-    encoder = getattr(model, "encoder", None)
-    return str(getattr(encoder, "kind", None) or "features of places"), False
+    if isinstance(task, Vec2Seq):
+        return "features of places", False
+    if isinstance(task, Classification):
+        return " and ".join(model.encoders), False
+    return str((model.decoder if isinstance(task, LanguageModel) else model.encoder).kind), False
 
 
 def writer_of(task: ToSequence[Any], network: Any) -> Part:
@@ -236,8 +245,9 @@ def answered(
     """What comes out of each step, or of all together."""
     y = tops[0][1] - ROW + HEIGHT / 2
     if isinstance(task, Classification):
-        middle, how = (columns[0] + columns[-1]) / 2, name_of(getattr(task.settings.model, "summary", None) or "all")
-        drawing.box(middle, y, f"answer, by {how}", width=max(190.0, width_of(how) + 90))
+        middle, model = (columns[0] + columns[-1]) / 2, task.settings.model
+        name = "answer" if model.encoders == ["bag"] else f"answer, by {name_of(model.summary)}"
+        drawing.box(middle, y, name, width=max(190.0, width_of(name) + 20))
         for x, top in tops:
             drawing.arrow((x, top), (middle + (x - middle) * 0.35, y + HEIGHT / 2))
         return
@@ -295,4 +305,4 @@ def entering(task: ToSequence[Any]) -> str:
     model = task.settings.model
     if isinstance(task, Vec2Seq):
         return ", ".join(model.conditioning)
-    return "" if model.decoder.kind == "transformer" else "first state"
+    return "" if model.decoder.kind == "transformer" or model.start == "zeros" else "first state"
