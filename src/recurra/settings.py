@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -198,9 +199,15 @@ def settings_from(kind: type[S], table: Table, source: str | Path | None = None)
         raise SettingError(f"{source}:{line}: {error}", error.keys) from error
 
 
+@functools.cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """The types of its fields. To work them out takes longer than all else here."""
+    return get_type_hints(kind)
+
+
 def _made(kind: type[S], table: Table, path: tuple[str, ...], usual: S | None) -> S:
     """A section; what the table does not give is as usual, for a task has defaults of its own for a section."""
-    hints = get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # a class can be hashed
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     given: dict[str, Any] = {} if usual is None else {name: getattr(usual, name) for name in known}
     for key, value in table.items():

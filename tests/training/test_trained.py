@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,21 @@ def test_a_run_loads_and_resumes_when_its_batch_tokens_are_no_longer_the_usual_o
     resume(tmp_path / "run", Silent(), overrides=["training.steps=2"])
     with pytest.raises(ConfigError, match=r"batch_tokens = 640 has no effect beside training\.batch_size = 8"):
         small(words(tmp_path), "training.batch_tokens=640")
+
+
+def test_to_answer_otherwise_reads_nothing_from_the_run_again(tmp_path: Path) -> None:
+    untrained(tmp_path, words(tmp_path))
+    model = load(tmp_path / "run")
+
+    def scores(**how: Any) -> list[float]:
+        [answer] = model.predict(["cat"], **how)
+        return [answer.score, *(other["score"] for other in answer.alternatives)]
+
+    by_beam = scores(search="beam", width=3, best=2)
+    assert len(by_beam) == 2
+    shutil.rmtree(tmp_path / "run")
+    assert scores(search="beam", width=3, best=2) == by_beam
+    assert len(scores()) == 1, "the model itself answers as before"
 
 
 def test_a_folder_of_seeds_is_no_run_and_says_which_it_holds(tmp_path: Path) -> None:

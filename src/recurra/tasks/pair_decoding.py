@@ -23,13 +23,14 @@ FEW = 1000
 def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int, ...]]:
     """The ids of the tokens that are banned, forced, and begun with."""
     vocabulary = target.vocabulary
-    known = [token for token in vocabulary.tokens if token == UNKNOWN or token not in vocabulary.specials]
     prefix = target.split(decoding.prefix) if decoding.prefix else []
     named = {"banned": decoding.banned, "forced": decoding.forced, "prefix": prefix}
     for what, tokens in named.items():
         for token in tokens:
             is_special = token in vocabulary.specials and token != UNKNOWN
             if is_special or token not in vocabulary:
+                specials = {*vocabulary.specials} - {UNKNOWN}
+                known = [each for each in vocabulary.tokens if each not in specials]
                 near = did_you_mean(token, known) if len(known) < FEW else ""
                 raise ConfigError(f"decoding.{what} names {token!r}, which is no token of the targets. {near}".rstrip())
             if what != "banned" and token == UNKNOWN and not decoding.unknown:

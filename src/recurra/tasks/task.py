@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
@@ -139,6 +141,15 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write what `load` needs besides the settings."""
+
+    def by(self, settings: Any) -> Self:
+        """The same task, answering and scored by other settings of [evaluation] and [decoding]."""
+        found = copy.copy(self)
+        found.settings = settings
+        worked_out = [name for name in vars(found) if isinstance(getattr(type(found), name, None), cached_property)]
+        for name in worked_out:
+            del found.__dict__[name]
+        return found
 
     def check(self) -> None:  # most settings are checked when they are read
         """Refuse, before training, settings by which the trained model could not be asked or scored."""
