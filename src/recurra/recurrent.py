@@ -13,9 +13,10 @@ from recurra import merge as merges
 from recurra.cells import AnyCell, AnyState, Spec, build
 from recurra.cells.cell import fields
 from recurra.cells.weights import check_flag, check_rate, check_size
-from recurra.engines import ENGINES, Engine, Reader, choose, engine_named
+from recurra.engines import ENGINES, Engine, Reader, Single, choose, engine_named
 from recurra.engines.loop import read_parts
 from recurra.engines.recompute import Recomputed
+from recurra.engines.single import can_go_through, through
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose as choose_name
 from recurra.padding import Padded, inputs_of
@@ -116,6 +117,12 @@ class Recurrent(nn.Module):
         `states` are those to start from, as another call returned them; None starts anew. every=True returns the
         state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
         """
+        if states is None and fixed is None and not every:
+            x = self._checked(x)
+            layers = self._layers()
+            if self._is_plain() and can_go_through(layers, x):
+                values, last = through(layers, x.values, self._ways())
+                return Padded(values, x.lengths), last
         x, states, fixed = self._prepared(x, states, fixed)
         wanted = engine_named(self.engine)
         found: list[tuple[AnyState, ...]] = []
@@ -224,10 +231,23 @@ class Recurrent(nn.Module):
     def _layers(self) -> list[list[AnyCell]]:
         return [list(layer) for layer in self.cells]  # type: ignore[call-overload]  # ModuleLists of cells
 
+    def _ways(self) -> tuple[bool, ...]:
+        """Of each direction of a layer, whether it reads backward."""
+        return (False, True) if self.bidirectional else (self.direction == "backward",)
+
     def _readers(self, number: int, states: States, fixed: Fixed) -> list[Reader]:
         cells = self._layers()[number]
-        ways = (False, True) if self.bidirectional else (self.direction == "backward",)
-        return [Reader(*each) for each in zip(cells, states[number], fixed[number], ways, strict=True)]
+        return [Reader(*each) for each in zip(cells, states[number], fixed[number], self._ways(), strict=True)]
+
+    def _is_plain(self) -> bool:
+        """Whether each layer just reads the last, both directions side by side, as `through` of `single` does it."""
+        return (
+            self.engine in ("auto", Single.name)
+            and self.skip == "none"
+            and self.mix == "last"
+            and not (self.training and self.dropout)
+            and all(type(merge) is merges.Concat for merge in self.merges)
+        )
 
     def _prepared(self, x: Padded, states: States | None, fixed: Fixed | None) -> tuple[Padded, States, Fixed]:
         """A batch that fits, with zeros for padding, and the states and `fixed` to read it with."""

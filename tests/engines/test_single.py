@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.autograd import forward_ad
 
 from recurra import Padded, Recurrent
 from recurra.engines import Single, c_library, single
@@ -21,6 +22,10 @@ SPECS: dict[str, Any] = {
     "weight drop": {"name": "lstm", "wrap": [{"name": "weight_drop", "rate": 0.3}]},
     "recurrent dropout": {"name": "lstm", "wrap": [{"name": "recurrent_dropout", "rate": 0.3}]},
 }
+
+
+SIZES = st.tuples(st.sampled_from([1, 3, 8, 9, 15, 17, 33]), st.sampled_from([1, 3, 8, 15, 16, 17, 40]))
+WAYS = st.sampled_from(["forward", "backward", "both"])
 
 
 @pytest.fixture
@@ -37,13 +42,17 @@ def answers(rnn: Recurrent, engine: str, x: Padded, start: States, every: bool) 
     return [outputs.values, *flat(states)]
 
 
+def direction(ways: str) -> dict[str, Any]:
+    return {"bidirectional": True} if ways == "both" else {"direction": ways}
+
+
 @given(
     spec=st.sampled_from(sorted(SPECS)),
     length=st.integers(0, 9),
     extra=st.integers(0, 2),
-    sizes=st.tuples(st.integers(1, 9), st.sampled_from([1, 3, 8, 15, 16, 17, 40])),
+    sizes=SIZES,
     layers=st.integers(1, 3),
-    ways=st.sampled_from(["forward", "backward", "both"]),
+    ways=WAYS,
     every=st.booleans(),
     seed=st.integers(0, 10_000),
 )
@@ -51,8 +60,7 @@ def test_a_row_by_itself_agrees_with_the_loop(
     spec: str, length: int, extra: int, sizes: tuple[int, int], layers: int, ways: str, every: bool, seed: int
 ) -> None:
     torch.manual_seed(seed)
-    direction: dict[str, Any] = {"bidirectional": True} if ways == "both" else {"direction": ways}
-    rnn = Recurrent(SPECS[spec], *sizes, layers=layers, **direction).double().eval()
+    rnn = Recurrent(SPECS[spec], *sizes, layers=layers, **direction(ways)).double().eval()
     x, start = batch([length], sizes[0], extra), random_states(rnn, 1)
     engine = "single" if x.values.numel() else "auto"
     before = [field.clone() for field in flat(start)]
@@ -61,6 +69,84 @@ def test_a_row_by_itself_agrees_with_the_loop(
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
     for now, then in zip(flat(start), before, strict=True):
         assert torch.equal(now, then), "a state that was given is not written to"
+
+
+@given(
+    has_bias=st.booleans(),
+    length=st.integers(1, 60),
+    sizes=SIZES,
+    widths=st.lists(st.sampled_from([1, 7, 16, 20]), min_size=1, max_size=3),
+    ways=WAYS,
+    is_double=st.booleans(),
+)
+def test_a_row_through_all_layers_at_once_agrees_with_the_loop(
+    has_bias: bool, length: int, sizes: tuple[int, int], widths: list[int], ways: str, is_double: bool
+) -> None:
+    torch.manual_seed(length)
+    rnn = (
+        Recurrent({"name": "lstm", "bias": has_bias}, sizes[0], [*widths, sizes[1]], **direction(ways)).double().eval()
+    )
+    x = Padded.full(torch.randn(1, length, sizes[0], dtype=torch.float64))
+    rnn.engine = "loop"
+    with torch.no_grad():
+        expected, expected_states = rnn(x)
+        rnn = rnn.to(torch.float64 if is_double else torch.float32)
+        values = x.values.to(torch.float64 if is_double else torch.float32)
+        assert single.can_go_through(rnn._layers(), Padded.full(values))
+        found, states = single.through(rnn._layers(), values, rnn._ways())
+    pairs = zip([found, *flat(states)], [expected.values, *flat(expected_states)], strict=True)
+    for one, other in pairs:
+        torch.testing.assert_close(one.double(), other, rtol=0, atol=1e-10 if is_double else 1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"merge": "sum", "bidirectional": True},
+        {"mix": "concat"},
+        {"skip": "residual"},
+        {"skip": "highway"},
+        {"dropout": 0.5},
+        {"engine": "vendor"},
+    ],
+    ids=str,
+)
+def test_a_stack_that_does_more_than_to_read_goes_layer_by_layer(options: dict[str, Any]) -> None:
+    torch.manual_seed(3)
+    rnn = Recurrent("lstm", 5, 5, layers=2, **options).double().eval()
+    x = batch([6], 5)
+    with torch.no_grad():
+        found, states = rnn(x)
+        rnn.engine = "loop"
+        expected, expected_states = rnn(x)
+    for one, other in zip([found.values, *flat(states)], [expected.values, *flat(expected_states)], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+def test_dropout_between_layers_is_not_passed_by() -> None:
+    torch.manual_seed(4)
+    rnn = Recurrent("lstm", 5, 40, layers=2, dropout=0.5).train()
+    x = Padded.full(torch.randn(1, 6, 5))
+    with torch.no_grad():
+        first, second = (rnn(x)[0].values for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, at the first dual number
+@pytest.mark.parametrize("name", ["lstm", "gru", "min_gru"])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("records", [False, True])
+def test_tangents_of_forward_mode_come_through(name: str, rows: int, records: bool) -> None:
+    torch.manual_seed(5)
+    rnn = Recurrent(name, 3, 4, bidirectional=True).double().eval()
+    x, change = torch.randn(2, rows, 7, 3, dtype=torch.float64)
+    with torch.set_grad_enabled(records), forward_ad.dual_level():
+        outputs, _ = rnn(Padded.full(forward_ad.make_dual(x, change)))
+        found = forward_ad.unpack_dual(outputs.values).tangent
+        assert found is not None
+    with torch.no_grad():
+        after, before = (rnn(Padded.full(x + side * 1e-6 * change))[0].values for side in (1, -1))
+    torch.testing.assert_close(found.detach(), (after - before) / 2e-6, rtol=0, atol=1e-8)
 
 
 @pytest.mark.usefixtures("threads")
@@ -145,6 +231,8 @@ def test_every_refusal_says_why() -> None:
         layer = Recurrent("lstm", 3, 4)
         readers = layer._readers(0, layer.start(1), layer.fixed(1))
         assert Single().refusal(readers, Padded.full(torch.zeros(1, 0, 3))) == "there is no step to run"
+        with forward_ad.dual_level():
+            assert refusal("lstm") == "only the loop carries the tangents of forward-mode differentiation"
         on_meta = Padded(torch.zeros(1, 5, 3, device="meta"), torch.tensor([5]))
         assert Single().refusal(readers, on_meta) == "its steps run on the CPU, the batch is on meta"
 

@@ -11,62 +11,13 @@ This file is the text; c_run.py fills in what it works on.
 
 from __future__ import annotations
 
+from recurra.engines.c_products import one_row
+
 PANEL = 3
 """Vectors side by side in a panel; with ROWS_AT_ONCE rows each, their sums stay in registers."""
 
 ROWS_AT_ONCE = 8
 """Where there are 32 vector registers; with 16, half as many."""
-
-VECTORS = """\
-#if defined(__AVX512F__)
-#define BYTES 64
-#elif defined(__AVX__)
-#define BYTES 32
-#else
-#define BYTES 16
-#endif
-
-typedef real vector __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
-#define LANES ((long)(BYTES / sizeof(real)))
-"""
-
-ROW_PRODUCT = """\
-static inline real total(vector v) {
-#if BYTES == 16
-    real sum = v[0];
-    for (long lane = 1; lane < LANES; lane++) sum += v[lane];
-#else
-    typedef real quarter __attribute__((vector_size(BYTES / 4)));
-    const union { vector whole; quarter q[4]; } parts = {v};
-    const quarter four = (parts.q[0] + parts.q[2]) + (parts.q[1] + parts.q[3]);
-    real sum = four[0];
-    for (long lane = 1; lane < LANES / 4; lane++) sum += four[lane];
-#endif
-    return sum;
-}
-
-/* out[n] = Σ_k a[k] w[n, k] for the rows `from` to `to` of w, which lie `stride` apart; eight at a time. Going `down`
-   at every other step begins with what the step before has left in the cache. */
-static void multiply_row(const real *a, const real *w, long stride, long depth, long from, long to, real *out,
-                         int down) {
-    const long whole = depth / LANES * LANES, blocks = (to - from + 7) / 8;
-    for (long block = 0; block < blocks; block++) {
-        const long n = from + 8 * (down ? blocks - 1 - block : block);
-        const real *r[8];
-        vector s[8] = {0};
-        for (long i = 0; i < 8; i++) r[i] = w + (n + i < to ? n + i : to - 1) * stride;
-        for (long k = 0; k < whole; k += LANES) {
-            const vector v = *(const vector *)(a + k);
-            for (long i = 0; i < 8; i++) s[i] += v * *(const vector *)(r[i] + k);
-        }
-        real sums[8];
-        for (long i = 0; i < 8; i++) sums[i] = total(s[i]);
-        for (long k = whole; k < depth; k++)
-            for (long i = 0; i < 8; i++) sums[i] += a[k] * r[i][k];
-        memcpy(out + n, sums, (to - n < 8 ? to - n : 8) * sizeof(real));
-    }
-}
-"""
 
 MEETING = """\
 #include <sched.h>
@@ -95,13 +46,8 @@ HEAD = """\
 
 typedef {real} real;
 
-{vectors}
-#if defined(__AVX512F__) || defined(__aarch64__)
-#define AT_ONCE {at_once}
-#else
-#define AT_ONCE {half}
-#endif
-
+{products}
+#define AT_ONCE (REGISTERS / {registers})
 #define PANEL ({panel} * LANES)
 
 typedef void pass_of_rows(long, long, long, long, const int64_t *, real **, const int64_t *, const int64_t *);
@@ -268,10 +214,9 @@ def text(is_double: bool) -> str:
     cases = "\n".join(f"        case {rows}: block_{rows}({call}" for rows in range(1, ROWS_AT_ONCE + 1))
     head = HEAD.format(
         real="double" if is_double else "float",
-        vectors=VECTORS,
-        at_once=ROWS_AT_ONCE,
-        half=ROWS_AT_ONCE // 2,
+        products=one_row(is_double),
+        registers=32 // ROWS_AT_ONCE,
         panel=PANEL,
     )
     blocks = (block(rows) for rows in range(1, ROWS_AT_ONCE + 1))
-    return "\n".join([head, *blocks, ROW_PRODUCT, MEETING, BODY.format(cases=cases)])
+    return "\n".join([head, *blocks, MEETING, BODY.format(cases=cases)])

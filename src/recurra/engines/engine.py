@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
@@ -44,3 +45,12 @@ class Engine(Protocol):
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         """Read the batch, one Reading per reader. Called only where `refusal` found no reason."""
+
+
+def only_looped(x: Padded) -> str | None:
+    """Why nothing but the loop can read this batch, in words; None where others can."""
+    if not x.values.numel():
+        return "there is no step to run"
+    if forward_ad._current_level >= 0:
+        return "only the loop carries the tangents of forward-mode differentiation"
+    return None

@@ -15,7 +15,7 @@ from recurra.engines.alike import likeness
 from recurra.engines.c_library import compiler
 from recurra.engines.c_passes import Compiled
 from recurra.engines.c_run import CPasses, CSteps, threads
-from recurra.engines.engine import Layer, Reader, Reading
+from recurra.engines.engine import Layer, Reader, Reading, only_looped
 from recurra.engines.memory import Memory, TorchPasses
 from recurra.engines.plan import Phases, Place, Plan, make_plan
 from recurra.engines.trace import Contraction, NoPlan, trace, weights_of
@@ -34,8 +34,8 @@ class Planned:
         self.shared: WeakKeyDictionary[type, dict[tuple[Any, ...], Plan | str]] = WeakKeyDictionary()
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
-        if not x.values.numel():
-            return "there is no step to run"
+        if (reason := only_looped(x)) is not None:
+            return reason
         if x.values.device.type != "cpu":
             return f"its row passes run on the CPU, the batch is on {x.values.device.type}"
         if x.values.dtype not in (torch.float32, torch.float64):

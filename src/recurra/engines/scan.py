@@ -11,7 +11,7 @@ from torch import Tensor
 
 from recurra.cells import AnyCell, Wrapper
 from recurra.cells.weights import leaves, replaced
-from recurra.engines.engine import Layer, Reader, Reading
+from recurra.engines.engine import Layer, Reader, Reading, only_looped
 from recurra.engines.vendor import last_real
 from recurra.padding import Padded
 
@@ -29,8 +29,8 @@ class Scan:
     name = "scan"
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
-        if not x.values.numel():
-            return "there is no step to run"
+        if (reason := only_looped(x)) is not None:
+            return reason
         reasons = (obstacle(reader, x) for reader in layer)
         return next((reason for reason in reasons if reason is not None), None)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
 from recurra.cells.weights import leaves
 from recurra.engines.c_library import compiler
-from recurra.engines.engine import Layer, Reader, Reading
+from recurra.engines.engine import Layer, Reader, Reading, only_looped
 from recurra.padding import Padded
 
 # Added to a gate it makes σ exactly 0 or 1. Padded inputs are 0 and |h| ≤ 1, so only a Σ|U| near 10,000 could resist.
@@ -34,8 +34,8 @@ class Vendor:
     name = "vendor"
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
-        if not x.values.numel():
-            return "there is no step to run"
+        if (reason := only_looped(x)) is not None:
+            return reason
         for reader in layer:
             reason = mismatch(reader.cell, reader.fixed)
             if reason is not None:

@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 TEXT = """\
-typedef SCORE score_t;
-
 static inline double larger(double a, double b) { return b > a ? b : a; }
 
 /* log Σ_a exp(alpha[a] + A[a, b]), the largest taken out. */
@@ -79,19 +77,26 @@ static const double *doubled(long count, const score_t *from, double *to) {
     return to;
 }
 
-/* scratch: A, exp(A - high) (L, L), start, end (L), e (T, L), and what one_row needs. */
-void best_path(long rows, long steps, long L, const score_t *emissions, const int64_t *lengths, const score_t *given_A,
-               const score_t *given_start, const score_t *given_end, int64_t *labels, double *log_p, double *scratch) {
+/* The emissions of a row are W h + b, or given as h where there is no W.
+   scratch: A, exp(A - high) (L, L), start, end (L), e (T, L), and what one_row needs; room: W h + b (T, L), and what
+   in_vectors needs. */
+void best_path(long rows, long steps, long L, long depth, const score_t *features, const int64_t *lengths,
+               const score_t *given_A, const score_t *given_start, const score_t *given_end, const score_t *W,
+               const score_t *b, int64_t *labels, double *log_p, double *scratch, score_t *room) {
     const double *A = doubled(L * L, given_A, scratch);
     double *expA = scratch + L * L, *ends = expA + L * L, *e = ends + 2 * L, high = -INFINITY;
     const double *start = doubled(L, given_start, ends), *end = doubled(L, given_end, ends + L);
     for (long n = 0; n < L * L; n++) high = A[n] < INFINITY ? larger(high, A[n]) : high;
     high = high == -INFINITY ? 0 : high;
     for (long n = 0; n < L * L; n++) expA[n] = exp(A[n] - high);
-    for (long row = 0; row < rows; row++)
-        if (lengths[row] > 0)
-            one_row(lengths[row], L, doubled(lengths[row] * L, emissions + row * steps * L, e), A, expA, high, start,
-                    end, labels + row * steps, log_p + row, e + steps * L);
+    for (long row = 0; row < rows; row++) {
+        const long T = lengths[row];
+        const score_t *h = features + row * steps * depth;
+        if (!T) continue;
+        if (W) multiply_rows(in_vectors(h, T, depth, room + steps * L), T, W, depth, b, 0, L, room, L);
+        one_row(T, L, doubled(T * L, W ? room : h, e), A, expA, high, start, end, labels + row * steps, log_p + row,
+                e + steps * L);
+    }
 }
 """
 
@@ -100,36 +105,48 @@ void best_path(long rows, long steps, long L, const score_t *emissions, const in
 def compiled(is_double: bool) -> ctypes.CDLL | None:
     """None where nothing can be compiled."""
     from recurra.engines.c_library import NoCompiler, library
+    from recurra.engines.c_products import many_rows
     from recurra.engines.c_source import prelude
 
+    # Paths are compared in float64 whatever the scores are: after this, `real` is the type of the scores.
+    scores = f"typedef {'double' if is_double else 'float'} score_t;\n#define real score_t\n"
     try:
-        code = library(prelude(True) + TEXT.replace("SCORE", "double" if is_double else "float"))
+        code = library("\n".join([prelude(True), scores, many_rows(is_double), TEXT]))
     except NoCompiler:
         return None
-    code.best_path.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 8]
+    code.best_path.argtypes = [*[ctypes.c_long] * 4, *[ctypes.c_void_p] * 11]
     code.best_path.restype = None
     return code
 
 
+def scratch_size(labels: int, steps: int) -> int:
+    return labels * (2 * labels + 2 * steps + 5)
+
+
 def best_path_at(
-    is_double: bool, shape: tuple[int, int, int], given: Sequence[int], results: Sequence[int], scratch: int
+    is_double: bool,
+    shape: tuple[int, int, int, int],
+    given: Sequence[int],
+    results: Sequence[int],
+    scratch: int,
+    *,
+    readout: tuple[int | None, int | None] = (None, None),
+    room: int | None = None,
 ) -> bool:
     """The same with the addresses of arrays in C order; False where nothing can be compiled.
 
-    shape    B, T, L
-    given    emissions, lengths (int64), A, start, end: float64 where is_double, else float32
+    shape    B, T, L and the size of a feature vector
+    given    features, lengths (int64), A, start, end: float64 where is_double, else float32
     results  labels (int64) and log-probabilities (float64), which hold zeros
     scratch  scratch_size(L, T) numbers, float64
+    readout  W and b, by which emissions are W h + b; None where the features are the emissions
+    room     for W h + b (T, L) and for what in_vectors needs, where there is a W
     """
     code = compiled(is_double)
     if code is None:
         return False
-    code.best_path(*shape, *given, *results, scratch)
+    code.best_path(*shape, *given, *readout, *results, scratch, room)
     return True
-
-
-def scratch_size(labels: int, steps: int) -> int:
-    return labels * (2 * labels + 2 * steps + 5)
 
 
 def best_path(
@@ -146,7 +163,7 @@ def best_path(
     scratch = np.empty(scratch_size(size, steps))
     was_found = best_path_at(
         emissions.dtype == np.float64,
-        (rows, steps, size),
+        (rows, steps, size, size),
         [array.ctypes.data for array in given],
         [array.ctypes.data for array in results],
         scratch.ctypes.data,

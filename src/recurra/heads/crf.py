@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from recurra.engines.c_products import room_size
 from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED, c_lattice, lattice
 from recurra.heads.head import Head, checked_features, fitting_features, readout
@@ -78,31 +79,37 @@ class CRF(Head):
 
     @torch.no_grad()
     def best(self, features: Padded) -> tuple[Tensor, Tensor]:
-        emissions, lengths = self._emitted(features)
-        chain = self._scores(emissions.dtype)
-        B, T, L = emissions.shape
+        features = fitting_features(features, self.input_size)
+        like, lengths = features.values, features.lengths.contiguous()
+        W, b = self.readout.weight, self.readout.bias
+        # In C the emissions are computed too, where that needs no other type of number.
+        is_direct = like.dtype == W.dtype and _is_plain(like) and _is_plain(W) and not torch.is_autocast_enabled("cpu")
+        given = like if is_direct else self._emitted(features)
+        chain = self._scores(given.dtype)
+        (B, T, depth), L = given.shape, len(self.labels)
         labels, log_p = torch.zeros(B, T, dtype=torch.long), torch.zeros(B, dtype=torch.float64)
         scratch = torch.empty(c_lattice.scratch_size(L, T), dtype=torch.float64)
-        given = (emissions, lengths, *chain)
+        room = given.new_empty(T * L + room_size(T, depth)) if is_direct else None
         was_found = c_lattice.best_path_at(
-            emissions.dtype == torch.float64,
-            (B, T, L),
-            [tensor.data_ptr() for tensor in given],
+            given.dtype == torch.float64,
+            (B, T, L, depth),
+            [tensor.data_ptr() for tensor in (given, lengths, *chain)],
             [labels.data_ptr(), log_p.data_ptr()],
             scratch.data_ptr(),
+            readout=(W.data_ptr(), b.data_ptr()) if is_direct else (None, None),
+            room=None if room is None else room.data_ptr(),
         )
         if not was_found:
-            e, *scores = (tensor.double().numpy() for tensor in (emissions, *chain))
+            e, *scores = (tensor.double().numpy() for tensor in (self._emitted(features), *chain))
             found = lattice.best_path_in_numpy(lattice.Chain(*scores), e, lengths.numpy())
             labels, log_p = torch.from_numpy(found[0]), torch.from_numpy(found[1])
-        like = features.values
         return labels.to(like.device), log_p.to(like)
 
     @torch.no_grad()
     def probabilities(self, features: Padded) -> Tensor:
-        emissions, lengths = self._emitted(features)
+        features = fitting_features(features, self.input_size)
         chain = lattice.Chain(*(scores.numpy() for scores in self._scores(torch.float64)))
-        found = lattice.marginals(chain, emissions.double().numpy(), lengths.numpy())
+        found = lattice.marginals(chain, self._emitted(features).double().numpy(), features.lengths.numpy())
         return torch.from_numpy(found).to(features.values)
 
     def _emissions(self, features: Padded) -> Tensor:
@@ -132,17 +139,18 @@ class CRF(Head):
         ends = (self.start[y[:, 0]] + self.end[last]).masked_fill(~mask[:, 0], 0)
         return emitted + moved + ends
 
-    def _emitted(self, features: Padded) -> tuple[Tensor, Tensor]:
-        """Emissions, float32 or float64, and lengths, as they lie in memory on the CPU."""
-        features = fitting_features(features, self.input_size)
+    def _emitted(self, features: Padded) -> Tensor:
+        """Emissions, float32 or float64, as they lie in memory on the CPU, 0 on padding."""
         with _without_autocast(features.values.device.type):
             # Where no gradient goes back it is enough to clear the emissions, which are many times smaller.
-            e = Padded(self._emissions(features), features.lengths).zeroed().values
-        return e.cpu().contiguous(), features.lengths.contiguous()
+            return Padded(self._emissions(features), features.lengths).zeroed().values.cpu().contiguous()
 
     def _scores(self, dtype: torch.dtype) -> list[Tensor]:
         """A, start and end on the CPU, -inf where something is forbidden."""
-        scores = [each.detach().to("cpu", dtype).contiguous() for each in (self.transitions, self.start, self.end)]
+        scores = [
+            each.detach() if each.dtype == dtype and _is_plain(each) else each.detach().to("cpu", dtype).contiguous()
+            for each in (self.transitions, self.start, self.end)
+        ]
         if self.permitted is None:
             return scores
         pairs = zip(self.permitted, scores, strict=True)
@@ -150,6 +158,11 @@ class CRF(Head):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, constraints={self.constraints!r}"
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether C can read it where it lies."""
+    return tensor.device.type == "cpu" and tensor.is_contiguous() and tensor.dtype in (torch.float32, torch.float64)
 
 
 def _without_autocast(device: str) -> AbstractContextManager[object]:

@@ -193,9 +193,9 @@ def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> 
         spellings = spelt(rows, words) if spelling else None
     if "frames" in names:
         frames = padded([row["frames"] for row in rows], np.float32)
-    tags = tuple(padded([row[f"tags{n}"] for row in rows], np.int64, UNLABELLED).values for n in range(columns))
+    tags = tuple(filled([row[f"tags{n}"] for row in rows], np.int64, UNLABELLED) for n in range(columns))
     if "values" in names:
-        values = padded([row["values"] for row in rows], np.float32, np.nan).values
+        values = filled([row["values"] for row in rows], np.float32, np.nan)
     if "label" in names:
         label = torch.from_numpy(np.concatenate([row["label"] for row in rows]).astype(np.int64))
     return TaggerBatch(words, spellings, frames, tags, values, label)
@@ -225,12 +225,18 @@ def spelt(rows: Sequence[Encoded], words: Padded) -> Spellings:
     return Spellings(padded(spellings, np.int64), torch.from_numpy(index))
 
 
-def padded(sequences: Sequence[NDArray[Any]], dtype: type, fill: float = 0) -> Padded:
+def padded(sequences: Sequence[NDArray[Any]], dtype: type) -> Padded:
     """Arrays of different length as the rows of one batch."""
-    lengths = [len(sequence) for sequence in sequences]
+    lengths = np.array([len(sequence) for sequence in sequences], np.int64)
+    return Padded(filled(sequences, dtype), torch.from_numpy(lengths))
+
+
+def filled(sequences: Sequence[NDArray[Any]], dtype: type, fill: float = 0) -> Tensor:
+    """Arrays of different length as the rows of one tensor."""
     if len(sequences) == 1:  # nothing to fill up
-        return Padded(torch.from_numpy(sequences[0][None].astype(dtype)), torch.tensor(lengths))
-    whole = np.full((len(sequences), max(lengths), *sequences[0].shape[1:]), fill, dtype)
+        return torch.from_numpy(sequences[0][None].astype(dtype))
+    longest = max(len(sequence) for sequence in sequences)
+    whole = np.full((len(sequences), longest, *sequences[0].shape[1:]), fill, dtype)
     for row, sequence in zip(whole, sequences, strict=True):
         row[: len(sequence)] = sequence
-    return Padded(torch.from_numpy(whole), torch.tensor(lengths))
+    return torch.from_numpy(whole)
