@@ -153,18 +153,21 @@ def test_tangents_of_forward_mode_come_through(name: str, rows: int, records: bo
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
 @pytest.mark.parametrize("ways", [1, 2])
 @pytest.mark.parametrize("size", [130, 370])
-def test_the_number_of_threads_changes_nothing(count: int, ways: int, size: int) -> None:
+@pytest.mark.parametrize("inputs", [20, 200])
+def test_the_number_of_threads_changes_not_a_bit(count: int, ways: int, size: int, inputs: int) -> None:
+    """More threads than cores, too: some are then sent away in the middle of a step, and others do their part."""
     torch.manual_seed(1)
-    rnn = Recurrent("lstm", 20, size, bidirectional=ways == 2, engine="single").eval()
-    x = Padded.full(torch.randn(1, 40, 20))
-    answered = []
-    for number in (1, count):
-        torch.set_num_threads(number)
-        with torch.no_grad():
-            outputs, states = rnn(x)
-        answered.append([outputs.values, *flat(states)])
-    for found, expected in zip(*answered, strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    rnn = Recurrent("lstm", inputs, size, bidirectional=ways == 2, engine="single").eval()
+    x = Padded.full(torch.randn(1, 40, inputs))
+    for every in (False, True):
+        answered = []
+        for number in (1, count):
+            torch.set_num_threads(number)
+            with torch.no_grad():
+                outputs, states = rnn(x, every=every)
+            answered.append([outputs.values, *flat(states)])
+        for found, expected in zip(*answered, strict=True):
+            torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_float32_agrees_with_the_loop_in_float64() -> None:

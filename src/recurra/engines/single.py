@@ -2,8 +2,7 @@
 
 A step of a single row multiplies every number of U once, so what it costs is the way of U from the cache, and nothing
 gains by laying U out anew: torch's kernels do that at every call. Here U is read as it lies, and so is W, with which
-all inputs are multiplied first. Threads take a direction each, or share out the units of a large one and meet after
-every step.
+all inputs are multiplied first. Threads take a direction each; more of them share out its units.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from recurra.cells.lstm import LSTMState
 from recurra.cells.weights import leaves
 from recurra.engines.c_library import NoCompiler, library
 from recurra.engines.c_products import many_rows, room_size
-from recurra.engines.c_run import WORTH_SHARING, team
+from recurra.engines.c_run import team
 from recurra.engines.c_source import prelude
 from recurra.engines.c_steps import MEETING
 from recurra.engines.engine import Layer, Reader, Reading, only_looped
@@ -30,14 +29,21 @@ from recurra.padding import Padded
 WORTH_A_THREAD = 1 << 20
 """Numbers multiplied in a call; with fewer, one thread is done before another has begun. Not measured more closely."""
 
+WORTH_SHARING = 1 << 16
+"""Numbers multiplied in a step, as 128 units do. From there on two threads took 0.7 to 0.6 of the time of one."""
+
 TEXT = """\
-/* h and c are those before the first step, and then after the last. `inputs` is room for W x + b of every step, and
-   for U h of one. The outputs of the steps lie in the order of x, so far apart, and so do their c where they are
-   wanted. */
+/* How many steps of a block of units are done: in a line of the cache of its own, for others look at it. */
+typedef struct { _Alignas(64) atomic_long steps; } progress;
+
+/* h and c are those before the first step, and then after the last. `room` is for W x + b of every step, for U h of one
+   for each thread, and for the c of every step. The outputs of the steps lie in the order of x, so far apart, and so do
+   their c where they are wanted. */
 typedef struct {
     const real *W, *b, *U;
-    real *h, *c, *outputs, *every_c, *inputs;
-    int64_t apart, is_backward;
+    real *h, *c, *outputs, *every_c, *room;
+    int64_t apart, is_backward, together;
+    progress *done;
     atomic_long arrived, round;
 } direction;
 
@@ -46,35 +52,84 @@ typedef struct {
     direction *directions;
     const real *x;
     real *room;
-    int64_t count, input_size, size, steps;
+    int64_t count, input_size, size, steps, shares_units;
     int (*number)(void), (*members)(void);
 } layer;
+
+static inline long time_of(const layer *l, const direction *d, long step) {
+    return d->is_backward ? l->steps - 1 - step : step;
+}
+
+/* The units `first` to `last` of a step; a is room for U h. */
+static inline void step_units(const layer *l, const direction *d, long step, real *a, const real *c_before, real *c,
+                              long first, long last) {
+    const long H = l->size, t = time_of(l, d, step);
+    const real *x = d->room + t * 4 * H, *before = step ? d->outputs + time_of(l, d, step - 1) * d->apart : d->h;
+    real *h = d->outputs + t * d->apart;
+    for (long n = 0; n < 4; n++) {
+        const long gate = step & 1 ? 3 - n : n;
+        multiply_row(before, d->U, H, H, gate * H + first, gate * H + last, a, step & 1);
+    }
+#pragma omp simd
+    for (long j = first; j < last; j++) {
+        const real i = r_sigmoid(x[j] + a[j]), f = r_sigmoid(x[H + j] + a[H + j]);
+        const real candidate = r_tanh(x[2 * H + j] + a[2 * H + j]), o = r_sigmoid(x[3 * H + j] + a[3 * H + j]);
+        c[j] = f * c_before[j] + i * candidate;
+        h[j] = o * r_tanh(c[j]);
+    }
+}
+
+#define UNITS 32
+#define PATIENCE 4000
+#define STEPS_ALONE 16
+
+/* Several threads read a row. Each does its own blocks of units at every step, and looks after the others': a thread
+   that was sent away by other work must not be waited for, so whoever misses a block does it too. All write the same
+   numbers, and each number has a place of its own, so that it does not matter who was first. */
+static void read_together(const layer *l, direction *d, long member, long members) {
+    const long H = l->size, blocks = (H + UNITS - 1) / UNITS;
+    real *a = d->room + (l->steps + member) * 4 * H, *all_c = d->room + (l->steps + members) * 4 * H;
+    long alone = 0;
+    for (long step = 0; step < l->steps; step++) {
+        const real *c_before = step ? all_c + (step - 1) * H : d->c;
+        for (long turn = 0; turn < members; turn++) {
+            const long of = (member + turn) % members, first = share(blocks, of, members);
+            const long count = share(blocks, of + 1, members) - first;
+            for (long n = 0; n < count; n++) {
+                /* Its own from where it ended at the last step; others' from their far end. */
+                const long block = first + ((step & 1) != (turn > 0) ? count - 1 - n : n);
+                atomic_long *done = &d->done[block].steps;
+                for (long tries = turn && !alone ? PATIENCE : 0; tries > 0; tries--)
+                    if (atomic_load_explicit(done, memory_order_acquire) > step) break;
+                if (atomic_load_explicit(done, memory_order_acquire) > step) continue;
+                if (turn) alone = STEPS_ALONE;
+                const long unit = block * UNITS, end = unit + UNITS < H ? unit + UNITS : H;
+                step_units(l, d, step, a, c_before, all_c + step * H, unit, end);
+                atomic_store_explicit(done, step + 1, memory_order_release);
+            }
+        }
+        alone -= alone > 0;
+    }
+}
+
+static void read_alone(const layer *l, direction *d) {
+    real *a = d->room + l->steps * 4 * l->size;
+    for (long step = 0; step < l->steps; step++) {
+        step_units(l, d, step, a, d->c, d->c, 0, l->size);
+        if (d->every_c) memcpy(d->every_c + time_of(l, d, step) * d->apart, d->c, l->size * sizeof(real));
+    }
+}
 
 static void read_row(const layer *l, direction *d, long member, long members) {
     const long H = l->size, from = share(H, member, members), to = share(H, member + 1, members);
     for (long gate = 0; gate < 4; gate++)
-        multiply_rows(l->x, l->steps, d->W, l->input_size, d->b, gate * H + from, gate * H + to, d->inputs, 4 * H);
-    const real *before = d->h;
-    for (long step = 0; step < l->steps; step++) {
-        const long t = d->is_backward ? l->steps - 1 - step : step;
-        const real *x = d->inputs + t * 4 * H;
-        real *h = d->outputs + t * d->apart, *a = d->inputs + l->steps * 4 * H, *c = d->c;
-        for (long n = 0; n < 4; n++) {
-            const long gate = step & 1 ? 3 - n : n;
-            multiply_row(before, d->U, H, H, gate * H + from, gate * H + to, a, step & 1);
-        }
-#pragma omp simd
-        for (long j = from; j < to; j++) {
-            const real i = r_sigmoid(x[j] + a[j]), f = r_sigmoid(x[H + j] + a[H + j]);
-            const real candidate = r_tanh(x[2 * H + j] + a[2 * H + j]), o = r_sigmoid(x[3 * H + j] + a[3 * H + j]);
-            c[j] = f * c[j] + i * candidate;
-            h[j] = o * r_tanh(c[j]);
-        }
-        if (d->every_c) memcpy(d->every_c + t * d->apart + from, c + from, (to - from) * sizeof(real));
-        before = h;
-        meet(&d->arrived, &d->round, members);
-    }
-    if (l->steps) memcpy(d->h + from, before + from, (to - from) * sizeof(real));
+        multiply_rows(l->x, l->steps, d->W, l->input_size, d->b, gate * H + from, gate * H + to, d->room, 4 * H);
+    meet(&d->arrived, &d->round, members);
+    if (l->shares_units && members > 1) {
+        d->together = members;
+        read_together(l, d, member, members);
+    } else if (!member) /* the others have helped with the inputs */
+        read_alone(l, d);
 }
 
 static void work(void *given) {
@@ -91,11 +146,25 @@ static void work(void *given) {
 typedef void parallel_region(void (*)(void *), void *, unsigned, unsigned);
 
 void run(layer *l, parallel_region *parallel, long parts) {
-    l->x = in_vectors(l->x, l->steps, l->input_size, l->room);
+    const long H = l->size, blocks = (H + UNITS - 1) / UNITS, T = l->steps;
+    progress done[l->count * blocks];
+    for (long n = 0; n < l->count * blocks; n++) atomic_init(&done[n].steps, 0);
+    for (long n = 0; n < l->count; n++) l->directions[n].done = done + n * blocks;
+    l->x = in_vectors(l->x, T, l->input_size, l->room);
     if (parallel)
         parallel(work, l, (unsigned)parts, 0);
     else
         work(l);
+    /* Only now, when nobody can be late any more, is what was before the first step written over. */
+    for (long n = 0; T && n < l->count; n++) {
+        direction *d = l->directions + n;
+        const real *all_c = d->room + (T + d->together) * 4 * H;
+        memcpy(d->h, d->outputs + time_of(l, d, T - 1) * d->apart, H * sizeof(real));
+        if (!d->together) continue;
+        memcpy(d->c, all_c + (T - 1) * H, H * sizeof(real));
+        for (long step = 0; d->every_c && step < T; step++)
+            memcpy(d->every_c + time_of(l, d, step) * d->apart, all_c + step * H, H * sizeof(real));
+    }
 }
 """
 
@@ -104,8 +173,9 @@ class Direction(ctypes.Structure):
     """`direction` of TEXT."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("W", "b", "U", "h", "c", "outputs", "every_c", "inputs")),
-        *((name, ctypes.c_int64) for name in ("apart", "is_backward")),
+        *((name, ctypes.c_void_p) for name in ("W", "b", "U", "h", "c", "outputs", "every_c", "room")),
+        *((name, ctypes.c_int64) for name in ("apart", "is_backward", "together")),
+        ("done", ctypes.c_void_p),
         *((name, ctypes.c_long) for name in ("arrived", "round")),
     )
 
@@ -115,7 +185,7 @@ class Directions(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("directions", "x", "room")),
-        *((name, ctypes.c_int64) for name in ("count", "input_size", "size", "steps")),
+        *((name, ctypes.c_int64) for name in ("count", "input_size", "size", "steps", "shares_units")),
         *((name, ctypes.c_void_p) for name in ("number", "members")),
     )
 
@@ -172,7 +242,6 @@ class Row:
         make = values.new_empty if steps == total else values.new_zeros
         outputs = make(1, total, H)
         all_c = make(1, total, H) if every else None
-        self.inputs = values.new_empty((steps + 1) * 4 * H)
         self.direction = Direction(
             self.W.data_ptr(),
             None if b is None else b.data_ptr(),
@@ -181,7 +250,7 @@ class Row:
             c.data_ptr(),
             outputs.data_ptr(),
             None if all_c is None else all_c.data_ptr(),
-            self.inputs.data_ptr(),
+            None,
             H,
             reader.backward,
         )
@@ -192,18 +261,23 @@ class Row:
 
 def call(directions: Sequence[Direction], values: Tensor, input_size: int, size: int, steps: int) -> None:
     """Read one row by each of them."""
-    array = (Direction * len(directions))(*directions)
-    room = values.new_empty(room_size(steps, input_size))
-    parts = threads(len(directions), size, steps)
+    count = len(directions)
+    parts = threads(count, input_size, size, steps)
+    each = (steps + max(parts // count, 1)) * 4 * size + steps * size
+    room = values.new_empty(count * each + room_size(steps, input_size))
+    array = (Direction * count)(*directions)
+    for number, direction in enumerate(array):
+        direction.room = room.data_ptr() + number * each * values.element_size()
     crew = team() if parts > 1 else None
     given = Directions(
         ctypes.addressof(array),
         values.data_ptr(),
-        room.data_ptr(),
-        len(directions),
+        room.data_ptr() + count * each * values.element_size(),
+        count,
         input_size,
         size,
         steps,
+        shares_units(size),
         crew and crew.number,
         crew and crew.members,
     )
@@ -234,7 +308,7 @@ def through(
     states = []
     for layer in layers:
         H, count, number = layer[0].hidden_size, len(layer), values.element_size()
-        outputs, inputs = values.new_empty(1, steps, count * H), values.new_empty(count, (steps + 1) * 4 * H)
+        outputs = values.new_empty(1, steps, count * H)
         last = values.new_zeros(2 * count, 1, H)
         weights = [[each.contiguous() for each in matrices(cell)] for cell in layer]
         directions = [
@@ -246,7 +320,7 @@ def through(
                 last.data_ptr() + (2 * n + 1) * H * number,
                 outputs.data_ptr() + n * H * number,
                 None,
-                inputs.data_ptr() + n * (steps + 1) * 4 * H * number,
+                None,
                 count * H,
                 backward[n],
             )
@@ -292,10 +366,17 @@ def obstacle(values: Tensor) -> str | None:
     return f"it has no compiled steps: {code}" if isinstance(code, str) else None
 
 
-def threads(directions: int, size: int, steps: int) -> int:
-    """How many threads are of use."""
+def shares_units(size: int) -> bool:
+    """Whether a step is large enough for several threads."""
+    return 4 * size * size >= WORTH_SHARING
+
+
+def threads(directions: int, input_size: int, size: int, steps: int) -> int:
+    """How many threads are of use, as many for each direction."""
     most = torch.get_num_threads()
     if most == 1 or team() is None or 4 * size * size * steps < WORTH_A_THREAD:
         return 1
-    each = most // directions
-    return max(each, 1) * directions if 4 * size * size >= WORTH_SHARING else min(most, directions)
+    each = max(most // directions, 1)
+    if not shares_units(size):  # they share out the products with the inputs alone
+        each = min(each, max(4 * size * input_size * steps // WORTH_A_THREAD, 1))
+    return each * directions
