@@ -23,7 +23,8 @@ MEETING = """\
 #include <sched.h>
 #include <stdatomic.h>
 
-/* Wait until all have come. Whoever waits long lets others have the core. */
+/* Wait until all have come. Whoever waits long, some 50 µs, lets others have the core: too early, and a program beside
+   takes it for a whole turn of its own. */
 static void meet(atomic_long *arrived, atomic_long *round, long members) {
     if (members == 1) return;
     const long now = atomic_load(round);
@@ -33,7 +34,7 @@ static void meet(atomic_long *arrived, atomic_long *round, long members) {
         return;
     }
     for (long tries = 0; atomic_load_explicit(round, memory_order_acquire) == now; tries++)
-        if (tries > 4000) sched_yield();
+        if (tries > 50000) sched_yield();
 }
 
 static inline long share(long total, long part, long parts) { return total * part / parts; }
