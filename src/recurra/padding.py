@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from recurra.errors import DataError
 
@@ -187,15 +186,6 @@ class Grid(NamedTuple):
         if self.is_full:
             return self
         return Grid(self.values.masked_fill(~self.mask.unsqueeze(1), 0), self.sizes)
-
-    def padded_to(self, multiple: int) -> Grid:
-        """The same pictures, with zeros below and on the right until both sides are multiples of a number.
-
-        >>> Grid(torch.ones(1, 1, 5, 8), torch.tensor([[5, 8]])).padded_to(4).values.shape
-        torch.Size([1, 1, 8, 8])
-        """
-        below, right = (-side % multiple for side in self.values.shape[2:])
-        return self if not (below or right) else Grid(functional.pad(self.values, (0, right, 0, below)), self.sizes)
 
 
 def gridded(pictures: Sequence[Tensor]) -> Grid:

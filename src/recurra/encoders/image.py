@@ -14,9 +14,6 @@ from recurra.encoders.masked_norm import BatchNorm, LayerNorm
 from recurra.padding import Grid, Padded
 from recurra.recurrent import Recurrent
 
-FEW_SIZES = 32
-"""On a GPU, sides of batches are multiples of this."""
-
 
 @final
 class ImageEncoder(nn.Module):
@@ -58,9 +55,6 @@ class ImageEncoder(nn.Module):
     def forward(self, pictures: Grid) -> Grid:
         """(B, channels, H, W) of numbers from 0 to 1 to (B, output_size, H', W'), zeros for padding."""
         found = pictures.zeroed()
-        if found.values.is_cuda:
-            # There, convolutions are planned anew for every size, which takes longer than some empty pixels do.
-            found = found.padded_to(FEW_SIZES)
         for stage in self.stages:
             found = stage(found)
         values, sizes = found
