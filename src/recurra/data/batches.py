@@ -89,8 +89,10 @@ def _cuts(lengths: NDArray[np.int64], budget: int) -> list[int]:
     cuts, start = [], 0
     while start < len(lengths):
         cuts.append(start)
-        # The cost of taking the first n rows from here, n × the longest of them, grows with n.
-        ahead = np.maximum.accumulate(np.maximum(lengths[start : start + budget], 1))
+        # The cost of taking the first n rows from here, n × the longest of them, grows with n, and is at least n × the
+        # first, which says how far to look.
+        most = budget // max(int(lengths[start]), 1) + 1
+        ahead = np.maximum.accumulate(np.maximum(lengths[start : start + most], 1))
         costs = ahead * np.arange(1, len(ahead) + 1)
         start += max(1, int(np.searchsorted(costs, budget, side="right")))
     return cuts
