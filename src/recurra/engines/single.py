@@ -105,7 +105,8 @@ static void read_together(const layer *l, direction *d, long member, long member
                 if (turn) alone = STEPS_ALONE;
                 const long unit = block * UNITS, end = unit + UNITS < H ? unit + UNITS : H;
                 step_units(l, d, step, a, c_before, all_c + step * H, unit, end);
-                atomic_store_explicit(done, step + 1, memory_order_release);
+                /* Who comes late says nothing. Were it to, others would only do a block once more. */
+                if (atomic_load(done) <= step) atomic_store_explicit(done, step + 1, memory_order_release);
             }
         }
         alone -= alone > 0;
@@ -128,8 +129,9 @@ static void read_row(const layer *l, direction *d, long member, long members) {
     if (l->shares_units && members > 1) {
         d->together = members;
         read_together(l, d, member, members);
-    } else if (!member) /* the others have helped with the inputs */
+    } else if (!member) { /* the others have helped with the inputs */
         read_alone(l, d);
+    }
 }
 
 static void work(void *given) {
