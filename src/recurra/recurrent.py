@@ -120,7 +120,7 @@ class Recurrent(nn.Module):
         if states is None and fixed is None and not every:
             x = self._checked(x)
             layers = self._layers()
-            if self._is_plain() and can_go_through(layers, x):
+            if self._only_reads() and can_go_through(layers, x):
                 values, last = through(layers, x.values, self._ways())
                 return Padded(values, x.lengths), last
         x, states, fixed = self._prepared(x, states, fixed)
@@ -239,10 +239,11 @@ class Recurrent(nn.Module):
         cells = self._layers()[number]
         return [Reader(*each) for each in zip(cells, states[number], fixed[number], self._ways(), strict=True)]
 
-    def _is_plain(self) -> bool:
-        """Whether each layer just reads the last, both directions side by side, as `through` of `single` does it."""
+    def _only_reads(self) -> bool:
+        """Whether each layer just reads the one before it, both directions side by side, as engines.single.through."""
         return (
-            self.engine in ("auto", Single.name)
+            type(self) is Recurrent
+            and self.engine in ("auto", Single.name)
             and self.skip == "none"
             and self.mix == "last"
             and not (self.training and self.dropout)

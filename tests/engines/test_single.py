@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import forward_ad
 
-from recurra import Padded, Recurrent
+from recurra import Padded, Recurrent, recurrent
 from recurra.engines import Single, c_library, single
 from recurra.recurrent import States
 from tests.variants import batch, flat, random_states
@@ -106,21 +106,171 @@ def test_a_row_through_all_layers_at_once_agrees_with_the_loop(
         {"mix": "concat"},
         {"skip": "residual"},
         {"skip": "highway"},
-        {"dropout": 0.5},
         {"engine": "vendor"},
     ],
     ids=str,
 )
-def test_a_stack_that_does_more_than_to_read_goes_layer_by_layer(options: dict[str, Any]) -> None:
+def test_a_stack_that_does_more_than_to_read_goes_layer_by_layer(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(3)
     rnn = Recurrent("lstm", 5, 5, layers=2, **options).double().eval()
     x = batch([6], 5)
+    counted = calls_of_through(monkeypatch)
     with torch.no_grad():
         found, states = rnn(x)
+        assert not counted
         rnn.engine = "loop"
         expected, expected_states = rnn(x)
     for one, other in zip([found.values, *flat(states)], [expected.values, *flat(expected_states)], strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+def calls_of_through(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One more for each row that went through a whole stack at once."""
+    counted: list[int] = []
+
+    def through(*given: Any) -> Any:
+        counted.append(1)
+        return single.through(*given)
+
+    monkeypatch.setattr(recurrent, "through", through)
+    return counted
+
+
+@pytest.mark.parametrize("engine", ["auto", "single"])
+def test_a_plain_stack_goes_through_at_once_where_it_starts_from_nothing(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rnn = Recurrent("lstm", 5, 5, layers=2, bidirectional=True, dropout=0.5, engine=engine).eval()
+    x, counted = Padded.full(torch.randn(1, 6, 5)), calls_of_through(monkeypatch)
+    with torch.no_grad():
+        _, states = rnn(x)
+        assert len(counted) == 1
+        rnn(x, states)
+        rnn(x, every=True)
+        rnn(Padded(x.values, torch.tensor([4])))
+    assert len(counted) == 1
+
+
+class Learned(Recurrent):
+    """A stack with first states of its own."""
+
+    def start(self, rows: int, like: torch.Tensor | None = None) -> States:
+        return tuple(
+            tuple(type(state)(*(field + 1 for field in state)) for state in layer)
+            for layer in super().start(rows, like)
+        )
+
+
+class Doubled(torch.nn.Linear):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(input)
+
+
+def of_a_class_of_its_own(cell: Any) -> None:
+    cell.from_input = Doubled(20, 32).double()
+
+
+def hooked(cell: Any) -> None:
+    cell.from_input.register_forward_hook(lambda module, given, found: found + 1)
+
+
+def weighed(cell: Any) -> None:
+    torch.nn.utils.parametrizations.weight_norm(cell.from_input).parametrizations.weight.original0.data.mul_(2)
+
+
+def biased_by_a_temporary(cell: Any) -> None:
+    torch.nn.utils.parametrize.register_parametrization(cell.from_input, "bias", torch.nn.Softplus())
+
+
+@pytest.mark.parametrize("change", [of_a_class_of_its_own, hooked, weighed, biased_by_a_temporary])
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_what_is_hung_on_the_product_with_the_inputs_counts(change: Any, every: bool, rows: int) -> None:
+    torch.manual_seed(6)
+    rnn = Recurrent("lstm", 20, 8).double().eval()
+    change(rnn.cells[0][0])  # type: ignore[index]
+    x, start = batch([5] * rows, 20), random_states(rnn, rows)
+    pairs = zip(answers(rnn, "auto", x, start, every), answers(rnn, "loop", x, start, every), strict=True)
+    for found, expected in pairs:
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+    with torch.no_grad():
+        report = str(rnn.engine_report(x))
+    is_said = "W as it lies, and something was hung on the product with it" in report
+    assert is_said == (change in (of_a_class_of_its_own, hooked))
+
+
+def refusal_of(rnn: Recurrent, x: Padded) -> str | None:
+    with torch.no_grad():
+        return Single().refusal(rnn._readers(0, rnn.start(1, x.values), rnn.fixed(1, x.values)), x)
+
+
+def test_a_bias_that_does_not_lie_in_one_piece_is_read_as_it_is() -> None:
+    rnn = Recurrent("lstm", 20, 8).double().eval()
+    rnn.cells[0][0].from_input.bias = torch.nn.Parameter(torch.randn(64).double()[::2])  # type: ignore[index]
+    x, start = batch([5], 20), random_states(rnn, 1)
+    for every in (False, True):
+        pairs = zip(answers(rnn, "single", x, start, every), answers(rnn, "loop", x, start, every), strict=True)
+        for found, expected in pairs:
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+def test_weights_that_are_not_like_the_inputs_are_refused_and_not_misread() -> None:
+    x = Padded.full(torch.randn(1, 6, 5))
+    mixed = Recurrent("lstm", 5, 4, layers=2)
+    mixed.cells[1].double()
+    elsewhere = Recurrent("lstm", 5, 4).to("meta")
+    with torch.no_grad():
+        for rnn in (mixed, elsewhere):
+            with pytest.raises(RuntimeError):
+                rnn(x)
+        wide = Recurrent("lstm", 5, 4).double()
+        assert refusal_of(wide, x) == (
+            "its numbers are all of one kind, but the batch holds torch.float32 and a weight torch.float64"
+        )
+
+
+def test_first_states_of_a_stack_of_ones_own_count() -> None:
+    torch.manual_seed(7)
+    rnn, x = Learned("lstm", 5, 4).eval(), Padded.full(torch.randn(1, 6, 5))
+    with torch.no_grad():
+        found, _ = rnn(x)
+        expected, _ = rnn(x, rnn.start(1))
+    torch.testing.assert_close(found.values, expected.values, rtol=0, atol=0)
+
+
+def test_states_do_not_share_their_memory() -> None:
+    rnn, weight = Recurrent("lstm", 5, 4, bidirectional=True).eval(), torch.ones(4, requires_grad=True)
+    with torch.no_grad():
+        _, states = rnn(Padded.full(torch.randn(1, 6, 5)))
+    forward, backward = states[0]
+    total = (forward[0] * weight).sum()
+    backward[0].zero_()
+    forward[1].zero_()
+    total.backward()
+    assert torch.equal(weight.grad, forward[0][0])  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("size", [130, 370])
+def test_threads_that_do_each_others_part_change_not_a_bit(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(8)
+    rnn, x = Recurrent("lstm", 20, size).eval(), Padded.full(torch.randn(1, 40, 20))
+    with torch.no_grad():
+        torch.set_num_threads(1)
+        expected, _ = rnn(x)
+        impatient = single.TEXT.replace("#define PATIENCE 4000", "#define PATIENCE 0")
+        assert impatient != single.TEXT
+        monkeypatch.setattr(single, "TEXT", impatient)
+        single.compiled.cache_clear()
+        try:
+            torch.set_num_threads(3)
+            for _ in range(20):
+                found, _ = rnn(x)
+                torch.testing.assert_close(found.values, expected.values, rtol=0, atol=0)
+        finally:
+            single.compiled.cache_clear()
 
 
 def test_dropout_between_layers_is_not_passed_by() -> None:

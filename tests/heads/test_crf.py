@@ -277,3 +277,70 @@ def test_constraints_that_cannot_be_are_refused(labels: list[str], constraints: 
     with pytest.raises(ConfigError) as refusal:
         CRF(2, labels, constraints=constraints)
     assert message in str(refusal.value)
+
+
+@given(
+    rows=st.lists(st.integers(0, 9), min_size=1, max_size=4),
+    depth=st.sampled_from([1, 7, 8, 16, 20, 37, 64]),
+    is_double=st.booleans(),
+    has_bias=st.booleans(),
+    is_strided=st.booleans(),
+)
+def test_the_best_path_from_features_is_that_from_emissions(
+    rows: list[int], depth: int, is_double: bool, has_bias: bool, is_strided: bool
+) -> None:
+    """In C, W h + b is computed too; numpy has it in float64. NaN on padding is never read."""
+    torch.default_generator.manual_seed(depth)
+    dtype = torch.float64 if is_double else torch.float32
+    head = CRF(depth, ["O", "B-x", "I-x", "B-y", "I-y"]).to(dtype)
+    head.readout = nn.Linear(depth, 5, bias=has_bias, dtype=dtype)
+    nn.init.normal_(head.transitions)
+    values = torch.randn(len(rows), max(rows), 2 * depth, dtype=dtype)
+    values = values[..., ::2] if is_strided else values[..., :depth].contiguous()
+    batch = Padded(values, torch.tensor(rows))
+    values.masked_fill_(~batch.mask.unsqueeze(2), torch.nan)
+    labels, log_p = head.best(batch)
+    wide = CRF(depth, head.labels).double()
+    wide.readout = nn.Linear(depth, 5, bias=has_bias, dtype=torch.float64)
+    wide.load_state_dict(head.state_dict())
+    with torch.no_grad():
+        e = wide.readout(Padded(values.double(), batch.lengths).zeroed().values).numpy()
+    chain = lattice.Chain(*(scores.numpy() for scores in wide._scores(torch.float64)))
+    same, same_p = lattice.best_path_in_numpy(chain, e, np.array(rows))
+    assert labels.tolist() == same.tolist()
+    np.testing.assert_allclose(log_p.double().numpy(), same_p, atol=1e-10 if is_double else 2e-5)
+
+
+class Louder(nn.Linear):
+    def forward(self, input: Tensor) -> Tensor:
+        return 5 * super().forward(input)
+
+
+@pytest.mark.parametrize("manner", ["hook", "class", "bias of another type", "bias in pieces", "autocast"])
+def test_a_readout_that_is_more_than_a_product_is_heard(manner: str) -> None:
+    torch.manual_seed(1)
+    head, batch = CRF(20, ["P", "Q", "R"]), Padded(torch.randn(2, 6, 20), torch.tensor([6, 4]))
+    nn.init.normal_(head.readout.bias)
+    if manner == "hook":
+        head.readout.register_forward_hook(lambda module, given, found: 5 * found)
+    elif manner == "class":
+        louder = Louder(20, 3)
+        louder.load_state_dict(head.readout.state_dict())
+        head.readout = louder
+    elif manner == "bias in pieces":
+        head.readout.bias = nn.Parameter(torch.randn(6)[::2])
+    elif manner == "bias of another type":
+        head.readout.bias = nn.Parameter(torch.randn(3, dtype=torch.float64))
+        with pytest.raises(RuntimeError):
+            head.best(batch)
+        return
+    with torch.autocast("cpu", enabled=manner == "autocast"):
+        labels, log_p = head.best(batch)
+    torch.testing.assert_close(-head.loss(batch, labels), log_p, rtol=0, atol=1e-4)
+
+
+def test_a_row_of_less_than_no_steps_is_passed_by() -> None:
+    chain = lattice.Chain(np.zeros((2, 2)), np.zeros(2), np.zeros(2))
+    labels, log_p = lattice.best_path(chain, np.ones((2, 3, 2)), np.array([2, -1]))
+    assert labels[1].tolist() == [0, 0, 0]
+    assert log_p[1] == 0

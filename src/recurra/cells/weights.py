@@ -122,6 +122,16 @@ def set_bias(linear: nn.Linear, gate: int, gates: int, value: float) -> None:
         nn.init.constant_(linear.bias.chunk(gates)[gate].detach(), value)
 
 
+def is_bare(product: nn.Module) -> bool:
+    """Whether it is W x + b and no more, so that others may do it: no forward of its own, and nothing hung on it.
+
+    >>> is_bare(nn.Linear(2, 3)), is_bare(nn.Identity())
+    (True, False)
+    """
+    is_linear = isinstance(product, nn.Linear) and type(product).forward is nn.Linear.forward
+    return is_linear and not product._forward_hooks and not product._forward_pre_hooks
+
+
 def check_size(size: object, what: str) -> int:
     """A whole number of at least 1, numpy's among them, or a ConfigError."""
     try:

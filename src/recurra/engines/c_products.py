@@ -8,6 +8,7 @@ from __future__ import annotations
 
 VECTORS = """\
 #include <stdatomic.h>
+#include <stdint.h>
 
 #define IS_DOUBLE {is_double}
 
@@ -109,6 +110,13 @@ static void multiply_row(const real *a, const real *w, long stride, long depth, 
 """
 
 IN_VECTORS = """\
+#if IS_DOUBLE
+typedef int64_t bits;
+#else
+typedef int32_t bits;
+#endif
+typedef bits bit_vector __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
+
 /* The vectors of a row end with one that reaches back: zeros where it lies over the one before. */
 static inline long vectors_of(long depth) { return (depth + LANES - 1) / LANES; }
 
@@ -122,6 +130,12 @@ static const real *in_vectors(const real *a, long rows, long depth, real *room) 
         memcpy(room + width - rest, a + depth - rest, rest * sizeof(real));
     }
     return room - rows * width;
+}
+
+/* The last vector of a row of w, of which `rest` numbers are new. The others are cleared: 0 times infinity is NaN. */
+static inline vector last_of(const real *end, long rest) {
+    static const bits kept[2 * BYTES / sizeof(bits)] = {[BYTES / sizeof(bits)... 2 * BYTES / sizeof(bits) - 1] = -1};
+    return (vector)(*(const bit_vector *)(end - LANES) & *(const bit_vector *)(kept + rest));
 }
 """
 
@@ -151,7 +165,7 @@ static void multiply_rows(const real *a, long rows, const real *w, long depth, c
             for (long i = 0; i < 4; i++) four_of_w[i] = w + (i < used ? n + i : to - 1) * depth;
             for (long tile = 0; tile < tiles; tile++) {
                 const long row = first + here * tile / tiles, count = first + here * (tile + 1) / tiles - row;
-                real sums[ROWS_AT_ONCE][4];
+                real sums[MOST_AT_ONCE][4];
                 multiply_tile(count, a + row * width, width, four_of_w, depth, sums);
                 for (long t = 0; t < count; t++)
                     for (long i = 0; i < used; i++)
@@ -176,7 +190,7 @@ def one_row(is_double: bool) -> str:
 
 def many_rows(is_double: bool) -> str:
     """C of multiply_row and of in_vectors and multiply_rows."""
-    return "\n".join([one_row(is_double), IN_VECTORS, tiles(), MANY_ROWS])
+    return "\n".join([one_row(is_double), f"#define MOST_AT_ONCE {MOST_AT_ONCE}\n", IN_VECTORS, tiles(), MANY_ROWS])
 
 
 def tiles() -> str:
@@ -192,18 +206,25 @@ def tiles() -> str:
 def tile(rows: int) -> str:
     """The same for so many rows, all sums in registers."""
     sums = [(row, i) for row in range(rows) for i in range(4)]
+
+    def multiplied(weight: str) -> list[str]:
+        lines = [f"        const vector w{i} = {weight.format(i)};" for i in range(4)]
+        for row in range(rows):
+            lines.append(f"        const vector a{row} = *(const vector *)(a + {row} * width + k);")
+            lines.append("        KEEP;")
+            lines += [f"        s{row}_{i} += a{row} * w{i};" for i in range(4)]
+        return lines
+
     lines = [
         f"static void tile_{rows}(const real *a, long width, const real **w, long depth, real (*sums)[4]) {{",
         *(f"    vector s{row}_{i} = {{0}};" for row, i in sums),
-        "    for (long k = 0; k < width; k += LANES) {",
-        "        const long at = k + LANES > depth ? depth - LANES : k;",
-        *(f"        const vector w{i} = *(const vector *)(w[{i}] + at);" for i in range(4)),
-    ]
-    for row in range(rows):
-        lines.append(f"        const vector a{row} = *(const vector *)(a + {row} * width + k);")
-        lines.append("        KEEP;")
-        lines += [f"        s{row}_{i} += a{row} * w{i};" for i in range(4)]
-    lines += [
+        "    const long rest = depth % LANES;",
+        "    long k = 0;",
+        "    for (; k < depth - rest; k += LANES) {",
+        *multiplied("*(const vector *)(w[{}] + k)"),
+        "    }",
+        "    if (rest) {",
+        *multiplied("last_of(w[{}] + depth, rest)"),
         "    }",
         *(f"    fold(s{row}_0, s{row}_1, s{row}_2, s{row}_3, sums[{row}]);" for row in range(rows)),
         "}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -43,7 +44,10 @@ class Sequence(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("operations", "lengths")),
-        *((name, ctypes.c_int64) for name in ("count", "rows", "steps", "is_backward", "parts", "shares_panels")),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("count", "rows", "steps", "is_backward", "parts", "shares_panels", "patience")
+        ),
         *((name, ctypes.c_void_p) for name in ("number", "members")),
         *((name, ctypes.c_long) for name in ("arrived", "round")),
     )
@@ -66,6 +70,21 @@ def team() -> Team | None:
         return Team(*(address(getattr(process, name)) for name in names))
     except (AttributeError, TypeError, OSError):
         return None
+
+
+def patience(parts: int) -> int:
+    """How often a thread looks for the others before it lets its core go.
+
+    About 50 µs: too early, and a program beside takes the core for a whole turn of its own. With more threads than
+    cores, the others wait for just this core.
+    """
+    return 50_000 if parts <= cores() else 4_000
+
+
+@functools.cache
+def cores() -> int:
+    """On which this process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def address(function: object) -> int:
@@ -185,6 +204,7 @@ class CSteps:
             is_backward=backward,
             parts=memory.parts,
             shares_panels=bool(memory.products) and memory.rows < ROWS_EACH * memory.parts,
+            patience=patience(memory.parts),
             number=found and found.number,
             members=found and found.members,
         )

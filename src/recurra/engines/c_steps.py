@@ -23,9 +23,8 @@ MEETING = """\
 #include <sched.h>
 #include <stdatomic.h>
 
-/* Wait until all have come. Whoever waits long, some 50 µs, lets others have the core: too early, and a program beside
-   takes it for a whole turn of its own. */
-static void meet(atomic_long *arrived, atomic_long *round, long members) {
+/* Wait until all have come. Whoever has looked often enough lets others have the core. */
+static void meet(atomic_long *arrived, atomic_long *round, long members, long patience) {
     if (members == 1) return;
     const long now = atomic_load(round);
     if (atomic_fetch_add(arrived, 1) == members - 1) {
@@ -34,7 +33,7 @@ static void meet(atomic_long *arrived, atomic_long *round, long members) {
         return;
     }
     for (long tries = 0; atomic_load_explicit(round, memory_order_acquire) == now; tries++)
-        if (tries > 50000) sched_yield();
+        if (tries > patience) sched_yield();
 }
 
 static inline long share(long total, long part, long parts) { return total * part / parts; }
@@ -67,7 +66,7 @@ typedef struct {{
 typedef struct {{
     const operation *operations;
     const int64_t *lengths;
-    int64_t count, rows, steps, is_backward, parts, shares_panels;
+    int64_t count, rows, steps, is_backward, parts, shares_panels, patience;
     int (*number)(void), (*members)(void);
     atomic_long arrived, round;
 }} sequence;
@@ -142,7 +141,7 @@ static void all_steps(sequence *s, long first, long last, long member, long memb
             }} else {{
                 multiply(o, t, first, last, 0, panels_of(o));
             }}
-            if (s->shares_panels) meet(&s->arrived, &s->round, members);
+            if (s->shares_panels) meet(&s->arrived, &s->round, members, s->patience);
         }}
     }}
 }}
@@ -159,7 +158,7 @@ static void work(void *given) {{
         products++;
     }}
     if (products) {{
-        meet(&s->arrived, &s->round, members);
+        meet(&s->arrived, &s->round, members, s->patience);
         all_steps(s, first, last, member, members);
         return;
     }}

@@ -10,16 +10,17 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from recurra.cells import LSTM, AnyCell, Product
 from recurra.cells.lstm import LSTMState
-from recurra.cells.weights import leaves
+from recurra.cells.weights import is_bare, leaves
 from recurra.engines.c_library import NoCompiler, library
 from recurra.engines.c_products import many_rows, room_size
-from recurra.engines.c_run import team
+from recurra.engines.c_run import patience, team
 from recurra.engines.c_source import prelude
 from recurra.engines.c_steps import MEETING
 from recurra.engines.engine import Layer, Reader, Reading, only_looped
@@ -37,8 +38,8 @@ TEXT = """\
 typedef struct { _Alignas(64) atomic_long steps; } progress;
 
 /* h and c are those before the first step, and then after the last. `room` is for W x + b of every step, for U h of one
-   for each thread, and for the c of every step. The outputs of the steps lie in the order of x, so far apart, and so do
-   their c where they are wanted. */
+   step, for each thread, and for the c of every step. The outputs of the steps lie in the order of x, so far apart, and
+   so do their c where they are wanted. */
 typedef struct {
     const real *W, *b, *U;
     real *h, *c, *outputs, *every_c, *room;
@@ -52,7 +53,7 @@ typedef struct {
     direction *directions;
     const real *x;
     real *room;
-    int64_t count, input_size, size, steps, shares_units;
+    int64_t count, input_size, size, steps, shares_units, patience;
     int (*number)(void), (*members)(void);
 } layer;
 
@@ -125,9 +126,10 @@ static void read_row(const layer *l, direction *d, long member, long members) {
     const long H = l->size, from = share(H, member, members), to = share(H, member + 1, members);
     for (long gate = 0; gate < 4; gate++)
         multiply_rows(l->x, l->steps, d->W, l->input_size, d->b, gate * H + from, gate * H + to, d->room, 4 * H);
-    meet(&d->arrived, &d->round, members);
-    if (l->shares_units && members > 1) {
-        d->together = members;
+    const int together = l->shares_units && members > 1;
+    if (!member) d->together = together ? members : 0;
+    meet(&d->arrived, &d->round, members, l->patience);
+    if (together) {
         read_together(l, d, member, members);
     } else if (!member) { /* the others have helped with the inputs */
         read_alone(l, d);
@@ -187,7 +189,7 @@ class Directions(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("directions", "x", "room")),
-        *((name, ctypes.c_int64) for name in ("count", "input_size", "size", "steps", "shares_units")),
+        *((name, ctypes.c_int64) for name in ("count", "input_size", "size", "steps", "shares_units", "patience")),
         *((name, ctypes.c_void_p) for name in ("number", "members")),
     )
 
@@ -217,7 +219,11 @@ class Single:
         for reader in layer:
             if (reason := mismatch(reader.cell, reader.fixed)) is not None:
                 return reason
-        return obstacle(x.values)
+        if (reason := obstacle(x.values)) is not None:
+            return reason
+        plain = [unwrapped(reader.cell, reader.fixed) for reader in layer]
+        reasons = (unlike(cell, fixed.U.weight, x.values) for cell, fixed in plain)
+        return next((reason for reason in reasons if reason is not None), None)
 
     def slower(self, layer: Layer, x: Padded) -> str | None:
         return None
@@ -235,19 +241,15 @@ class Row:
 
     def __init__(self, reader: Reader, values: Tensor, steps: int, every: bool) -> None:
         cell, fixed = unwrapped(reader.cell, reader.fixed)
-        assert isinstance(cell, LSTM)
         H = cell.hidden_size
         total = values.shape[1]
-        self.W, b = cell.from_input.weight.contiguous(), cell.from_input.bias
-        self.U = fixed.U.weight.contiguous()
+        self.weights = Weights.of(cell, fixed.U.weight)
         h, c = (field.clone(memory_format=torch.contiguous_format) for field in reader.state)
         make = values.new_empty if steps == total else values.new_zeros
         outputs = make(1, total, H)
         all_c = make(1, total, H) if every else None
         self.direction = Direction(
-            self.W.data_ptr(),
-            None if b is None else b.data_ptr(),
-            self.U.data_ptr(),
+            *self.weights.addresses(),
             h.data_ptr(),
             c.data_ptr(),
             outputs.data_ptr(),
@@ -259,6 +261,23 @@ class Row:
         State = reader.cell.State
         self.last = State(h, c)  # held here, for it is written to whether it is wanted or not
         self.reading = Reading(outputs, self.last if all_c is None else State(outputs, all_c))
+
+
+class Weights(NamedTuple):
+    """Those of one LSTM, as C reads them; held for as long as it does."""
+
+    W: Tensor
+    b: Tensor | None
+    U: Tensor
+
+    @classmethod
+    def of(cls, cell: AnyCell, U: Tensor) -> Weights:
+        assert isinstance(cell, LSTM)
+        b = cell.from_input.bias
+        return cls(cell.from_input.weight.contiguous(), None if b is None else b.contiguous(), U.contiguous())
+
+    def addresses(self) -> tuple[int, int | None, int]:
+        return self.W.data_ptr(), None if self.b is None else self.b.data_ptr(), self.U.data_ptr()
 
 
 def call(directions: Sequence[Direction], values: Tensor, input_size: int, size: int, steps: int) -> None:
@@ -280,6 +299,7 @@ def call(directions: Sequence[Direction], values: Tensor, input_size: int, size:
         size,
         steps,
         shares_units(size),
+        patience(parts),
         crew and crew.number,
         crew and crew.members,
     )
@@ -296,6 +316,7 @@ def can_go_through(layers: Sequence[Sequence[AnyCell]], x: Padded) -> bool:
         and x.is_full
         and only_looped(x) is None
         and obstacle(x.values) is None
+        and all(unlike(cell, cell.from_state, x.values) is None for layer in layers for cell in layer)  # type: ignore[arg-type]
     )
 
 
@@ -309,37 +330,27 @@ def through(
     steps, values = values.shape[1], values.contiguous()
     states = []
     for layer in layers:
-        H, count, number = layer[0].hidden_size, len(layer), values.element_size()
+        H, count = layer[0].hidden_size, len(layer)
         outputs = values.new_empty(1, steps, count * H)
-        last = values.new_zeros(2 * count, 1, H)
-        weights = [[each.contiguous() for each in matrices(cell)] for cell in layer]
+        last = [LSTMState(values.new_zeros(1, H), values.new_zeros(1, H)) for _ in layer]
+        weights = [Weights.of(cell, cell.from_state) for cell in layer]  # type: ignore[arg-type]  # a parameter
         directions = [
             Direction(
-                W.data_ptr(),
-                b[0].data_ptr() if b else None,
-                U.data_ptr(),
-                last.data_ptr() + 2 * n * H * number,
-                last.data_ptr() + (2 * n + 1) * H * number,
-                outputs.data_ptr() + n * H * number,
+                *weights[n].addresses(),
+                last[n].h.data_ptr(),
+                last[n].c.data_ptr(),
+                outputs.data_ptr() + n * H * values.element_size(),
                 None,
                 None,
                 count * H,
                 backward[n],
             )
-            for n, (W, U, *b) in enumerate(weights)
+            for n in range(count)
         ]
         call(directions, values, layer[0].input_size, H, steps)
-        fields = last.unbind()
-        states.append(tuple(LSTMState(*fields[2 * n : 2 * n + 2]) for n in range(count)))
+        states.append(tuple(last))
         values = outputs
     return values, tuple(states)
-
-
-def matrices(cell: AnyCell) -> list[Tensor]:
-    """W, U and, where there is one, b of an LSTM."""
-    assert isinstance(cell, LSTM)
-    W, b = cell.from_input.weight, cell.from_input.bias
-    return [W, cell.from_state] if b is None else [W, cell.from_state, b]
 
 
 def mismatch(cell: AnyCell, fixed: object) -> str | None:
@@ -351,6 +362,18 @@ def mismatch(cell: AnyCell, fixed: object) -> str | None:
         return f"its candidate is tanh, that of this one '{cell.candidate}'"
     if any(U.mask is not None for U in leaves(fixed, Product)):
         return "it knows no mask on h before U"
+    return None
+
+
+def unlike(cell: AnyCell, U: Tensor, values: Tensor) -> str | None:
+    """Why C cannot read these weights beside these numbers; None where it can."""
+    assert isinstance(cell, LSTM)
+    product = cell.from_input
+    if not is_bare(product):
+        return "it reads W as it lies, and something was hung on the product with it"
+    for weight in (product.weight, product.bias, U):
+        if weight is not None and (weight.device.type != "cpu" or weight.dtype != values.dtype):
+            return f"its numbers are all of one kind, but the batch holds {values.dtype} and a weight {weight.dtype}"
     return None
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
-from recurra.cells.weights import leaves
+from recurra.cells.weights import is_bare, leaves
 from recurra.engines.c_library import compiler
 from recurra.engines.engine import Layer, Reader, Reading, only_looped
 from recurra.padding import Padded
@@ -61,6 +61,8 @@ def mismatch(cell: AnyCell, fixed: Any) -> str | None:
         return f"torch has no kernel for '{cell.name}' around '{cell.cell.name}' in this mode"
     if any(U.mask is not None for U in leaves(fixed, Product)):
         return "torch has no kernel that masks h before U"
+    if isinstance(cell, LSTM | GRU | Elman) and not is_bare(cell.from_input):
+        return "torch's kernels read W as it lies, and something was hung on the product with it"
     if type(cell) is LSTM:
         return None if cell.candidate == "tanh" else f"torch's LSTM has a tanh candidate, this one '{cell.candidate}'"
     if type(cell) is GRU:

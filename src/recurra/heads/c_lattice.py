@@ -92,7 +92,7 @@ void best_path(long rows, long steps, long L, long depth, const score_t *feature
     for (long row = 0; row < rows; row++) {
         const long T = lengths[row];
         const score_t *h = features + row * steps * depth;
-        if (!T) continue;
+        if (T <= 0) continue;
         if (W) multiply_rows(in_vectors(h, T, depth, room + steps * L), T, W, depth, b, 0, L, room, L);
         one_row(T, L, doubled(T * L, W ? room : h, e), A, expA, high, start, end, labels + row * steps, log_p + row,
                 e + steps * L);

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from recurra.cells.weights import is_bare
 from recurra.engines.c_products import room_size
 from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED, c_lattice, lattice
@@ -82,8 +83,7 @@ class CRF(Head):
         features = fitting_features(features, self.input_size)
         like, lengths = features.values, features.lengths.contiguous()
         W, b = self.readout.weight, self.readout.bias
-        # In C the emissions are computed too, where that needs no other type of number.
-        is_direct = like.dtype == W.dtype and _is_plain(like) and _is_plain(W) and not torch.is_autocast_enabled("cpu")
+        is_direct = self._reads_out(like)
         given = like if is_direct else self._emitted(features)
         chain = self._scores(given.dtype)
         (B, T, depth), L = given.shape, len(self.labels)
@@ -96,7 +96,7 @@ class CRF(Head):
             [tensor.data_ptr() for tensor in (given, lengths, *chain)],
             [labels.data_ptr(), log_p.data_ptr()],
             scratch.data_ptr(),
-            readout=(W.data_ptr(), b.data_ptr()) if is_direct else (None, None),
+            readout=(W.data_ptr(), None if b is None else b.data_ptr()) if is_direct else (None, None),
             room=None if room is None else room.data_ptr(),
         )
         if not was_found:
@@ -111,6 +111,13 @@ class CRF(Head):
         chain = lattice.Chain(*(scores.numpy() for scores in self._scores(torch.float64)))
         found = lattice.marginals(chain, self._emitted(features).double().numpy(), features.lengths.numpy())
         return torch.from_numpy(found).to(features.values)
+
+    def _reads_out(self, values: Tensor) -> bool:
+        """Whether W h + b can be left to C."""
+        W, b = self.readout.weight, self.readout.bias
+        given = [values, W] if b is None else [values, W, b]
+        is_plain = is_bare(self.readout) and all(_is_plain(each, values.dtype) for each in given)
+        return is_plain and not torch.is_autocast_enabled("cpu")
 
     def _emissions(self, features: Padded) -> Tensor:
         e: Tensor = self.readout(features.values.to(self.readout.weight.dtype))
@@ -148,7 +155,7 @@ class CRF(Head):
     def _scores(self, dtype: torch.dtype) -> list[Tensor]:
         """A, start and end on the CPU, -inf where something is forbidden."""
         scores = [
-            each.detach() if each.dtype == dtype and _is_plain(each) else each.detach().to("cpu", dtype).contiguous()
+            each.detach() if _is_plain(each, dtype) else each.detach().to("cpu", dtype).contiguous()
             for each in (self.transitions, self.start, self.end)
         ]
         if self.permitted is None:
@@ -160,9 +167,10 @@ class CRF(Head):
         return f"{super().extra_repr()}, constraints={self.constraints!r}"
 
 
-def _is_plain(tensor: Tensor) -> bool:
-    """Whether C can read it where it lies."""
-    return tensor.device.type == "cpu" and tensor.is_contiguous() and tensor.dtype in (torch.float32, torch.float64)
+def _is_plain(tensor: Tensor, dtype: torch.dtype) -> bool:
+    """Whether C can read it where it lies, as numbers of that type."""
+    is_so = tensor.dtype == dtype and dtype in (torch.float32, torch.float64)
+    return is_so and tensor.device.type == "cpu" and tensor.is_contiguous()
 
 
 def _without_autocast(device: str) -> AbstractContextManager[object]:

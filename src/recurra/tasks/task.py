@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
@@ -142,14 +140,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def save(self, folder: Path) -> None:
         """Write what `load` needs besides the settings."""
 
-    def by(self, settings: Any) -> Self:
-        """The same task, answering and scored by other settings of [evaluation] and [decoding]."""
-        found = copy.copy(self)
-        found.settings = settings
-        worked_out = [name for name in vars(found) if isinstance(getattr(type(found), name, None), cached_property)]
-        for name in worked_out:
-            del found.__dict__[name]
-        return found
+    def by(self, settings: Any, folder: Path) -> Self:
+        """The same task, answering and scored by other settings of [evaluation] and [decoding].
+
+        A task that need not be loaded for that from its folder again says so here.
+        """
+        return type(self).load(settings, folder)
 
     def check(self) -> None:  # most settings are checked when they are read
         """Refuse, before training, settings by which the trained model could not be asked or scored."""

@@ -116,6 +116,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     def load(cls, settings: Any, folder: Path) -> Self:
         return cls(settings, PairTexts.load(folder))
 
+    def by(self, settings: Any, folder: Path) -> Self:
+        return type(self)(settings, self.texts, quick=self.quick)
+
     def while_training(self) -> Self:
         if self.settings.training.validate_with == "decoding":
             return type(self)(self.settings, self.texts, quick=True)

@@ -125,7 +125,9 @@ class Trained:
             return self
         settings = self.task.settings
         changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
-        return Trained(self.task.by(changed), self.model, self.folder, others=self.others, quick=self._quick)
+        return Trained(
+            self.task.by(changed, self.folder), self.model, self.folder, others=self.others, quick=self._quick
+        )
 
     def searching(self, *, search: str | None = None, width: int | None = None, best: int | None = None) -> Trained:
         """The same model, with these of [decoding] where they are given."""
