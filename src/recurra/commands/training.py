@@ -13,8 +13,10 @@ from recurra.errors import ConfigError
 def train(options: argparse.Namespace) -> None:
     """A new run, or one to go on with."""
     from recurra import runs
+    from recurra.training.allocation import keep_freed_memory
     from recurra.training.progress import progress
 
+    keep_freed_memory()
     shown = progress(sys.stderr, quiet=options.quiet)
     if options.resume:
         given = [
