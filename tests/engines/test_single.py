@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad
 
 from recurra import Padded, Recurrent, recurrent
-from recurra.engines import Single, c_library, single
+from recurra.engines import Single, c_library, c_row, single
 from recurra.recurrent import States
 from tests.variants import batch, flat, random_states
 
@@ -225,6 +225,7 @@ def test_weights_that_are_not_like_the_inputs_are_refused_and_not_misread() -> N
         for rnn in (mixed, elsewhere):
             with pytest.raises(RuntimeError):
                 rnn(x)
+        assert refusal_of(elsewhere, x) == "its weights lie on the CPU, and one of these on meta"
         wide = Recurrent("lstm", 5, 4).double()
         assert refusal_of(wide, x) == (
             "its numbers are all of one kind, but the batch holds torch.float32 and a weight torch.float64"
@@ -260,8 +261,8 @@ def test_threads_that_do_each_others_part_change_not_a_bit(size: int, monkeypatc
     with torch.no_grad():
         torch.set_num_threads(1)
         expected, _ = rnn(x)
-        impatient = single.TEXT.replace("#define PATIENCE 4000", "#define PATIENCE 0")
-        assert impatient != single.TEXT
+        impatient = c_row.TEXT.replace("#define PATIENCE 4000", "#define PATIENCE 0")
+        assert impatient != c_row.TEXT
         monkeypatch.setattr(single, "TEXT", impatient)
         single.compiled.cache_clear()
         try:

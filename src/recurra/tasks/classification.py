@@ -118,7 +118,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def load(cls, settings: ClassificationSettings, folder: Path) -> Self:
         return cls(settings, Learned.load(folder))
 
-    def by(self, settings: ClassificationSettings, folder: Path) -> Self:
+    def with_settings(self, settings: ClassificationSettings, folder: Path) -> Self:
         return type(self)(settings, self.learned)
 
     def read(self, files: Sequence[str | Path]) -> Iterator[LabelledSequence]:

@@ -111,7 +111,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             raise CheckpointError(f"{folder / 'kind.json'} cannot be read ({error}): the run is not whole.") from error
         return cls(settings, scale, is_binary=is_binary)
 
-    def by(self, settings: ForecastingSettings, folder: Path) -> Self:
+    def with_settings(self, settings: ForecastingSettings, folder: Path) -> Self:
         return type(self)(settings, self.scale, is_binary=self.is_binary)
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Steps]:

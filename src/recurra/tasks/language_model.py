@@ -115,7 +115,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def load(cls, settings: LanguageModelSettings, folder: Path) -> Self:
         return cls(settings, load_tokenizer(folder / "tokenizer.json"), Vocabulary.load(folder / "vocabulary.json"))
 
-    def by(self, settings: LanguageModelSettings, folder: Path) -> Self:
+    def with_settings(self, settings: LanguageModelSettings, folder: Path) -> Self:
         return type(self)(settings, self.tokenizer, self.vocabulary)
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Passage]:

@@ -140,7 +140,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def save(self, folder: Path) -> None:
         """Write what `load` needs besides the settings."""
 
-    def by(self, settings: Any, folder: Path) -> Self:
+    def with_settings(self, settings: Any, folder: Path) -> Self:
         """The same task, answering and scored by other settings of [evaluation] and [decoding].
 
         A task that need not be loaded for that from its folder again says so here.

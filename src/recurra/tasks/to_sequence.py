@@ -116,7 +116,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     def load(cls, settings: Any, folder: Path) -> Self:
         return cls(settings, PairTexts.load(folder))
 
-    def by(self, settings: Any, folder: Path) -> Self:
+    def with_settings(self, settings: Any, folder: Path) -> Self:
         return type(self)(settings, self.texts, quick=self.quick)
 
     def while_training(self) -> Self:

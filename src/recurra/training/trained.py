@@ -126,7 +126,11 @@ class Trained:
         settings = self.task.settings
         changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
         return Trained(
-            self.task.by(changed, self.folder), self.model, self.folder, others=self.others, quick=self._quick
+            self.task.with_settings(changed, self.folder),
+            self.model,
+            self.folder,
+            others=self.others,
+            quick=self._quick,
         )
 
     def searching(self, *, search: str | None = None, width: int | None = None, best: int | None = None) -> Trained:
