@@ -22,8 +22,8 @@ from pathlib import Path
 import recurra
 from recurra.analysis.lengths import ByLength, as_svg
 from recurra.runs import begin, setup
-from recurra.tasks.task import Table
 from recurra.training.progress import progress
+from recurra.views.table import Table
 
 DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data")) / "multi30k" / "tok"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from recurra import Padded, Recurrent
-from recurra.analysis import gradient_page
 from recurra.analysis.laboratory import look
+from recurra.reports import gradient_page
 
 
 def main() -> None:

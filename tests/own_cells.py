@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from recurra import Cell
 from recurra.cells import Product
-from recurra.merge import Merge
+from recurra.stacks.merge import Merge
 
 
 class LeakyState(NamedTuple):

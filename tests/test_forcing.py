@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recurra.config.forcing import SHAPES, Forcing
 from recurra.config.seq2seq import Seq2SeqSettings
 from recurra.errors import ConfigError
-from recurra.forcing import SHAPES, Forcing
 from recurra.settings import read_toml, settings_from, with_overrides
 
 STEPS = np.arange(0, 50_000, 97)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from recurra.config import Seq2SeqData
-from recurra.tasks.pairs import pairs, with_columns
+from recurra.reading.pairs import pairs, with_columns
 
 FILE = Path(__file__).parent.parent / "examples" / "data" / "speech.py"
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from recurra import Padded, Recurrent
 from recurra.cells import AnyState, Spec
 from recurra.cells.cell import fields
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 
 CELLS: dict[str, dict[str, Any]] = {
     "elman": {"name": "elman"},

@@ -13,14 +13,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recurra.analysis.comparison import compare
     from recurra.cells import Cell
     from recurra.errors import CheckpointError, ConfigError, DataError, EngineError, RecurraError, TrainingError
     from recurra.generation import generate
-    from recurra.interchange import from_torch, to_torch
     from recurra.padding import Padded, pad
-    from recurra.recurrent import Recurrent, detached
+    from recurra.reports.comparison import compare
     from recurra.runs import train
+    from recurra.stacks.interchange import from_torch, to_torch
+    from recurra.stacks.recurrent import Recurrent, detached
     from recurra.training.trained import Trained, load
 
 __version__ = "0.1.0"
@@ -33,17 +33,17 @@ _HOMES = {
     "DataError": "recurra.errors",
     "EngineError": "recurra.errors",
     "Padded": "recurra.padding",
-    "Recurrent": "recurra.recurrent",
+    "Recurrent": "recurra.stacks.recurrent",
     "RecurraError": "recurra.errors",
     "Trained": "recurra.training.trained",
     "TrainingError": "recurra.errors",
-    "compare": "recurra.analysis.comparison",
-    "detached": "recurra.recurrent",
-    "from_torch": "recurra.interchange",
+    "compare": "recurra.reports.comparison",
+    "detached": "recurra.stacks.recurrent",
+    "from_torch": "recurra.stacks.interchange",
     "generate": "recurra.generation",
     "load": "recurra.training.trained",
     "pad": "recurra.padding",
-    "to_torch": "recurra.interchange",
+    "to_torch": "recurra.stacks.interchange",
     "train": "recurra.runs",
 }
 

@@ -18,9 +18,10 @@ from typing import Any
 from recurra.analysis.alignment import Alignment, as_text
 from recurra.analysis.lengths import ByLength
 from recurra.errors import CheckpointError
-from recurra.tasks.task import Prediction, Table
+from recurra.tasks.task import Prediction
 from recurra.text.visible import columns
 from recurra.training.progress import progress
+from recurra.views.table import Table
 
 WORDS = Path(__file__).parent / "demo_data"
 """A sample of the CMU Pronouncing Dictionary."""

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recurra.errors import CheckpointError, ConfigError
 from recurra.named import catalogue, find
+from recurra.scoring.scores import Scores
 from recurra.settings import read_toml, settings_from, table_of, toml_text, with_overrides
-from recurra.tasks.task import Scores, Task
+from recurra.tasks.task import Task
 from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
 
@@ -204,9 +205,9 @@ def _finish(trainer: Trainer, store: Store) -> None:
     import torch
 
     import recurra
-    from recurra.analysis.report import write_card, write_report
-    from recurra.analysis.report_pictures import pictures
     from recurra.data.store import Rows
+    from recurra.reports.report import write_card, write_report
+    from recurra.reports.report_pictures import pictures
     from recurra.training.checkpoint import write_text
     from recurra.training.trained import load
 
@@ -265,7 +266,7 @@ def _finish(trainer: Trainer, store: Store) -> None:
 
 def engines(model: Any) -> list[str]:
     """Which engine runs each recurrent part of a model."""
-    from recurra.recurrent import Recurrent
+    from recurra.stacks.recurrent import Recurrent
 
     return [
         f"{name}: {line}"

@@ -14,9 +14,9 @@ import torch
 from recurra.analysis import beam_tree_picture
 from recurra.analysis.alignment import labels
 from recurra.analysis.beam_tree import BeamTree, as_text, tree_of
-from recurra.analysis.explaining import example_of
 from recurra.analysis.page import page
 from recurra.errors import ConfigError, DataError
+from recurra.reports.explaining import example_of
 from recurra.search.tree import Layer, Tree
 from recurra.training.trained import Trained
 from tests.analysis import small_runs

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from recurra.analysis import gates_picture
-from recurra.analysis.explaining import example_of
 from recurra.analysis.gates import Gates, as_text, gates_of
 from recurra.cells.cell import fields
 from recurra.errors import ConfigError, DataError
+from recurra.reports.explaining import example_of
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load

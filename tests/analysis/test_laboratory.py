@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from recurra import Padded, Recurrent
-from recurra.analysis import drawing, gradient_page
+from recurra.analysis import drawing
 from recurra.analysis.advice import Measured, advice, in_words
 from recurra.analysis.gradients import Saturation
 from recurra.analysis.laboratory import Laboratory, Layer, look
@@ -19,6 +19,7 @@ from recurra.cells import GRU, LSTM, AnyCell, Cell, Elman
 from recurra.cli import main
 from recurra.errors import DataError
 from recurra.named import catalogue
+from recurra.reports import gradient_page
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recurra.analysis.lengths import ByLength, as_png, as_svg, as_text
 from recurra.errors import DataError
-from recurra.tasks.task import Table
+from recurra.views.table import Table
 
 SVG = "{http://www.w3.org/2000/svg}"
 RUNS = {"attention": [41.0, 40.0, 37.5], "no <attention>": [38.0, math.nan, 20.5]}

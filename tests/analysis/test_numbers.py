@@ -10,13 +10,13 @@ import pytest
 
 from recurra.analysis import alignment, gates, picture_attention, probabilities, saliency
 from recurra.analysis.alignment import Alignment
-from recurra.analysis.explaining import explain
 from recurra.analysis.gates import Gates
 from recurra.analysis.picture_attention import PictureAttention
 from recurra.analysis.probabilities import Probabilities
 from recurra.analysis.saliency import Saliency
 from recurra.analysis.views import possible
 from recurra.cli import main
+from recurra.reports.explaining import explain
 from recurra.training.trained import Trained
 from tests.analysis.small_runs import classifier, language_model, tagger, writer
 

@@ -14,11 +14,11 @@ import torch
 
 from recurra.analysis import coloured_words, probabilities, saliency_picture
 from recurra.analysis.coloured_words import ColouredWords
-from recurra.analysis.explaining import example_of
 from recurra.analysis.probabilities import Probabilities, probabilities_of
 from recurra.analysis.probes import hypothesis_of, probe_of
 from recurra.analysis.saliency import Saliency, as_text, saliency
 from recurra.errors import ConfigError, DataError
+from recurra.reports.explaining import example_of
 from recurra.training.trained import Trained
 from tests.analysis import small_runs
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recurra import Padded, detached
 from recurra.cells import Cell, Wrapper
 from recurra.named import catalogue
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 from tests.variants import EVERY, batch, flat, model, random_states, rows_of
 
 OWN: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from torch import Tensor
 from recurra import Padded, Recurrent
 from recurra.cells import AnyCell, build
 from recurra.cells.cell import fields
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 from tests.cells import equations
 from tests.variants import CELLS, EVERY, WRAPPED, batch, flat, model, random_states
 

@@ -18,7 +18,7 @@ from recurra.config import ImageModel
 from recurra.encoders.image import ImageEncoder, map_waves, waves
 from recurra.errors import ConfigError
 from recurra.padding import Grid, Padded, gridded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 Array = NDArray[np.float64]
 

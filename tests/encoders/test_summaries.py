@@ -13,7 +13,7 @@ from recurra.encoders.summaries import Summary, state_sizes, summary
 from recurra.errors import ConfigError
 from recurra.named import catalogue
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 LENGTHS = [4, 0, 6, 1]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from recurra import Padded, Recurrent
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 from tests.variants import flat
 
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import forward_ad
 
-from recurra import Padded, Recurrent, recurrent
+from recurra import Padded, Recurrent
 from recurra.engines import Single, c_library, c_row, single
-from recurra.recurrent import States
+from recurra.stacks import recurrent
+from recurra.stacks.recurrent import States
 from tests.variants import batch, flat, random_states
 
 SPECS: dict[str, Any] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recurra.runs import Setup, begin, setup
-from recurra.tasks.pair_texts import PairTexts
+from recurra.sequences.pair_texts import PairTexts
 from recurra.tasks.seq2seq import Seq2Seq
 from recurra.text.vocabulary import UNKNOWN
 from recurra.training.progress import Silent

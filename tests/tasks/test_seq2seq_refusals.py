@@ -14,7 +14,7 @@ from recurra.cli import main
 from recurra.errors import DataError, is_lack_of_memory
 from recurra.runs import begin
 from recurra.search import exhaustive
-from recurra.tasks import pair_decoding
+from recurra.sequences import pair_decoding
 from recurra.tasks.seq2seq import Seq2Seq
 from recurra.training.preparation import prepared
 from recurra.training.trained import load

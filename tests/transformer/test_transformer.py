@@ -17,8 +17,8 @@ from recurra.attention.projected_dot import ProjectedDot
 from recurra.attention.rotary import rotation
 from recurra.errors import ConfigError, DataError
 from recurra.padding import Padded
-from recurra.recurrent import States, detached
 from recurra.search.search import selected
+from recurra.stacks.recurrent import States, detached
 from recurra.transformer import Cache, Transformer, continued
 from tests.transformer import equations
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from recurra.analysis.alignment import labels
 from recurra.errors import ConfigError, DataError
 from recurra.search.tree import Tree
+from recurra.sequences.written import Answer
 from recurra.tasks.to_sequence import ToSequence
-from recurra.tasks.written import Answer
 from recurra.text.visible import without_controls
 from recurra.training.evaluation import moved
 from recurra.training.trained import Trained

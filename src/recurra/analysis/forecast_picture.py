@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from recurra.analysis import scene
 from recurra.analysis.page import table_in_html
 from recurra.analysis.scene import Box, Path, Scene, Shape, Words, width_of
-from recurra.analysis.summary import Table
 from recurra.errors import ConfigError
+from recurra.reading.series import Steps
 from recurra.tasks.forecasting import Forecasting
-from recurra.tasks.series import Steps
 from recurra.text.visible import without_controls
 from recurra.training.trained import Trained
+from recurra.views.table import Table
 
 BEFORE, READ, COLUMNS = 60, 1000, 3
 """Steps that are drawn before a forecast; that are read; columns that are drawn."""

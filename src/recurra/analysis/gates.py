@@ -18,11 +18,11 @@ from recurra.encoders.pyramid import Pyramid
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.errors import ConfigError, DataError
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
-from recurra.tasks.task import Table
+from recurra.stacks.recurrent import Recurrent
 from recurra.text.visible import without_controls
 from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
+from recurra.views.table import Table
 
 MOST = 24
 """So many units are drawn: of more, those whose output changes most."""

@@ -15,8 +15,8 @@ from recurra.analysis.alignment import labels
 from recurra.analysis.gates import MOST, Gates
 from recurra.analysis.page import page, table_in_html
 from recurra.analysis.scene import Box, Cells, Path, Scene, Shape, Words, width_of
-from recurra.analysis.summary import Table
 from recurra.text.visible import without_controls
+from recurra.views.table import Table
 
 _EDGE, _LINE, _CURVE, _GAP, _UNIT = 12.0, 22.0, 34.0, 24.0, 7.0  # pixels: around, a line, the curve, between, a unit
 _SLIMMEST, _WIDEST = 9.0, 34.0  # of a step

@@ -11,7 +11,7 @@ from torch import Tensor
 from recurra.analysis.watching import Seen, Watch
 from recurra.cells.cell import fields
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 SHUT, OPEN, FLAT = 0.1, 0.9, 0.95
 """Below the first and above the second a gate hardly moves; beyond ± the third a tanh hardly does."""

@@ -13,9 +13,9 @@ import numpy as np
 from recurra.analysis.alignment import Alignment, labels
 from recurra.analysis.canvas import POINT, drawn
 from recurra.analysis.page import page, table_in_html
-from recurra.analysis.summary import Table
 from recurra.errors import DataError
 from recurra.text.visible import columns, without_controls
+from recurra.views.table import Table
 
 # Paper to ink in one hue, so that a picture may be printed without colours; the lighter ink is for a dark screen.
 _STYLE = """

@@ -14,7 +14,7 @@ from recurra.cells import AnyCell, Elman, IndRNN, OrthogonalElman, Wrapper
 from recurra.cells.cell import fields
 from recurra.cells.weights import Activation
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 AT_ONCE = 4096
 """Rows of a batch by which Jacobians are found: each row of one needs a row of its own."""

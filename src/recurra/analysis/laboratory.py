@@ -16,7 +16,7 @@ from recurra.analysis.matrices import recurrent_matrices
 from recurra.analysis.watching import Seen, Watch
 from recurra.errors import DataError
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 STEPS = 50
 """So many steps back are looked at, if not told otherwise."""

@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape, quoteattr
 from recurra.analysis.canvas import POINT, drawn
 from recurra.analysis.curves import Axis
 from recurra.errors import DataError
-from recurra.tasks.task import Table
 from recurra.text.visible import columns, without_controls
+from recurra.views.table import Table
 
 # Okabe and Ito's colours, as in the learning curves: for paper, and for a dark screen.
 _LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#5b6470")

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from recurra.analysis.summary import Table, in_cell
 from recurra.errors import DataError
+from recurra.views.table import Table, in_cell
 
 # Nothing is fetched from anywhere: the policy forbids it, and the empty icon keeps a browser from asking for one.
 _HEAD = """<meta charset="utf-8">

@@ -19,10 +19,10 @@ from recurra.analysis.alignment import labels
 from recurra.analysis.canvas import POINT, drawn
 from recurra.analysis.page import page, table_in_html
 from recurra.analysis.picture_attention import COLUMNS, PictureAttention, looks
-from recurra.analysis.summary import Table
 from recurra.data.png import write_png
 from recurra.text.visible import columns as columns_of
 from recurra.text.visible import without_controls
+from recurra.views.table import Table
 
 MOST = 60
 """So many tokens are drawn; what comes after them is counted."""

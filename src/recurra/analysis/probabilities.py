@@ -16,12 +16,12 @@ from recurra.analysis.coloured_words import ColouredWords
 from recurra.analysis.probes import hypothesis_of
 from recurra.errors import ConfigError, DataError
 from recurra.tasks.language_model import LanguageModel
-from recurra.tasks.task import Table
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.visible import without_controls
 from recurra.text.vocabulary import END
 from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
+from recurra.views.table import Table
 
 LEAST_SCALE = 8.0
 """Bits of surprise that have the full colour, where no token surprised more."""

@@ -178,7 +178,7 @@ def hypothesis_of(model: Trained, example: Any, *, best: int = 1) -> Hypothesis:
 
 def named(task: Any, example: Any, ids: Sequence[int]) -> list[str]:
     """What written ids are called, copied words included."""
-    from recurra.tasks.written import Answer
+    from recurra.sequences.written import Answer
 
     tokens = task.texts.target.vocabulary.tokens
     names = [tokens[number] if number < len(tokens) else f"\0{number}" for number in ids]

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from recurra.cells import Spec
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 
 class Problem(Protocol):

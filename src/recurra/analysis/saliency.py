@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from recurra.analysis.alignment import labels, rounded
 from recurra.errors import DataError
 from recurra.padding import Padded
-from recurra.tasks.task import Table
 from recurra.text.visible import without_controls
+from recurra.views.table import Table
 
 Method = Literal["integrated", "gradient"]
 

@@ -15,8 +15,8 @@ from recurra.analysis.coloured_words import ColouredWords
 from recurra.analysis.page import page, table_in_html
 from recurra.analysis.saliency import NAMES, TOLERANCE, Saliency
 from recurra.analysis.scene import Box, Cells, Path, Scene, Shape, Words, width_of
-from recurra.analysis.summary import Table
 from recurra.text.visible import without_controls
+from recurra.views.table import Table
 
 FEW = 3
 """So many answers are shown as coloured words, more as a map."""

@@ -28,19 +28,18 @@ from recurra.analysis.page import table_in_html
 from recurra.analysis.picture_attention import PictureAttention
 from recurra.analysis.probes import probe_of
 from recurra.analysis.saliency import Method
-from recurra.analysis.summary import Table
 from recurra.data.pictures import picture_of
 from recurra.errors import ConfigError, DataError
+from recurra.scoring.pair_scores import NOTHING
 from recurra.settings import name_of
 from recurra.tasks.classification import Classification
 from recurra.tasks.language_model import LanguageModel
-from recurra.tasks.pair_scores import NOTHING
 from recurra.tasks.seq2seq import Seq2Seq
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
-from recurra.tasks.task import Table as TextTable
 from recurra.tasks.vec2seq import Vec2Seq
 from recurra.training.trained import Trained
+from recurra.views.table import Table
 
 
 class Asked(NamedTuple):
@@ -163,7 +162,7 @@ def _pooling(asked: Asked, task: Classification) -> View:
     numbers = table_in_html(Table(["token", *names], table))
     return View(
         "Where it looked",
-        f"{said}: where its queries looked\n{TextTable(['token', *names], table).text()}",
+        f"{said}: where its queries looked\n{Table(['token', *names], table).text()}",
         lambda: {"kind": "queries", "tokens": list(tokens), "weights": rounded(weights)},
         lambda: coloured_words.as_svg(*rows),
         lambda: (

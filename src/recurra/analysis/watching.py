@@ -12,7 +12,7 @@ from torch.func import functional_call
 from recurra.cells import AnyCell, AnyState, Wrapper
 from recurra.cells.cell import fields
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 
 class Step(NamedTuple):

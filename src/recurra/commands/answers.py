@@ -55,7 +55,7 @@ def opened_to_write(path: str) -> TextIO:
 
 def explain(options: argparse.Namespace) -> None:
     """What a model did with one input."""
-    from recurra.analysis import explaining
+    from recurra.reports import explaining
     from recurra.training.trained import load
 
     if options.out is not None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from recurra.errors import ConfigError
 
 if TYPE_CHECKING:
-    from recurra.analysis.catalogue import WrapperEntry
     from recurra.cells import Spec
+    from recurra.reports.catalogue import WrapperEntry
 
 LARGEST = 20_000
 MOST_NUMBERS = 10**9
@@ -22,7 +22,7 @@ MOST_NUMBERS = 10**9
 
 def cells(options: argparse.Namespace) -> None:
     """The catalogue, or one cell in full."""
-    from recurra.analysis import catalogue
+    from recurra.reports import catalogue
 
     for size in (options.input, options.hidden):
         if size > LARGEST:
@@ -60,7 +60,7 @@ def cells(options: argparse.Namespace) -> None:
 
 def in_full(entry: object, options: argparse.Namespace) -> str:
     """One entry of the catalogue with options, states and the word of every engine."""
-    from recurra.analysis.catalogue import Entry
+    from recurra.reports.catalogue import Entry
 
     assert isinstance(entry, Entry)
     shown = [f"{name} = {toml(value)}" for name, value in entry.options.items()]
@@ -92,10 +92,10 @@ def bench(options: argparse.Namespace) -> None:
     """Speed of cells and engines on this machine."""
     import torch
 
-    from recurra.analysis import speed
     from recurra.cells import Cell
     from recurra.engines import ENGINES
     from recurra.named import catalogue, choose
+    from recurra.reports import speed
 
     if options.threads is not None:
         most = os.cpu_count() or 1

@@ -13,8 +13,8 @@ from recurra.errors import ConfigError
 def gradients(options: argparse.Namespace) -> None:
     """How gradients flow through time."""
     from recurra import runs
-    from recurra.analysis import examined, gradient_page
     from recurra.named import catalogue
+    from recurra.reports import examined, gradient_page
     from recurra.tasks.task import Task
     from recurra.training.trained import load
 
@@ -39,7 +39,7 @@ def gradients(options: argparse.Namespace) -> None:
 
 def lab(options: argparse.Namespace) -> None:
     """Cells compared on one problem."""
-    from recurra.analysis import lab as laboratory
+    from recurra.reports import lab as laboratory
 
     if options.out is not None:
         laboratory.check_ending(Path(options.out))

@@ -36,7 +36,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def compare(options: argparse.Namespace) -> None:
     """Runs side by side on the same data."""
-    from recurra.analysis import comparison, comparison_page
+    from recurra.reports import comparison, comparison_page
 
     found = comparison.compare(options.runs, options.data, settings=options.set, device=options.device)
     if options.out is not None:
@@ -46,9 +46,9 @@ def compare(options: argparse.Namespace) -> None:
 
 def score(options: argparse.Namespace) -> None:
     """Metrics without a model."""
-    from recurra.analysis.scoring import score_files
-    from recurra.analysis.text_scoring import holds_pairs, score_texts
     from recurra.named import choose
+    from recurra.reports.scoring import score_files
+    from recurra.reports.text_scoring import holds_pairs, score_texts
 
     gold, predicted, column = options.gold, options.predicted, options.column
     if options.task is not None:

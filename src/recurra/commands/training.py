@@ -56,7 +56,7 @@ def info(options: argparse.Namespace) -> None:
     from recurra import runs
 
     if options.draw is not None:
-        from recurra.analysis.unrolled import draw
+        from recurra.reports.unrolled import draw
         from recurra.training.trained import load_task
 
         draw(load_task(Path(options.run)), Path(options.draw))

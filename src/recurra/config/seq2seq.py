@@ -9,9 +9,9 @@ from typing import Literal
 
 from recurra.config.augmentation import Augmentation
 from recurra.config.common import Data, Text, Training, one_batch_size
+from recurra.config.forcing import Forcing
 from recurra.config.seq2seq_model import Seq2SeqModel
 from recurra.config.writer_model import WriterModel
-from recurra.forcing import Forcing
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 BATCH_TOKENS = 1000

@@ -12,7 +12,7 @@ from recurra.config import ImageModel
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.masked_norm import BatchNorm, LayerNorm
 from recurra.padding import Grid, Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 
 @final

@@ -15,7 +15,7 @@ from recurra.encoders.dropout import Dropout
 from recurra.encoders.pyramid import Pyramid, stack
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.padding import Grid, Padded
-from recurra.recurrent import Recurrent, States
+from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Transformer
 
 

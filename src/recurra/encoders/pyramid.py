@@ -13,7 +13,7 @@ from recurra.cells import Spec
 from recurra.encoders.dropout import Dropout
 from recurra.errors import ConfigError
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent, States
+from recurra.stacks.recurrent import Recurrent, States
 
 
 @final

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from recurra.cells import Spec
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 
 class Spellings(NamedTuple):

@@ -13,9 +13,9 @@ from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.generation.generated import MOST_ROWS, Generated
 from recurra.models.searching import searched
+from recurra.reading.givens import Given
 from recurra.search.sampling import Filter, Sampler
 from recurra.search.search import Hypothesis, check_count
-from recurra.tasks.givens import Given
 from recurra.tasks.vec2seq import Vec2Seq
 from recurra.training.evaluation import moved
 from recurra.training.trained import Trained

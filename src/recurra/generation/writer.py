@@ -13,9 +13,9 @@ from recurra.errors import ConfigError, DataError
 from recurra.generation.generated import MOST_ROWS, Generated
 from recurra.models.language_model import NextToken
 from recurra.padding import Padded
-from recurra.recurrent import States
 from recurra.search.sampling import Filter, Sampler
 from recurra.search.search import Chosen, check_count, collected, followed, selected
+from recurra.stacks.recurrent import States
 from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.writing import Page, overlap, unknown_tokens
 from recurra.training.trained import Trained

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.augmentation import augmented_pictures, augmented_series
 from recurra.config import Augmentation, ClassificationModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
+from recurra.encoders.augmentation import augmented_pictures, augmented_series
 from recurra.encoders.bag import Bag, Bags
 from recurra.encoders.convolution import Convolution
 from recurra.encoders.pooled_image import PooledImage

@@ -17,8 +17,8 @@ from recurra.encoders.dropout import LockedDropout
 from recurra.models.tagger import padded
 from recurra.named import built
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent, States
 from recurra.settings import Part
+from recurra.stacks.recurrent import Recurrent, States
 
 CHUNK = 2048
 """Steps of a long series that are reviewed at once, with their states."""

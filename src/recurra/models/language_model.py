@@ -21,7 +21,7 @@ from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent, States
+from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Cache, Transformer, continued
 
 SCORES = 1 << 26

@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from recurra.augmentation import augmented_pictures, augmented_series
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded
-from recurra.decoder import Decoder, Started
+from recurra.decoding.decoder import Decoder, Started
+from recurra.decoding.pointer import Pointer
+from recurra.encoders.augmentation import augmented_pictures, augmented_series
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, gridded, pad
-from recurra.pointer import Pointer
 from recurra.wirings import Features, Source, WiringState
 
 

@@ -21,7 +21,7 @@ from recurra.heads.head import Head
 from recurra.heads.values import Value
 from recurra.named import built
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent
 
 
 class TaggerBatch(NamedTuple):

@@ -105,8 +105,8 @@ class Hosted:
         best: int = 1,
     ) -> dict[str, Any]:
         """The numbers of some views of one answer by their names, and of the rest why there are none."""
-        from recurra.analysis.explaining import check_answered, numbers_of
         from recurra.analysis.views import VIEWS, Asked
+        from recurra.reports.explaining import check_answered, numbers_of
 
         for name in show or ():
             choose(VIEWS, name, '"show"')

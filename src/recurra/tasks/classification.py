@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.classes.answers import numbers, one_class, several_classes
+from recurra.classes.learned import Learned, tokens_of
+from recurra.classes.pictures import asked_picture, encoded_picture, with_encoder
+from recurra.classes.pictures import encoding as encoding_of_pictures
 from recurra.config import ClassificationSettings
 from recurra.data.files import lines
 from recurra.data.normal import Normal
@@ -20,17 +24,14 @@ from recurra.data.store import Encoded
 from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED
 from recurra.named import did_you_mean
+from recurra.reading.asked import read_by
+from recurra.reading.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
+from recurra.scoring.class_counts import class_counts, number_counts, several_class_counts
+from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_several_classes
+from recurra.scoring.counted import Counted
+from recurra.scoring.scores import Scores
 from recurra.settings import name_of
-from recurra.tasks.asked import read_by
-from recurra.tasks.class_answers import numbers, one_class, several_classes
-from recurra.tasks.class_counts import class_counts, number_counts, several_class_counts
-from recurra.tasks.class_learned import Learned, tokens_of
-from recurra.tasks.class_pictures import asked_picture, encoded_picture, with_encoder
-from recurra.tasks.class_pictures import encoding as encoding_of_pictures
-from recurra.tasks.class_scores import Decided, of_numbers, of_one_class, of_several_classes
-from recurra.tasks.counted import Counted
-from recurra.tasks.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
-from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
+from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Task
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors

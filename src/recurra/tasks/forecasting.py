@@ -18,13 +18,14 @@ from recurra.data.store import Encoded, Rows
 from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.forecasts import origins_of
+from recurra.reading.asked import read_by
+from recurra.reading.sentences import matrix
+from recurra.reading.series import Steps, compared, filled, sequences, with_columns
+from recurra.scoring.counted import Counted
+from recurra.scoring.forecast_scores import frame_counts, frame_scores, value_counts, value_scores
+from recurra.scoring.scores import Scores
 from recurra.settings import Part, name_of
-from recurra.tasks.asked import read_by
-from recurra.tasks.counted import Counted
-from recurra.tasks.forecast_scores import frame_counts, frame_scores, value_counts, value_scores
-from recurra.tasks.sentences import matrix
-from recurra.tasks.series import Steps, compared, filled, sequences, with_columns
-from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
+from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Task
 
 if TYPE_CHECKING:
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review

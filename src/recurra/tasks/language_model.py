@@ -17,12 +17,13 @@ from recurra.config import LanguageModelSettings
 from recurra.data.chunks import Chunk, Chunks
 from recurra.data.store import Encoded
 from recurra.errors import DataError
+from recurra.reading.asked import is_like, read_by
+from recurra.reading.tables import task_rows
+from recurra.reading.texts import Passage, passages, text_of, with_column
+from recurra.scoring.counted import Counted, counted, ratio
+from recurra.scoring.scores import Scores
 from recurra.settings import name_of
-from recurra.tasks.asked import is_like, read_by
-from recurra.tasks.counted import Counted, counted, ratio
-from recurra.tasks.tables import task_rows
-from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Task
-from recurra.tasks.texts import Passage, passages, text_of, with_column
+from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Task
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
 from recurra.text.vocabulary import UNKNOWN

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqSettings
 from recurra.data.store import Encoded
-from recurra.tasks.pair_remarks import described
-from recurra.tasks.pair_texts import PairTexts
-from recurra.tasks.pairs import Pair, asked, key_of, pairs, with_columns
+from recurra.reading.pairs import Pair, asked, key_of, pairs, with_columns
+from recurra.sequences.pair_remarks import described
+from recurra.sequences.pair_texts import PairTexts
+from recurra.sequences.written import Answer
 from recurra.tasks.task import Axes
 from recurra.tasks.to_sequence import ToSequence
-from recurra.tasks.written import Answer
 from recurra.text.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:

@@ -21,16 +21,18 @@ from recurra.heads import UNLABELLED
 from recurra.metrics.labels import accuracy, per_label
 from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import scheme_of, span_scores
+from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
+from recurra.reading.tables import task_rows
+from recurra.scoring.class_scores import scores_table
+from recurra.scoring.counted import Counted
+from recurra.scoring.scores import Scores
+from recurra.scoring.tag_counts import Column, Values, tag_counts
 from recurra.settings import name_of
-from recurra.tasks.class_scores import scores_table
-from recurra.tasks.counted import Counted
-from recurra.tasks.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
-from recurra.tasks.tables import task_rows
-from recurra.tasks.tag_counts import Column, Values, tag_counts
-from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Scores, Table, Task
+from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Task
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
+from recurra.views.table import Table
 
 if TYPE_CHECKING:
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError
-from recurra.text.visible import columns
+from recurra.scoring.scores import Scores
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from recurra.tasks.counted import Counted
+    from recurra.scoring.counted import Counted
 
 Axes: TypeAlias = tuple[tuple[str, ...] | None, ...]
 """The tokens that the rows, columns, … of a parameter belong to; None where they belong to none."""
@@ -51,52 +51,6 @@ class Moment(NamedTuple):
 
 
 START = Moment()
-
-
-class Table(NamedTuple):
-    """Rows of a report."""
-
-    columns: list[str]
-    rows: list[list[Any]]
-
-    def text(self) -> str:
-        """Columns under each other, numbers to the right.
-
-        >>> print(Table(["tag", "such as", "f1"], [["NOUN", "cafe\u0301", 0.5], ["X", "no", 1.0]]).text())
-        tag  such as     f1
-        NOUN cafe\u0301    0.5000
-        X    no      1.0000
-        """
-        cells = [[f"{c:.4f}" if isinstance(c, float) else str(c) for c in row] for row in [self.columns, *self.rows]]
-        sides = []
-        for number, column in enumerate(zip(*cells, strict=True)):
-            is_text = all(isinstance(row[number], str) and not _is_number(row[number]) for row in self.rows)
-            width = max(map(columns, column))
-            room = [" " * (width - columns(cell)) for cell in column]
-            is_left = number == 0 or is_text
-            sides.append([cell + left if is_left else left + cell for cell, left in zip(column, room, strict=True)])
-        return "\n".join(" ".join(line).rstrip() for line in zip(*sides, strict=True))
-
-
-def _is_number(cell: str) -> bool:
-    return cell.lstrip("[+-−")[:1].isdigit()
-
-
-class Scores(NamedTuple):
-    """What a model reached on some data. `first` names the one that training stops on."""
-
-    values: dict[str, float]
-    first: str
-    tables: dict[str, Table]
-    higher_is_better: bool = True
-    loss: float | None = None  # per label, where scoring has found it on the way
-
-    def beats(self, other: float | None) -> bool:
-        """Whether the first score is better than another; anything beats nothing, and NaN beats nothing."""
-        value = self.values[self.first]
-        if other is None or value != value:
-            return other is None
-        return value > other if self.higher_is_better else value < other
 
 
 class Task(ABC, Generic[Example, Batch, Output]):

@@ -13,22 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqSettings, Vec2SeqSettings
+from recurra.config.forcing import Forcing
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
-from recurra.forcing import Forcing
 from recurra.metrics.cutting import cut
 from recurra.metrics.ter import ter
 from recurra.named import choose
+from recurra.reading.pair_columns import place_of
+from recurra.scoring.counted import Counted
+from recurra.scoring.pair_scores import NAMES as SCORES
+from recurra.scoring.pair_scores import PairAnswers, pair_counts, pair_scores
+from recurra.scoring.scores import Scores
+from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
+from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
+from recurra.sequences.pair_texts import PairTexts
+from recurra.sequences.written import Answer, Written
 from recurra.settings import name_of
-from recurra.tasks.counted import Counted
-from recurra.tasks.pair_columns import place_of
-from recurra.tasks.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
-from recurra.tasks.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
-from recurra.tasks.pair_scores import NAMES as SCORES
-from recurra.tasks.pair_scores import PairAnswers, pair_counts, pair_scores
-from recurra.tasks.pair_texts import PairTexts
-from recurra.tasks.task import START, Loss, Moment, Prediction, Scores, Task
-from recurra.tasks.written import Answer, Written
+from recurra.tasks.task import START, Loss, Moment, Prediction, Task
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
@@ -181,7 +182,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         )
 
     def for_prediction(self, model: Any) -> Any:
-        from recurra.packing import packed
+        from recurra.products.packing import packed
 
         return packed(model, *(f"{member}{part}" for member in _members(model) for part in ("decoder", "output")))
 

@@ -17,10 +17,10 @@ from recurra.data.normal import Normal
 from recurra.data.pictures import files_mark, picture_of
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
+from recurra.reading.givens import Given, are_short, asked, described_input, givens, key_of, with_columns
+from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
+from recurra.sequences.pair_texts import PairTexts, learned_side
 from recurra.settings import SettingError, name_of
-from recurra.tasks.givens import Given, are_short, asked, described_input, givens, key_of, with_columns
-from recurra.tasks.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
-from recurra.tasks.pair_texts import PairTexts, learned_side
 from recurra.tasks.task import Axes
 from recurra.tasks.to_sequence import ToSequence
 

@@ -15,8 +15,9 @@ from torch import nn
 
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.named import find
+from recurra.scoring.scores import Scores
 from recurra.settings import read_toml, settings_from, table_of, with_overrides
-from recurra.tasks.task import Prediction, Scores, Task
+from recurra.tasks.task import Prediction, Task
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
 

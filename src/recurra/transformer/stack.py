@@ -13,7 +13,7 @@ from recurra.attention.rotary import rotation
 from recurra.cells.weights import check_flag, check_rate, check_size
 from recurra.errors import ConfigError, DataError
 from recurra.padding import Padded, inputs_of
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 from recurra.transformer.layer import Cache, Sight, TransformerLayer
 
 

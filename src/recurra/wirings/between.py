@@ -11,7 +11,7 @@ from recurra.cells import AnyCell, AnyState
 from recurra.encoders.dropout import Dropout
 from recurra.errors import ConfigError
 from recurra.padding import Padded
-from recurra.recurrent import Fixed
+from recurra.stacks.recurrent import Fixed
 from recurra.wirings.querying import before, memory_of
 from recurra.wirings.wiring import (
     Features,

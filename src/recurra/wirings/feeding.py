@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from recurra.cells import AnyCell, AnyState
-from recurra.deferring import deferring
 from recurra.padding import Padded
-from recurra.recurrent import Fixed
+from recurra.products.deferring import deferring
+from recurra.stacks.recurrent import Fixed
 from recurra.wirings.querying import memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
-from recurra.recurrent import Fixed
+from recurra.stacks.recurrent import Fixed
 from recurra.wirings.querying import before, memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
 

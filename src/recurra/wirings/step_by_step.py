@@ -10,10 +10,10 @@ from torch import Tensor
 
 from recurra.attention import Attended, Attention, Past
 from recurra.cells import AnyState
-from recurra.deferring import deferring
 from recurra.encoders.dropout import Dropout
 from recurra.padding import Padded
-from recurra.recurrent import Fixed, Recurrent
+from recurra.products.deferring import deferring
+from recurra.stacks.recurrent import Fixed, Recurrent
 from recurra.wirings.querying import memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
 

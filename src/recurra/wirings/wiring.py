@@ -13,8 +13,8 @@ from recurra.cells import AnyCell, AnyState, Spec
 from recurra.encoders.dropout import Dropout
 from recurra.named import built
 from recurra.padding import Padded
-from recurra.recurrent import Recurrent, States
 from recurra.settings import Part
+from recurra.stacks.recurrent import Recurrent, States
 
 
 class Shape(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from recurra.encoders.pyramid import Pyramid
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.named import built
-from recurra.recurrent import Recurrent
 from recurra.settings import Part
+from recurra.stacks.recurrent import Recurrent
 
 __all__ = ["Summarised", "Summary", "state_sizes", "summary"]
 

@@ -8,7 +8,7 @@ from typing import final
 from recurra.attention.pooling import QueryPooling
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.padding import Padded
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 
 
 @final

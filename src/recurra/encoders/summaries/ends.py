@@ -10,7 +10,7 @@ import torch
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.errors import ConfigError
 from recurra.padding import Padded
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 
 
 @final

@@ -9,7 +9,7 @@ import torch
 
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.padding import Padded
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 
 
 @final

@@ -7,7 +7,7 @@ from typing import final
 
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.padding import Padded
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 
 
 @final

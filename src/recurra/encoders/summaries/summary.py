@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from recurra.padding import Padded
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 
 
 class Summarised(NamedTuple):

@@ -1,0 +1,1 @@
+"""What classification learns from data, and how it answers."""

@@ -1,0 +1,1 @@
+"""Decoders: a target, one token after the other, given a source."""

@@ -1,0 +1,136 @@
+"""Decoder: a target, one token after the other, given a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias, final
+
+import torch
+from torch import Tensor, nn
+
+from recurra.attention import Attention
+from recurra.config import WriterModel
+from recurra.decoding.bridge import Bridge, How
+from recurra.encoders.dropout import Dropout
+from recurra.encoders.memory import Encoder, Read
+from recurra.errors import ConfigError
+from recurra.named import built
+from recurra.padding import Padded
+from recurra.settings import name_of
+from recurra.wirings import Features, Shape, Source, Wiring, WiringState
+from recurra.wirings.wiring import rows_like
+
+Next: TypeAlias = Callable[[Tensor, Tensor | None, int], Tensor]
+"""Features (B, F) of a step, its weights (B, S) and its number -> the tokens (B,) that are read at the next one."""
+
+
+class Started(NamedTuple):
+    """A decoder before its first step."""
+
+    state: WiringState
+    source: Source
+
+
+@final
+class Decoder(nn.Module):
+    """Features h̃_1 … h̃_T, from which the output predicts y_1 … y_T, out of <s>, y_1 … y_{T-1} and a source.
+
+    x_t = E[y_{t-1}]                 tied: times √ its size; with conditioning = "every": [E[y_{t-1}]; summary]
+    h̃_t = wiring(x_1 … x_t, source)  started from the bridge; with "first", the summary is read before any token
+    """
+
+    def __init__(
+        self,
+        settings: WriterModel,
+        encoder: Encoder,
+        embedding: nn.Embedding,
+        *,
+        bridge: How = "auto",
+    ) -> None:
+        super().__init__()
+        own = settings.decoder
+        size = settings.embedding
+        self.embedding = embedding
+        self.scale = size**0.5 if settings.tied != "none" else 1.0  # what is also the output's matrix is small
+        self.conditioning = tuple(settings.conditioning)
+        summary = encoder.summary_size
+        attends = name_of(settings.attention) != "none"
+        shape = Shape(
+            cell=settings.cell if own.cell is None else own.cell,
+            input_size=size + (summary if "every" in self.conditioning else 0),
+            widths=settings.decoder_widths,
+            memory_size=encoder.output_size,
+            summary_size=summary if "output" in self.conditioning else 0,
+            features=size if settings.tied != "none" else settings.decoder_widths[-1],
+            attention=settings.attention if attends else None,
+            query=settings.query,
+            skip=settings.skip,
+            dropout=settings.dropout,
+            locked=settings.locked,
+            engine=settings.engine,
+            heads=own.heads,
+            feed_forward=own.feed_forward,
+        )
+        context = settings.context if attends else "alone"
+        self.wiring: Wiring = built(Wiring, "transformer" if own.kind == "transformer" else context, shape)
+        self.output_size = shape.features
+        self.bridge = Bridge(
+            encoder.end_sizes, encoder.recurrent, self.wiring.layers, bridge, are_last=encoder.ends_are_last
+        )
+        self.first: nn.Module | None = None
+        if "first" in self.conditioning:
+            self.first = nn.Linear(summary, shape.input_size) if bridge != "direct" else nn.Identity()
+            if bridge == "direct" and summary != shape.input_size:
+                raise ConfigError(
+                    f"model.direct = true makes the vector of {summary} numbers the first input as it is, but an input "
+                    f"has {shape.input_size}: set model.embedding so that they agree, or model.direct = false."
+                )
+        rate = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
+        self.dropout = Dropout(rate, locked=settings.locked)
+
+    @property
+    def attention(self) -> Attention | None:
+        """What looks at the source."""
+        found: Attention | None = getattr(self.wiring, "attention", None)
+        return found
+
+    def start(self, read: Read) -> Started:
+        """The state before the first token, and what stays the same for all of them."""
+        source = Source(self.wiring.remember(*read.memory), read.summary)
+        like, rows = read.memory.values, len(read.memory.mask)
+        starts = tuple(cell.start(rows, like) for cell in self.wiring.layers)
+        state = self.wiring.start(self.bridge(read, starts), source)
+        if self.first is not None:
+            assert read.summary is not None, "the encoder makes a summary where one is wanted"
+            x = self.first(read.summary).to(self.embedding.weight.dtype)  # where autocast has lowered it
+            _, state = self.wiring.step(x, state, source)
+        return Started(state, source)
+
+    def step(self, tokens: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
+        """Features (N, F) after one more token (N,) of each row."""
+        x = self._with_summary(self.dropout(self.scale * self.embedding(tokens)), source)
+        return self.wiring.step(x, state, source, fixed)
+
+    def forward(self, inputs: Padded, started: Started) -> Features:
+        """Features (B, T, F) after each of the tokens (B, T) that are read."""
+        x = self._with_summary(self.dropout(self.scale * self.embedding(inputs.values)), started.source)
+        return self.wiring(Padded(x, inputs.lengths), *started)
+
+    def led(self, first: Tensor, steps: int, started: Started, choose: Next) -> Features:
+        """Features (B, T, F) where each next token is chosen on the way: scheduled sampling, free running."""
+        state, source = started
+        fixed = self.wiring.fixed(len(first), state.cells[0][0])  # masks that last a sequence are drawn once
+        tokens, features, weights = first, [], []
+        for number in range(steps):
+            h, state = self.step(tokens, state, source, fixed)
+            features.append(h)
+            weights.append(state.weights)
+            if number + 1 < steps:
+                tokens = choose(h, state.weights, number)
+        seen = [each for each in weights if each is not None]
+        return Features(torch.stack(features, dim=1), torch.stack(seen, dim=1) if seen else None)
+
+    def _with_summary(self, x: Tensor, source: Source) -> Tensor:
+        if "every" not in self.conditioning or source.summary is None:
+            return x
+        return torch.cat([x, rows_like(source.summary, x)], dim=-1)

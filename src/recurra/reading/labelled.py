@@ -1,0 +1,292 @@
+"""Texts, series and pictures with a class, several or numbers: which columns hold what, and every row checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import ClassificationData, ImageData
+from recurra.data.checking.pictures import is_drawing, is_path
+from recurra.data.formats import CSV, TSV, Row, reader
+from recurra.errors import DataError
+from recurra.named import did_you_mean
+from recurra.reading.sentences import matrix, shown, words_of
+from recurra.reading.tables import task_rows, value_in
+
+LOOKED_AT = 2000
+"""Rows that are looked at to see whether two columns were swapped."""
+
+FEWEST_SWAPPED = 20
+FEWEST_WITH_HEADER = 5
+"""Fewer rows than that say nothing about it."""
+
+WANTED = ("label", "category", "labels", "target", "score")
+IMAGES, STROKES = ("image", "picture", "photo"), ("strokes", "ink")
+KNOWN = frozenset(("text", "tokens", "frames", "values", "series", *IMAGES, *STROKES, *WANTED))
+"""Names of columns that say what they hold."""
+
+
+class Pictured(NamedTuple):
+    """A picture as a file has it, to be opened or drawn when it is encoded."""
+
+    value: object  # a path, pixels or strokes
+    place: str  # where it stands
+    folder: str  # where a relative path starts
+
+
+class LabelledSequence(NamedTuple):
+    """One example: a text, a series or a picture, what is wanted of it, and where it stands."""
+
+    text: str  # of a picture its path
+    words: tuple[str, ...] | None  # where the words came as a list
+    frames: NDArray[np.float64] | None  # (T, d)
+    labels: tuple[str, ...]  # one class, or any number
+    targets: NDArray[np.float64] | None  # (k,)
+    file: int
+    line: int
+    picture: Pictured | None = None
+
+
+def with_columns(data: ClassificationData) -> ClassificationData:
+    """The settings with the columns that the first training file has, where none were named."""
+    path = data.files("train")[0]
+    first = next(task_rows(path, data, *names(data)))
+    columns = list(first.values)
+    is_table = data.columns is None and isinstance(reader(path, data.format), TSV | CSV)
+    is_guess = False
+    if is_table and len(columns) == 2 and not {*columns} & KNOWN and not names(data):
+        is_guess = columns == ["column1", "column2"]  # there was no header
+        read = "image" if is_path(first.values[columns[0]]) else "text"
+        data = dataclasses.replace(data, columns=[read, "label"])
+        first = next(task_rows(path, data, *names(data)))
+        columns = list(first.values)
+    place = f"{path}:{first.line}"
+    for name in names(data):
+        if name not in columns:
+            raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, columns)}")
+    data = _what_is_wanted(_what_is_read(data, first.values, place), columns, place)
+    if data.label is not None and data.text.column is not None:
+        _check_columns(data, path, is_guess)
+    return data
+
+
+def names(data: ClassificationData) -> list[str]:
+    """The columns that are named, by the user or after a look at the data."""
+    given = (data.text.column, data.frames, data.image.given, data.label, data.labels, *(data.targets or ()))
+    return [name for name in given if name is not None]
+
+
+def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str) -> ClassificationData:
+    if data.text.column is not None or data.frames is not None or data.image.given is not None:
+        return data
+    columns = list(first)
+    text: str | None = next((name for name in ("text", "tokens") if name in columns), None)
+    if text is None and not {"frames", "values", "series"} & {*columns} and (image := _pictures(data, first)):
+        return dataclasses.replace(data, image=image)
+    if text is None:
+        numeric = [name for name in columns if is_series(first[name])]
+        named = [name for name in ("frames", "values", "series") if name in columns] or numeric
+        if named and (named[0] in ("frames", "values", "series") or len(numeric) == 1):
+            return dataclasses.replace(data, frames=named[0])
+        wanted = {data.label, data.labels, *(data.targets or ()), *WANTED}
+        others = [name for name in columns if name not in wanted]
+        text = others[0] if len(others) == 1 and isinstance(first[others[0]], str) else None
+    if text is None:
+        raise DataError(
+            f"{place}: classification reads a text from a column 'text', numbers from 'frames' or pictures from "
+            f"'image', but the columns "
+            f'are {", ".join(columns)}. Name them: data.columns = ["text", "label"], or data.text.column = "…".'
+        )
+    return dataclasses.replace(data, text=dataclasses.replace(data.text, column=text))
+
+
+def _pictures(data: ClassificationData, first: Mapping[str, Any]) -> ImageData | None:
+    """The settings of pictures with the column that holds them; None where none does."""
+    wanted = {data.label, data.labels, *(data.targets or ()), *WANTED}
+    columns = {name: value for name, value in first.items() if name not in wanted}
+    strokes = [name for name, value in columns.items() if name in STROKES or is_drawing(value)]
+    if strokes:
+        return dataclasses.replace(data.image, strokes=strokes[0])
+    images = [name for name, value in columns.items() if name in IMAGES or is_path(value)]
+    return dataclasses.replace(data.image, column=images[0]) if images else None
+
+
+def _what_is_wanted(data: ClassificationData, columns: Sequence[str], place: str) -> ClassificationData:
+    if data.label is not None or data.labels is not None or data.targets:
+        return data
+    for name in ("label", "category"):
+        if name in columns:
+            return dataclasses.replace(data, label=name)
+    if "labels" in columns:
+        return dataclasses.replace(data, labels="labels")
+    for name in ("target", "score"):
+        if name in columns:
+            return dataclasses.replace(data, targets=[name])
+    raise DataError(
+        f"{place}: classification needs a column 'label' (one class), 'labels' (several) or 'target' (a number), but "
+        f'the columns are {", ".join(columns)}. Name it: data.label = "…", data.labels = "…" or data.targets = ["…"].'
+    )
+
+
+def is_series(value: object) -> bool:
+    """Whether a value is a list of numbers, or of lists of them.
+
+    >>> is_series([[1, 2.5], [3, 4]]), is_series(["a"]), is_series(1)
+    (True, False, False)
+    """
+    if not isinstance(value, list | np.ndarray):
+        return False
+    while isinstance(value, list | np.ndarray) and len(value):
+        value = value[0]
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _check_columns(data: ClassificationData, path: str, is_guess: bool) -> None:
+    """Refuse a file whose classes are all different and long while its texts are few; or that begins with a header."""
+    texts, labels = [], []
+    for row in itertools.islice(task_rows(path, data, *names(data)), LOOKED_AT):
+        texts.append(str(row.values.get(str(data.text.column), "")))
+        labels.append(str(row.values.get(str(data.label), "")))
+    count = len(texts)
+    words = [sum(len(value.split()) for value in values) for values in (texts, labels)]
+    if count >= FEWEST_SWAPPED and len({*labels}) >= 0.9 * count and len({*texts}) <= count / 2 and words[1] > words[0]:
+        raise DataError(
+            f"{path}: text and label look swapped: '{data.label}' has {len({*labels}):,} different values in {count:,} "
+            f"rows, such as {shown(labels[0])}, and '{data.text.column}' only {len({*texts}):,}, such as "
+            f'{shown(texts[0])}. Set data.columns = ["label", "text"].'
+        )
+    seen = Counter(labels)
+    is_header = texts[0].strip().isidentifier() and labels[0].strip().isidentifier() and seen[labels[0]] == 1
+    if is_guess and is_header and count >= FEWEST_WITH_HEADER and 1 not in list(seen.values())[1:]:
+        name = reader(path, data.format).extensions[0]
+        raise DataError(
+            f"{path}:1: '{texts[0]}' and '{labels[0]}' look like a header, for no other row has that class. If they "
+            f'are, set data.format = {{name = "{name}", header = true}}; if not, data.columns = ["text", "label"].'
+        )
+
+
+def labelled(files: Sequence[str | Path], data: ClassificationData) -> Iterator[LabelledSequence]:
+    """The examples of some files, each checked."""
+    for number, path in enumerate(files):
+        for row in task_rows(path, data, *names(data)):
+            yield _labelled(row, number, path, data)
+
+
+def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -> LabelledSequence:
+    place = f"{path}:{row.line}"
+    text, words, frames, picture = "", None, None, None
+    if data.image.given is not None:
+        picture = Pictured(value_in(row, data.image.given, place), place, str(Path(path).parent))
+        text = picture.value if isinstance(picture.value, str) else ""
+    elif data.frames is not None:
+        frames = series(value_in(row, data.frames, place), place, data.frames)
+    else:
+        assert data.text.column is not None, "with_columns() has named the column"
+        text, words = text_of(value_in(row, data.text.column, place), place, data.text.column)
+    if data.empty == "refuse" and picture is None and not (text.strip() if frames is None else len(frames)):
+        what = "the text is empty" if frames is None else "the series has no step"
+        raise DataError(f'{place}: {what}. Remove the row, or set data.empty = "keep".')
+    labels: tuple[str, ...] = ()
+    if data.label is not None:
+        labels = (class_of(value_in(row, data.label, place), place, data.label),)
+    elif data.labels is not None:
+        labels = classes_of(value_in(row, data.labels, place), place, data.labels)
+    targets = None
+    if data.targets:
+        targets = np.concatenate([numbers_of(value_in(row, name, place), place, name) for name in data.targets])
+    return LabelledSequence(text, words, frames, labels, targets, file, row.line, picture)
+
+
+def text_of(value: object, place: str, name: str) -> tuple[str, tuple[str, ...] | None]:
+    """A text, and its words where they came as a list."""
+    if isinstance(value, str):
+        return value, None
+    if isinstance(value, list | tuple) and not is_series(list(value)):
+        words = words_of(list(value), place, name)
+        return " ".join(words), words
+    if value is None:
+        return "", None
+    raise DataError(
+        f"{place}: '{name}' must hold a text, but is {shown(value)}. If these are numbers to be read as a series, "
+        f'set data.frames = "{name}".'
+    )
+
+
+def series(value: object, place: str, name: str) -> NDArray[np.float64]:
+    """Numbers per step, (T, d)."""
+    return matrix(value.tolist() if isinstance(value, np.ndarray) else value, place, name, np.float64)
+
+
+def series_in(line: str | Sequence[str], place: str) -> object:
+    """What a line means where a question is a series: JSON, or numbers with blanks between them as they are."""
+    try:
+        found = json.loads(line) if isinstance(line, str) and line.lstrip().startswith(("[", "{")) else line
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DataError(f"{place}: a series is a JSON list of numbers, or of lists of them.") from error
+    if isinstance(found, dict):
+        raise DataError(
+            f"{place}: a series is a JSON list of numbers, or of lists of them, but this is an object. Rows with names "
+            f"are read from a file that ends in .jsonl."
+        )
+    return list(found) if isinstance(found, tuple) else found
+
+
+def class_of(value: object, place: str, name: str) -> str:
+    """The name of a class: a word, or a whole number."""
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    if isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    if isinstance(value, float):
+        raise DataError(
+            f"{place}: the class in '{name}' is {value!r}, which is no class but a number. To predict numbers, set "
+            f'data.targets = ["{name}"].'
+        )
+    if value is None or isinstance(value, str):
+        raise DataError(f"{place}: there is no class in '{name}'. Give the row one, or remove it.")
+    raise DataError(
+        f"{place}: the class in '{name}' must be a word, but is {shown(value)}. For rows with several classes, set "
+        f'data.labels = "{name}".'
+    )
+
+
+def classes_of(value: object, place: str, name: str) -> tuple[str, ...]:
+    """Any number of classes: a list, or a string in which commas, or else blanks, are between them.
+
+    >>> classes_of("news, sport", "a.tsv:1", "labels"), classes_of("", "a.tsv:2", "labels")
+    (('news', 'sport'), ())
+    """
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        parts = [part.strip() for part in value.split(",")] if "," in value else value.split()
+        return tuple(dict.fromkeys(part for part in parts if part))
+    if isinstance(value, list | np.ndarray):
+        return tuple(dict.fromkeys(class_of(part, place, name) for part in value))
+    return (class_of(value, place, name),)
+
+
+def numbers_of(value: object, place: str, name: str) -> NDArray[np.float64]:
+    """The numbers of one column, (k,): one, or a list of them."""
+    parts = list(value) if isinstance(value, list | np.ndarray) else [value]
+    try:
+        found = np.array([float(math.nan if part in (None, "") else part) for part in parts], np.float64)  # type: ignore[arg-type]
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"{place}: '{name}' must hold a number, but is {shown(value)}. To predict classes, set "
+            f'data.label = "{name}".'
+        ) from error
+    if not len(found) or not np.isfinite(found).all():
+        raise DataError(
+            f"{place}: the number in '{name}' is missing or not finite: {shown(value)}. Give the row one, or remove it."
+        )
+    return found

@@ -1,0 +1,189 @@
+"""Sentences out of files: which columns hold what, and every row checked against it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import TaggingData
+from recurra.data.formats import Row
+from recurra.errors import DataError
+from recurra.metrics.spans import breaches, scheme_of
+from recurra.named import did_you_mean
+from recurra.reading.tables import task_rows, value_in
+from recurra.settings import Part
+
+LOOKED_AT = 2000
+"""Sentences that are looked at to see in which scheme their tags are."""
+
+
+class Sentence(NamedTuple):
+    """One example: words or frames, what is wanted of them, and where it stands."""
+
+    tokens: tuple[str, ...]
+    frames: NDArray[np.float64] | None  # (T, d)
+    tags: tuple[tuple[str, ...], ...]  # per column; "" is unlabelled
+    values: NDArray[np.float64] | None  # (T, k)
+    label: str | None
+    file: int
+    line: int
+
+    def __len__(self) -> int:
+        return len(self.tokens) if self.frames is None else len(self.frames)
+
+
+def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
+    """The settings with the columns that the first row has, where none were named."""
+    columns = list(row.values)
+    tokens, frames = data.tokens, data.frames
+    if tokens is None and frames is None:
+        tokens = next((name for name in ("tokens", "text") if name in columns), None)
+        frames = "frames" if tokens is None and "frames" in columns else None
+    tags: list[str] | None = data.tags
+    values, label = data.values, data.label
+    if tags is None and values is None:
+        tags = [name for name in columns if name in ("upos", "tags")][:1] or None
+        values = ["values"] if tags is None and "values" in columns else None
+    if label is None and "label" in columns:
+        label = "label"
+    found = dataclasses.replace(data, tokens=tokens, frames=frames, tags=tags or [], values=values, label=label)
+    for name in names(found):
+        if name not in columns:
+            raise DataError(f"{path}:{row.line}: there is no column '{name}'. {did_you_mean(name, columns)}")
+    if tokens is None and frames is None:
+        raise DataError(
+            f"{path}:{row.line}: tagging reads words from a column 'tokens' (or numbers from 'frames'), but the "
+            f'columns are {", ".join(columns)}. Name them: data.columns = ["tokens", "tags"], or data.tokens = "…".'
+        )
+    if not tags and not values and label is None:
+        raise DataError(
+            f"{path}:{row.line}: tagging needs a column with tags, but the columns are {', '.join(columns)}. "
+            f'Name it: data.tags = ["…"].'
+        )
+    return found
+
+
+def names(data: TaggingData) -> list[str]:
+    """The columns that are named, by the user or after a look at the data."""
+    given = (data.tokens, data.frames, data.label, *(data.tags or ()), *(data.values or ()))
+    return [name for name in given if name is not None]
+
+
+def fitting_crf(data: TaggingData) -> Part:
+    """A CRF that forbids what BIO forbids, unless the data itself does it: IOB1 looks like BIO by its labels alone."""
+    looked_at = list(itertools.islice(sentences(data.files("train"), data), LOOKED_AT))
+    for column in range(len(data.tags or ())):
+        labelled = [[tag for tag in sentence.tags[column] if tag] for sentence in looked_at]
+        is_bio = scheme_of(itertools.chain.from_iterable(labelled)) == "bio"
+        if is_bio and breaches(labelled, "bio") > len(labelled) / 20:
+            return {"name": "crf", "constraints": "none"}
+    return "crf"
+
+
+def sentences(files: Sequence[str | Path], data: TaggingData) -> Iterator[Sentence]:
+    """The sentences of some files, each checked: as many tags as elements, numbers that are numbers."""
+    for number, path in enumerate(files):
+        for row in task_rows(path, data, *names(data)):
+            yield _sentence(row, number, path, data)
+
+
+def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sentence:
+    place = f"{path}:{row.line}"
+    tokens: tuple[str, ...] = ()
+    frames = None
+    if data.frames is not None:
+        frames = matrix(value_in(row, data.frames, place), place, data.frames, np.float64)
+    else:
+        assert data.tokens is not None, "with_columns() has named the column"
+        tokens = words_of(value_in(row, data.tokens, place), place, data.tokens)
+    length = len(tokens) if frames is None else len(frames)
+    if length == 0 and data.empty == "refuse":
+        raise DataError(f'{place}: there is no element here. Remove it, or set data.empty = "keep".')
+    tags = []
+    for name in data.tags or ():
+        found = words_of(value_in(row, name, place), place, name, empty=True)
+        if len(found) != length:
+            raise DataError(
+                f"{place}: found {length} elements, but {len(found)} tags in '{name}'. There is one for each."
+            )
+        tags.append(found)
+    values = None
+    if data.values:
+        parts = [matrix(value_in(row, name, place), place, name, np.float64, missing=True) for name in data.values]
+        for name, part in zip(data.values, parts, strict=True):
+            if len(part) != length:
+                raise DataError(f"{place}: found {length} elements, but {len(part)} numbers in '{name}'.")
+        values = np.concatenate(parts, axis=1) if parts else None
+    label = None
+    if data.label is not None:
+        found_label = value_in(row, data.label, place)
+        if not isinstance(found_label, str) or not found_label.strip():
+            raise DataError(f"{place}: the label in '{data.label}' must be a word, but is {found_label!r}.")
+        label = found_label.strip()
+    return Sentence(tokens, frames, tuple(tags), values, label, file, row.line)
+
+
+def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tuple[str, ...]:
+    """A list of strings, or a string split at blanks; where `empty`, an item may be missing."""
+    if isinstance(value, str):
+        return tuple(value.split())
+    if isinstance(value, list) and all(isinstance(item, str) or (empty and item is None) for item in value):
+        words = tuple(item or "" for item in value)
+        if empty or all(words):
+            return words
+        raise DataError(f"{place}: word {words.index('') + 1} of '{name}' is empty.")
+    raise DataError(f"{place}: '{name}' must hold words, as a list or separated by blanks, but is {shown(value)}.")
+
+
+def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool = False) -> NDArray[Any]:
+    """Numbers per step, (T, n), from lists of lists, a list, or a string of numbers separated by blanks.
+
+    Where numbers may be missing, null is NaN.
+    """
+    if isinstance(value, str):
+        value = value.split()
+    if not isinstance(value, list):
+        raise DataError(f"{place}: '{name}' must hold numbers, but is {shown(value)}.")
+    try:
+        array: NDArray[Any] = np.array(value, dtype)
+    except (ValueError, TypeError) as error:
+        widths = {len(step) for step in value if isinstance(step, list)}
+        if len(widths) < 2 and (strange := _strange(value)) is not None:
+            raise DataError(f"{place}: '{name}' must hold numbers alone, but has {shown(strange)}.") from error
+        why = f"steps of {min(widths)} and of {max(widths)} numbers" if len(widths) > 1 else shown(value)
+        raise DataError(f"{place}: '{name}' must hold as many numbers at every step, but has {why}.") from error
+    if len(array) == 0:
+        return np.zeros((0, 0), dtype)
+    array = array.reshape(len(array), -1) if array.ndim < 2 else array
+    if array.ndim != 2:
+        raise DataError(f"{place}: '{name}' must be a list of steps, each a list of numbers, but is nested deeper.")
+    wrong = np.isinf(array) if missing else ~np.isfinite(array)
+    if wrong.any():
+        step = int(wrong.any(1).argmax()) + 1
+        raise DataError(
+            f"{place}: '{name}' holds a number at step {step} that is missing or not finite. Fill it in, or leave that "
+            f"step out."
+        )
+    return array
+
+
+def _strange(steps: list[Any]) -> object:
+    """The first item of steps that is no number; None where there is none."""
+    for item in itertools.chain.from_iterable(step if isinstance(step, list) else [step] for step in steps):
+        try:
+            float(item)
+        except (TypeError, ValueError):
+            if item is not None:
+                return item
+    return None
+
+
+def shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,0 +1,240 @@
+"""Sequences of vectors out of files: one a row, or a table with a row for each step, every number checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import math
+import re
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import ForecastingData
+from recurra.data.files import extension
+from recurra.data.formats import Row, rows
+from recurra.errors import DataError
+from recurra.named import did_you_mean
+from recurra.reading.sentences import matrix, shown
+from recurra.settings import Part
+
+TIMES = ("time", "date", "datetime", "timestamp", "year")
+MISSING = ("", "na", "nan", "null", "none")
+"""How tables write that a value is not known."""
+
+WINDOW = 128
+
+LOOKED_AT = 1000
+"""Rows that are looked at to see which columns hold numbers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """One example: the values of successive steps, and where they stand."""
+
+    name: str  # of the series; "" where there is but one
+    values: NDArray[np.float64]  # (T, d); a missing value is that of the step before
+    known: NDArray[np.bool_]  # (T, d): False where the value was missing
+    file: int
+    line: int
+    place: str
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
+    """The settings with the columns that the first row has, where none were named."""
+    ahead = list(itertools.islice(table_rows(path, data), LOOKED_AT))
+    row = ahead[0]
+    columns = list(row.values)
+    place = f"{path}:{row.line}"
+    is_table = data.time is not None or data.series is not None or data.values is not None
+    if data.frames is not None or (not is_table and "frames" in columns):
+        data = dataclasses.replace(data, frames=data.frames or "frames")
+        _column(row, data.frames or "", place)
+        return data
+    time = data.time or next((name for name in columns if name.lower() in TIMES), None)
+    series = data.series or ("series" if "series" in columns else None)
+    for name in (time, series, *(data.values or ())):
+        if name is not None:
+            _column(row, name, place)
+    others = [name for name in columns if name not in (time, series)]
+    values = data.values or [name for name in others if _holds_numbers(name, ahead)]
+    if not values:
+        whole = [name for name in others if isinstance(row.values[name], list)]
+        aside = f" If '{whole[0]}' holds a whole sequence, set data.frames = \"{whole[0]}\"." if whole else ""
+        raise DataError(
+            f"{place}: forecasting needs a column of numbers, but the columns are {', '.join(columns)}. "
+            f'Name them: data.values = ["…"].{aside}'
+        )
+    if twice := {time, series} & {*values}:
+        raise DataError(f"data.values names '{twice.pop()}', which is the time or the name of a series already.")
+    return dataclasses.replace(
+        data, time=time, series=series, values=values, window=WINDOW if data.window is None else data.window
+    )
+
+
+def sequences(files: Sequence[str | Path], data: ForecastingData, *, shortest: int = 2) -> Iterator[Steps]:
+    """The sequences of some files, each checked. A series of a table has at least so many steps."""
+    for number, path in enumerate(files):
+        if data.frames is not None:
+            for row in rows(path, format=data.format, columns=data.columns):
+                yield of_frames(row.values, data, number, row.line, f"{path}:{row.line}")
+            continue
+        for steps in _of_table(path, data, number):
+            if len(steps) < shortest:
+                named = f"the series '{steps.name}'" if steps.name else "the series"
+                raise DataError(f"{steps.place}: {named} has one step alone, so there is nothing to predict from it.")
+            yield steps
+
+
+def of_frames(values: Mapping[str, object], data: ForecastingData, file: int, line: int, place: str) -> Steps:
+    """A sequence out of one row."""
+    name = data.frames or "frames"
+    if name not in values:
+        raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, values)}")
+    frames = matrix(values[name], place, name, np.float64, missing=data.missing == "previous")
+    if len(frames) == 0 and data.empty == "refuse":
+        raise DataError(f'{place}: there is no frame here. Remove it, or set data.empty = "keep".')
+    known = ~np.isnan(frames)
+    return Steps("", filled(frames, known, place, name), known, file, line, place)
+
+
+def compared(known: NDArray[np.bool_], *, difference: bool) -> NDArray[np.bool_]:
+    """(T, d): where what was predicted can be compared. Of a change, both steps must be known.
+
+    >>> compared(np.array([[True], [False], [True], [True]]), difference=True)[:, 0].tolist()
+    [True, False, False, True]
+    """
+    return known & np.concatenate([known[:1], known[:-1]]) if difference else known
+
+
+def filled(values: NDArray[np.float64], known: NDArray[np.bool_], place: str, name: str) -> NDArray[np.float64]:
+    """Each missing value replaced by the one before it.
+
+    >>> filled(np.array([[1.0], [np.nan], [3.0]]), np.array([[True], [False], [True]]), "a.csv:2", "x").tolist()
+    [[1.0], [1.0], [3.0]]
+    """
+    if known.all():
+        return values
+    if not known[0].all():
+        raise DataError(f"{place}: '{name}' begins with a missing value, and there is none before it to take.")
+    last = np.maximum.accumulate(np.where(known, np.arange(len(values))[:, None], 0), axis=0)
+    return np.take_along_axis(values, last, axis=0)
+
+
+def table_rows(path: str | Path, data: ForecastingData) -> Iterator[Row]:
+    """The rows of a table; whether its first line is a header is seen by whether there is a number in it."""
+    format: Part | None = data.format
+    name = format if isinstance(format, str) else str((format or {}).get("name", extension(path)))
+    options = dict(format) if isinstance(format, dict) else {"name": name}
+    if name in ("csv", "tsv") and "header" not in options and data.columns is None and data.frames is None:
+        cells = next(rows(path, format={**options, "header": False})).values.values()
+        format = {**options, "header": not any(map(_is_number, cells))}
+    return rows(path, format=format, columns=data.columns)
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return not _is_missing(cell)
+
+
+def _holds_numbers(name: str, ahead: Sequence[Row]) -> bool:
+    """Whether the first cell of a column that is not missing is a number."""
+    cells = (row.values.get(name) for row in ahead)
+    first = next((cell for cell in cells if not _is_missing(cell)), None)
+    return first is not None and _is_number(first)
+
+
+def _is_missing(cell: object) -> bool:
+    return cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING)
+
+
+def _column(row: Row, name: str, place: str) -> object:
+    if name not in row.values:
+        raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, row.values)}")
+    return row.values[name]
+
+
+@dataclasses.dataclass
+class _Growing:
+    """A series while its rows are read."""
+
+    line: int
+    numbers: array[float]
+    time: float = -math.inf
+
+
+def _of_table(path: str | Path, data: ForecastingData, file: int) -> Iterator[Steps]:
+    columns = data.values or []
+    found: dict[str, _Growing] = {}
+    is_date: bool | None = None
+    for row in table_rows(path, data):
+        place = f"{path}:{row.line}"
+        name = "" if data.series is None else str(_column(row, data.series, place) or "").strip()
+        if data.series is not None and not name:
+            raise DataError(f"{place}: the row belongs to no series: '{data.series}' is empty.")
+        growing = found.setdefault(name, _Growing(row.line, array("d")))
+        if data.time is not None:
+            cell = _column(row, data.time, place)
+            time, was_date = moment(cell, place, data.time), not _is_number(cell)
+            if is_date not in (None, was_date):
+                raise DataError(f"{place}: '{data.time}' is {shown(cell)}, but above it holds another kind of time.")
+            is_date = was_date
+            if time <= growing.time:
+                what = "is there twice" if time == growing.time else "comes after a later one"
+                of = f" of '{name}'" if name else ""
+                raise DataError(
+                    f"{place}: the time {shown(cell)}{of} {what}. Sort the rows by '{data.time}', each time once"
+                    + ("." if data.series else ', or name the column that tells series apart: data.series = "…".')
+                )
+            growing.time = time
+        growing.numbers.extend(_number(_column(row, column, place), place, column, data) for column in columns)
+    for name, growing in found.items():
+        values = np.array(growing.numbers).reshape(-1, len(columns))
+        known = ~np.isnan(values)
+        place = f"{path}:{growing.line}"
+        first = next((column for column, is_known in zip(columns, known[0], strict=True) if not is_known), "")
+        yield Steps(name, filled(values, known, place, first), known, file, growing.line, place)
+
+
+def _number(cell: object, place: str, column: str, data: ForecastingData) -> float:
+    if _is_missing(cell):
+        if data.missing == "previous":
+            return math.nan
+        raise DataError(f"{place}: the value of '{column}' is missing. Fill it in, or set data.missing = \"previous\".")
+    try:
+        number = float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        aside = f' If a row holds a whole sequence, set data.frames = "{column}".' if isinstance(cell, list) else ""
+        raise DataError(f"{place}: '{column}' must be a number, but is {shown(cell)}.{aside}") from error
+    if not math.isfinite(number):
+        raise DataError(f"{place}: '{column}' must be a finite number, but is {shown(cell)}.")
+    return number
+
+
+def moment(cell: object, place: str, column: str) -> float:
+    """A time as a number: itself, or the seconds of a date as ISO 8601 writes it.
+
+    >>> moment("1970-01-02", "a.csv:2", "date"), moment("1970-02", "a.csv:3", "date"), moment("12", "a.csv:4", "t")
+    (86400.0, 2678400.0, 12.0)
+    """
+    if _is_number(cell) and math.isfinite(number := float(cell)):  # type: ignore[arg-type]
+        return number
+    text = str(cell).strip()
+    try:
+        found = datetime.datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"\d{4}-\d\d", text) else text)
+    except ValueError as error:
+        raise DataError(
+            f"{place}: '{column}' must be a number or a date such as 2026-11-15 or 2026-11-15T08:30, "
+            f"but is {shown(cell)}."
+        ) from error
+    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).timestamp()

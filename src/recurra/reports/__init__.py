@@ -1,0 +1,1 @@
+"""Finished work in words, tables and pages: reports, comparisons, explanations, speed."""

@@ -1,0 +1,303 @@
+"""Runs of one task side by side on the same data: how far apart they are, and how sure that is: `recurra compare`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from recurra.analysis.lengths import ByLength
+from recurra.errors import ConfigError, DataError
+from recurra.metrics.lengths import buckets
+from recurra.metrics.resampling import Difference, Drawn, Numbers, difference, drawn, interval
+from recurra.scoring.counted import Counted, is_higher_better
+from recurra.scoring.scores import Scores
+from recurra.settings import table_of
+from recurra.training.trained import Trained, load
+
+Place: TypeAlias = str | os.PathLike[str]
+
+LEVEL = 0.95
+RESAMPLES = 1000
+
+MOST_SETTINGS = 5
+"""So many settings that differ are named."""
+
+
+class Judged(NamedTuple):
+    """A run with its scores; those that are made of counts have intervals."""
+
+    name: str  # the folder's, or more of its path where two are called the same
+    folder: str
+    description: str
+    scores: Scores
+    intervals: dict[str, tuple[float, float]]
+
+
+class Apart(NamedTuple):
+    """How far the scores of a run lie above those of another, on the same samples of the data."""
+
+    first: str
+    second: str
+    scores: dict[str, Difference]
+
+
+class Comparison(NamedTuple):
+    """Runs of one task on the same data."""
+
+    task: str
+    data: str
+    items: int | None  # that are drawn again; None where they are not told apart
+    runs: list[Judged]
+    apart: list[Apart]  # the first run beside each of the others
+    by_length: ByLength | None
+    notes: list[str]  # what should be known when reading the figures
+    level: float = LEVEL
+    resamples: int = RESAMPLES
+
+    def json(self) -> dict[str, Any]:
+        """As JSON has it: what is no number is left out."""
+        return {
+            "task": self.task,
+            "data": self.data,
+            "items": self.items,
+            "level": self.level,
+            "resamples": self.resamples,
+            "runs": [
+                {
+                    "name": run.name,
+                    "folder": run.folder,
+                    "scores": {name: value for name, value in run.scores.values.items() if math.isfinite(value)},
+                    "intervals": {name: list(ends) for name, ends in run.intervals.items()},
+                }
+                for run in self.runs
+            ],
+            "differences": [
+                {
+                    "first": pair.first,
+                    "second": pair.second,
+                    "scores": {name: found._asdict() for name, found in pair.scores.items()},
+                }
+                for pair in self.apart
+            ],
+            "by_length": None if self.by_length is None else _by_length_in_json(self.by_length),
+            "notes": self.notes,
+        }
+
+
+def compare(
+    runs: Sequence[Place | Trained],
+    data: Place | Sequence[Place],
+    *,
+    settings: Sequence[str] = (),
+    device: str = "cpu",
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """Scores of two runs or more on the same files, with 95 % intervals, and how far the first is from each other.
+
+    A score's interval is that of samples of the data, drawn again with replacement; two runs are scored on the same
+    samples. `settings` are as for Trained.with_settings.
+
+    >>> import recurra, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.conll").write_text("the\\tDET\\ncat\\tNOUN\\n\\na\\tDET\\ncat\\tNOUN\\n")
+    >>> few = {"model.hidden": 4, "data.cache": False, "training.steps": 1}
+    >>> for name in ("one", "two"):
+    ...     _ = recurra.train("tagging", train=str(folder / "train.conll"), out=folder / name, settings=few)
+    >>> found = compare([folder / "one", folder / "two"], folder / "train.conll")
+    >>> found.apart[0].scores["accuracy"]
+    Difference(value=0.0, low=0.0, high=0.0, better=0.5)
+    """
+    if isinstance(runs, str | os.PathLike) or len(runs) < 2:
+        raise ConfigError(
+            "two runs or more are compared: recurra compare RUN RUN … DATA. For one, use recurra evaluate RUN DATA."
+        )
+    files = [Path(file) for file in ([data] if isinstance(data, str | os.PathLike) else data)]
+    if not files:
+        raise ConfigError("runs are compared on data with answers, but no file was given.")
+    for file in files:
+        if (file / "config.toml").is_file():
+            raise ConfigError(f"the data is named last, but {file} is a run: recurra compare RUN RUN … DATA.")
+    models = [run if isinstance(run, Trained) else load(run, device=device) for run in runs]
+    first = models[0]
+    for other in models[1:]:
+        if other.task.name != first.task.name:
+            raise ConfigError(
+                f"runs of one task are compared, but {first.folder} is a run of {first.task.name} and {other.folder} "
+                f"one of {other.task.name}."
+            )
+    folders = [str(run.folder) if isinstance(run, Trained) else str(run) for run in runs]
+    names = _names(folders)
+    judged, counts = zip(*(_judged(model.with_settings(settings), files) for model in models), strict=True)
+    shared = set.intersection(*({*scores.values} - {"count"} for scores in judged))
+    if not shared:
+        raise DataError(
+            f"{first.folder} and the others have no score in common: they were trained to answer different questions."
+        )
+    known = [each for each in counts if each is not None]
+    is_same = len(known) == len(models) and all(each.items == known[0].items for each in known)
+    notes = _notes(names, judged, counts, is_same=is_same)
+    samples = [_sampled(each, seed=seed, resamples=resamples) for each in counts]
+    apart = [
+        Apart(names[0], name, _differences(samples[0], other, judged[0].values))
+        for name, other in zip(names[1:], samples[1:], strict=True)
+        if is_same
+    ]
+    return Comparison(
+        task=first.task.name,
+        data=", ".join(map(str, files)),
+        items=len(known[0].items) if is_same else None,
+        runs=[
+            Judged(name, folder, description, scores, _intervals(drawn_again))
+            for name, folder, description, scores, drawn_again in zip(
+                names, folders, _descriptions(models), judged, samples, strict=True
+            )
+        ],
+        apart=[pair for pair in apart if pair.scores],
+        by_length=_by_length(judged[0].first, names, known) if is_same else None,
+        notes=notes,
+        resamples=resamples,
+    )
+
+
+def _judged(model: Trained, files: Sequence[Path]) -> tuple[Scores, Counted | None]:
+    examples, outputs = model.to_score(files)
+    return model.task.score(examples, outputs), model.task.counted(examples, outputs)
+
+
+def _descriptions(models: Sequence[Trained]) -> list[str]:
+    """Each network in a line; where all lines are the same, with the settings that are not."""
+    lines = [model.task.described() for model in models]
+    if len({*lines}) > 1:
+        return lines
+    tables = [_flat(table_of(model.task.settings)) for model in models]
+    known = dict.fromkeys(key for table in tables for key in table if not key.startswith("data."))
+    apart = [key for key in known if any(table.get(key) != tables[0].get(key) for table in tables[1:])][:MOST_SETTINGS]
+    said = [[f"{key} = {_in_words(table.get(key))}" for key in apart] for table in tables]
+    return [", ".join([line, *settings]) for line, settings in zip(lines, said, strict=True)]
+
+
+def _flat(table: Mapping[str, object], before: str = "") -> dict[str, object]:
+    """A table of sections as one, by dotted names; a part with its options stays whole.
+
+    >>> _flat({"task": "x", "model": {"hidden": 3, "cell": {"name": "gru"}}})
+    {'task': 'x', 'model.hidden': 3, 'model.cell': {'name': 'gru'}}
+    """
+    found: dict[str, object] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping) and "name" not in value:
+            found |= _flat(value, f"{before}{key}.")
+        else:
+            found[f"{before}{key}"] = value
+    return found
+
+
+def _in_words(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _names(folders: Sequence[str]) -> list[str]:
+    """The last part of each path; the whole where that is not enough; a number where one is there twice.
+
+    >>> _names(["runs/a", "runs/b,runs/c"]), _names(["old/a", "new/a"]), _names(["a", "a"])
+    (['a', 'b,c'], ['old/a', 'new/a'], ['a', 'a (2)'])
+    """
+    last = [",".join(Path(one).resolve().name for one in folder.split(",")) for folder in folders]
+    found = last if len({*last}) == len({*folders}) else list(folders)
+    seen: Counter[str] = Counter()
+    for number, name in enumerate(found):
+        seen[name] += 1
+        found[number] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    return found
+
+
+def _notes(
+    names: Sequence[str], scores: Sequence[Scores], counts: Sequence[Counted | None], *, is_same: bool
+) -> list[str]:
+    notes = []
+    whole = [name for name, each in zip(names, counts, strict=True) if each is None]
+    if whole:
+        notes.append(f"{', '.join(whole)}: scored on the data as a whole, so that there are no intervals.")
+    elif not is_same:
+        notes.append("The runs do not take the same items out of the data, so that they are not compared item by item.")
+    elif counts[0] is not None and len(counts[0].items) < 2:
+        notes.append("The data is a single item, so that there are no intervals.")
+    numbers = [each.values["count"] for each in scores if "count" in each.values]
+    if len({*numbers}) > 1:
+        shown = ", ".join(f"{name} {number:,.0f}" for name, number in zip(names, numbers, strict=False))
+        notes.append(
+            f"The runs count different things ({shown}): scores per token, such as a perplexity, are not of the same "
+            f"tokens."
+        )
+    return notes
+
+
+class _Sample(NamedTuple):
+    """A score on all items and on each of the samples."""
+
+    value: float
+    samples: Numbers  # (R,)
+    items: int
+    seed: int
+
+    @property
+    def drawn(self) -> Drawn:
+        """As counts that are their own score, so that two runs may make it of different counts."""
+        return Drawn(np.array([self.value]), self.samples[:, None], self.items, self.seed)
+
+
+def _sampled(counts: Counted | None, *, seed: int, resamples: int) -> dict[str, _Sample]:
+    """Each score that is a number on all samples."""
+    if counts is None or len(counts.items) < 2:
+        return {}
+    again = drawn(counts.counts, seed=seed, resamples=resamples)
+    found = {
+        name: _Sample(float(score(again.whole)), score(again.samples), again.items, seed)
+        for name, score in counts.statistics.items()
+    }
+    return {name: each for name, each in found.items() if np.isfinite(each.samples).all()}
+
+
+def _itself(sums: Numbers) -> Numbers:
+    return sums[..., 0]
+
+
+def _intervals(samples: dict[str, _Sample]) -> dict[str, tuple[float, float]]:
+    return {name: interval(_itself, each.drawn, level=LEVEL) for name, each in samples.items()}
+
+
+def _differences(first: dict[str, _Sample], second: dict[str, _Sample], names: Iterable[str]) -> dict[str, Difference]:
+    return {
+        name: difference(
+            _itself, first[name].drawn, second[name].drawn, higher_is_better=is_higher_better(name), level=LEVEL
+        )
+        for name in names
+        if name in first and name in second
+    }
+
+
+def _by_length(wanted: str, names: Sequence[str], counts: Sequence[Counted]) -> ByLength | None:
+    """One score of all runs in the same buckets of items, by the lengths that the first run gives them."""
+    shared = [name for name in counts[0].statistics if all(name in each.statistics for each in counts)]
+    if not shared:
+        return None
+    score = wanted if wanted in shared else shared[0]
+    parts = buckets(counts[0].lengths)
+    return ByLength(
+        [part.label for part in parts],
+        [len(part.items) for part in parts],
+        {name: [each.value(score, part.items) for part in parts] for name, each in zip(names, counts, strict=True)},
+        score=score,
+        axis="length",
+    )
+
+
+def _by_length_in_json(by: ByLength) -> dict[str, Any]:
+    runs = {name: [value if math.isfinite(value) else None for value in values] for name, values in by.runs.items()}
+    return {"score": by.score, "lengths": list(by.buckets), "items": list(by.items), "runs": runs}

@@ -1,0 +1,123 @@
+"""The gradient laboratory for the models of tasks: a trained run, or a config before any training."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from recurra.analysis.laboratory import STEPS, Laboratory, looked
+from recurra.analysis.watching import Watch
+from recurra.data.files import extension, parallel_files
+from recurra.data.formats import endings
+from recurra.data.store import Encoded, Store
+from recurra.errors import ConfigError, DataError
+from recurra.stacks.recurrent import Recurrent
+from recurra.tasks.task import Task
+from recurra.training.preparation import prepared
+from recurra.training.trained import Trained
+
+EXAMPLES, AMONG = 4, 500
+"""So many examples are looked at: the longest among the first of a file."""
+
+
+def gradients_of_run(model: Trained, data: str | None = None, *, steps: int = STEPS) -> Laboratory:
+    """What a trained model does with a few examples of a file, else of its validation data; or with one input."""
+    files = model.task.settings.data
+    given = data or files.files("valid") or files.files("train")
+    return gradients_of(model.task, model.model, given, title=str(model.folder), steps=steps)
+
+
+def gradients_before_training(
+    kind: type[Task[Any, Any, Any]],
+    settings: Any,
+    data: str | None = None,
+    *,
+    title: str,
+    steps: int = STEPS,
+    say: Callable[[str], None] = lambda _: None,
+) -> Laboratory:
+    """What a model does before it has learned anything, with the weights that training would start from."""
+    task, store = prepared(kind, settings, say)
+    torch.manual_seed(settings.training.seed)
+    model = task.build()
+    task.initialise(model)
+    return gradients_of(task, model, data or settings.data.files("valid") or None, title=title, steps=steps, rows=store)
+
+
+def gradients_of(
+    task: Task[Any, Any, Any],
+    model: nn.Module,
+    data: str | Sequence[str] | None,
+    *,
+    title: str,
+    steps: int = STEPS,
+    rows: Any = None,
+) -> Laboratory:
+    """What a task's model does with the longest few examples of a file, or with one input that has no answer.
+
+    Where no data is named, `rows` are encoded examples to choose from.
+    """
+    if not any(isinstance(part, Recurrent) for part in model.modules()):
+        raise ConfigError(
+            f"{title} ({task.described()}) has no cells: nothing goes from step to step, so there are no gradients "
+            f"through time to look at. Models with cells have them, such as model.cell = lstm."
+        )
+    watch, settings = Watch(model), task.settings
+    if isinstance(data, str) and not is_file(data):
+        batch: Any = task.batch([task.encode(example) for example in task.questions(None, [data])])
+        task.predict(watch.model, batch)
+        loss, examples = None, 1
+    else:
+        if data is not None:
+            files = [data] if isinstance(data, str) else data
+            rows = [task.encode(example) for example in itertools.islice(task.read(files), AMONG)]
+        with tempfile.TemporaryDirectory(prefix="recurra-") as folder:
+            chosen = longest(task, rows, Path(folder))
+            found = task.loss(watch.model, task.batch(chosen))
+        loss, examples = found.total / max(1, found.labels), len(chosen)
+    cut = getattr(getattr(settings, "reading", None), "steps", None)
+    report = looked(watch, loss, examples, steps=steps, title=title, clip=settings.training.clip, cut=cut)
+    if not report.layers:
+        why = (
+            "its cells read only what they write, which takes answers: give a file of data"
+            if loss is None
+            else f"its cells take one step at a time, each with what the one before it saw, as model.context = "
+            f"{getattr(settings.model, 'context', 'inside')} has it"
+        )
+        raise ConfigError(f"{title} reads no whole sequence here: {why}.")
+    return report
+
+
+def is_file(data: str) -> bool:
+    """Whether a file of data is meant, or several side by side, and not an input; a missing one is meant too.
+
+    >>> is_file("gone.tsv"), is_file("Is this gone.tsv"), is_file("42")
+    (True, False, False)
+    """
+    is_named = extension(data) in endings() and not any(letter.isspace() for letter in data)
+    return is_named or all(Path(part).is_file() for part in parallel_files(data))
+
+
+def longest(task: Task[Any, Any, Any], rows: Sequence[Encoded], folder: Path) -> Sequence[Encoded]:
+    """A few rows as training would read them, among the longest: whole, or chunks of a text, or windows of a series."""
+    store = rows if isinstance(rows, Store) else Store.write(folder / "store", iter(rows))
+    if not len(store):
+        raise DataError("there is no example to look at: the file is empty.")
+    training = task.settings.training
+    usual = type(task.settings)().training.batch_tokens
+    few = copy.copy(task)
+    few.settings = dataclasses.replace(
+        task.settings, training=dataclasses.replace(training, batch_size=EXAMPLES, batch_tokens=usual)
+    )
+    batches = few.batches(store, 0)
+    largest = max(range(min(len(batches), AMONG)), key=lambda number: math.prod(batches.shape(number)))
+    return few.chosen(store, batches[largest])

@@ -1,0 +1,1 @@
+"""From counts per example to scores."""

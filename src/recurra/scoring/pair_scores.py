@@ -1,0 +1,242 @@
+"""Scores of answers that are sequences, against one or several references."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recurra.errors import ConfigError, DataError
+from recurra.metrics.bleu import bleu_counts, bleu_of
+from recurra.metrics.chrf import chrf_counts, chrf_of
+from recurra.metrics.cutting import cut
+from recurra.metrics.edits import edit_counts, edits, nearest, symbol_error_rate_of
+from recurra.metrics.lengths import buckets
+from recurra.metrics.meteor import meteor_counts, meteor_of
+from recurra.metrics.references import Tokens
+from recurra.metrics.resampling import Numbers
+from recurra.metrics.rouge import rouge_l_each
+from recurra.metrics.ter import ter, ter_is_within_reach
+from recurra.named import choose
+from recurra.scoring.counted import Counted, Sums, counted, is_higher_better, ratio
+from recurra.scoring.scores import Scores
+from recurra.text.visible import shown, without_controls
+from recurra.views.table import Table
+
+SLOWER = ("chrf", "rouge_l", "meteor")
+"""Scores that take longer, and are left out of training."""
+
+NAMES = (
+    *("bleu", "chrf", "ter", "rouge_l", "meteor", "exact_match", "word_error_rate", "symbol_error_rate"),
+    *("perplexity", "nll"),
+)
+"""Scores that training may stop on, in the order in which they are shown."""
+
+BY_LENGTH = ("bleu", "exact_match", "symbol_error_rate", "perplexity")
+
+FREQUENT = 20
+"""So many of the most frequent edits are shown."""
+
+SOME, LONGEST = 8, 60
+"""So many answers are shown, each text with at most so many characters."""
+
+NOTHING = "(nothing)"
+"""In place of a symbol that is not there."""
+
+
+class PairAnswers(NamedTuple):
+    """What scores are made of, row by row; rows with the same source are one item."""
+
+    golds: Sequence[str]
+    sources: Sequence[str]
+    answers: Sequence[str]
+    gold_tokens: Sequence[Tokens]
+    answer_tokens: Sequence[Tokens]
+    source_lengths: Sequence[int]
+    likelihood: Sequence[tuple[float, int]] | None = None  # log p of the right answer, and its tokens with the end
+    tokenize: str = "13a"
+    lowercase: bool = False
+    shown: Sequence[str] | None = None  # what the source of a row is called in tables; None: as it is
+    length_of: str = "source"  # whose lengths source_lengths are
+
+
+class Items(NamedTuple):
+    """What was asked, each source once: rows with the same source are several references of one item."""
+
+    sources: list[str]
+    references: list[list[str]]  # of each item
+    reference_tokens: list[list[Tokens]]
+    answers: list[str]
+    answer_tokens: list[Tokens]
+    shown: list[str]  # what sources are called
+    lengths: list[int]  # of the sources
+    likelihood: NDArray[np.float64] | None  # (N, 2): log p of all references of an item, and their tokens
+
+
+def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Scores:
+    """Scores of answers; with quick, only what training looks at.
+
+    An item is right where its text, or its tokens, are those of a reference.
+    """
+    choose(NAMES, first, "evaluation.first")
+    items = grouped(given)
+    changes = changes_of(items)
+    slower = [name for name in SLOWER if name == first or not quick]
+    counts = counted_of(items, changes, slower, tokenize=given.tokenize, lowercase=given.lowercase)
+    found = {name: counts.value(name) for name in counts.statistics}
+    if first == "ter" or (not quick and ter_is_within_reach(items.references, items.answers)):
+        found["ter"] = ter(items.references, items.answers)
+    if first not in found:
+        raise ConfigError(f"evaluation.first = '{first}' needs log-probabilities, but these answers come without.")
+    values = {name: found[name] for name in NAMES if name in found}
+    values["count"] = float(len(items.sources))
+    tables: dict[str, Table] = {}
+    if not quick:
+        tables["by length"] = by_length(counts, given.length_of)
+        tables["most frequent edits"] = frequent_edits(items, changes)
+        tables["some answers"] = some_answers(items, changes)
+    return Scores(values, first, tables, higher_is_better=is_higher_better(first), loss=values.get("nll"))
+
+
+def pair_counts(given: PairAnswers) -> Counted:
+    """What the scores of `pair_scores` are made of, but for TER, whose counts are sacrebleu's own."""
+    items = grouped(given)
+    return counted_of(items, changes_of(items), SLOWER, tokenize=given.tokenize, lowercase=given.lowercase)
+
+
+def grouped(given: PairAnswers) -> Items:
+    """Rows as items, in the order in which their sources come first; the answer is that of the first row.
+
+    >>> items = grouped(PairAnswers(["A", "B"], ["a", "a"], ["A", "A"], ["A", "B"], ["A", "A"], [1, 1]))
+    >>> items.sources, items.references
+    (['a'], [['A', 'B']])
+    """
+    golds, likelihood = given.golds, given.likelihood
+    columns: dict[str, Sequence[object]] = {
+        "sources": given.sources,
+        "answers": given.answers,
+        "gold tokens": given.gold_tokens,
+        "answer tokens": given.answer_tokens,
+        "source lengths": given.source_lengths,
+        "likelihoods": golds if likelihood is None else likelihood,
+        "names of sources": golds if given.shown is None else given.shown,
+    }
+    for name, column in columns.items():
+        if len(column) != len(golds):
+            raise DataError(f"there are {len(golds)} right answers, but {len(column)} {name}: each row needs all.")
+    rows: dict[str, list[int]] = {}
+    for number, source in enumerate(given.sources):
+        rows.setdefault(source, []).append(number)
+    heads = [numbers[0] for numbers in rows.values()]
+    return Items(
+        sources=list(rows),
+        references=[[golds[row] for row in numbers] for numbers in rows.values()],
+        reference_tokens=[[given.gold_tokens[row] for row in numbers] for numbers in rows.values()],
+        answers=[given.answers[row] for row in heads],
+        answer_tokens=[given.answer_tokens[row] for row in heads],
+        shown=[(given.shown or given.sources)[row] for row in heads],
+        lengths=[given.source_lengths[row] for row in heads],
+        likelihood=None if likelihood is None else _summed(likelihood, list(rows.values())),
+    )
+
+
+def changes_of(items: Items) -> NDArray[np.int64]:
+    """(N, 3): whether each item is right, its distance to the nearest reference, and how long that is."""
+    changes = edit_counts(items.reference_tokens, items.answer_tokens)
+    # Pieces of words may be cut in another way and still make the same text.
+    for row in np.flatnonzero(changes[:, 0] == 0):
+        for reference, tokens in zip(items.references[row], items.reference_tokens[row], strict=True):
+            if reference.split() == items.answers[row].split():
+                changes[row] = 1, 0, len(tokens)
+    return changes
+
+
+def counted_of(
+    items: Items, changes: NDArray[np.int64], slower: Sequence[str], *, tokenize: str, lowercase: bool
+) -> Counted:
+    """The counts of each item; ROUGE and METEOR see BLEU's tokens in small letters."""
+    runs = bleu_counts(items.references, items.answers, tokenize=tokenize, lowercase=lowercase)
+    columns: dict[str, ArrayLike] = {"one": np.ones(len(runs)), "runs": runs, "changes": changes}
+    scores: dict[str, Callable[[Sums], Numbers]] = {
+        "bleu": lambda sums: bleu_of(sums["runs"]),
+        "exact_match": lambda sums: sums["changes"][..., 0] / sums["one"],
+        "word_error_rate": lambda sums: 1 - sums["changes"][..., 0] / sums["one"],
+        "symbol_error_rate": lambda sums: symbol_error_rate_of(sums["changes"]),
+    }
+    if items.likelihood is not None:
+        columns |= {"nats": -items.likelihood[:, 0], "tokens": items.likelihood[:, 1]}
+        scores |= {"perplexity": _perplexity, "nll": ratio("nats", "tokens")}
+    if "chrf" in slower:
+        columns["characters"] = chrf_counts(items.references, items.answers, lowercase=lowercase)
+        scores["chrf"] = lambda sums: chrf_of(sums["characters"])
+    if {"rouge_l", "meteor"} & {*slower}:
+        into_tokens = cut(tokenize)
+        right = [[into_tokens(text.lower()) for text in texts] for texts in items.references]
+        written = [into_tokens(text.lower()) for text in items.answers]
+        if "rouge_l" in slower:
+            columns["rouge_l"] = rouge_l_each(right, written)
+            scores["rouge_l"] = ratio("rouge_l", "one")
+        if "meteor" in slower:
+            columns["matches"] = meteor_counts(right, written)
+            scores["meteor"] = lambda sums: meteor_of(sums["matches"])
+    asked = [(source, *references) for source, references in zip(items.sources, items.references, strict=True)]
+    return counted(asked, items.lengths, columns, scores)
+
+
+def by_length(counts: Counted, of: str = "source") -> Table:
+    """Scores per bucket of lengths."""
+    names = [name for name in BY_LENGTH if name in counts.statistics]
+    rows = [
+        [bucket.label, len(bucket.items), *(round(counts.value(name, bucket.items), 4) for name in names)]
+        for bucket in buckets(counts.lengths)
+    ]
+    return Table([f"{of} length", "items", *names], rows)
+
+
+def frequent_edits(items: Items, changes: NDArray[np.int64]) -> Table:
+    """What was most often written in place of what, against the nearest references."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for row in np.flatnonzero(changes[:, 1]):
+        answer = items.answer_tokens[row]
+        _, reference = nearest(items.reference_tokens[row], answer)
+        seen.update((edit.predicted, edit.gold) for edit in edits(reference, answer))
+    rows = sorted(seen.items(), key=lambda entry: (-entry[1], entry[0]))[:FREQUENT]
+    return Table(["written", "right", "count"], [[*map(_visible, pair), count] for pair, count in rows])
+
+
+def some_answers(items: Items, changes: NDArray[np.int64]) -> Table:
+    """What was written, at equal distances in the data, beside what is right; = where they are the same."""
+    count = len(items.sources)
+    rows = []
+    for row in dict.fromkeys(np.linspace(0, count - 1, min(SOME, count)).astype(int).tolist()):
+        written = items.answers[row]
+        right = "=" if changes[row, 0] else " | ".join(dict.fromkeys(items.references[row]))
+        rows.append([_clipped(items.shown[row]), _clipped(written) or NOTHING, _clipped(right)])
+    return Table(["source", "written", "right"], rows)
+
+
+def _visible(symbol: str) -> str:
+    return shown(symbol) if symbol else NOTHING
+
+
+def _clipped(text: str) -> str:
+    """A text on one line, without what moves a cursor, cut where it is long.
+
+    >>> _clipped("a  b\\x1b\\n"), len(_clipped("so " * 40))
+    ('a b�', 60)
+    """
+    line = without_controls(" ".join(text.split()))
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def _summed(likelihood: Sequence[tuple[float, int]], rows: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """(N, 2): over the rows of each item."""
+    return np.array([np.sum([likelihood[row] for row in numbers], axis=0) for numbers in rows], np.float64)
+
+
+def _perplexity(sums: Sums) -> Numbers:
+    with np.errstate(over="ignore"):
+        return np.exp(ratio("nats", "tokens")(sums))

@@ -1,0 +1,62 @@
+"""What [decoding] means for a vocabulary, and what of it cannot be: said before hours of training, not after."""
+
+from __future__ import annotations
+
+from recurra.config import Seq2SeqDecoding, Seq2SeqSettings, Vec2SeqSettings
+from recurra.errors import ConfigError
+from recurra.named import did_you_mean
+from recurra.sequences.pair_texts import Side
+from recurra.text.vocabulary import UNKNOWN
+
+CANNOT_BE_SCORED = "decoding.search = 'given' writes nothing that could be scored: choose a search."
+
+SHORTEST_LIMIT = 10
+"""However short a source is, its answer may have so many tokens, or decoding.max_length."""
+
+MOST_SEQUENCES = 2_000_000
+"""So many an exhaustive search will try."""
+
+FEW = 1000
+"""With more tokens than these, none of a similar name is looked for."""
+
+
+def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int, ...]]:
+    """The ids of the tokens that are banned, forced, and begun with."""
+    vocabulary = target.vocabulary
+    prefix = target.split(decoding.prefix) if decoding.prefix else []
+    named = {"banned": decoding.banned, "forced": decoding.forced, "prefix": prefix}
+    for what, tokens in named.items():
+        for token in tokens:
+            is_special = token in vocabulary.specials and token != UNKNOWN
+            if is_special or token not in vocabulary:
+                specials = {*vocabulary.specials} - {UNKNOWN}
+                known = [each for each in vocabulary.tokens if each not in specials]
+                near = did_you_mean(token, known) if len(known) < FEW else ""
+                raise ConfigError(f"decoding.{what} names {token!r}, which is no token of the targets. {near}".rstrip())
+            if what != "banned" and token == UNKNOWN and not decoding.unknown:
+                raise ConfigError(f"decoding.{what} asks for {UNKNOWN!r}, which needs decoding.unknown = true.")
+            if what != "banned" and token in decoding.banned:
+                raise ConfigError(f"decoding.{what} asks for {token!r}, but decoding.banned bans it: choose one.")
+    must = len(prefix) + len(decoding.forced)
+    if must > decoding.max_length:
+        raise ConfigError(
+            f"decoding.prefix and decoding.forced ask for {must} tokens, but decoding.max_length = "
+            f"{decoding.max_length} allows fewer: set it to {must + 1}, which leaves room for the end."
+        )
+    return {what: tuple(vocabulary.id(token) for token in tokens) for what, tokens in named.items()}
+
+
+def check_search(settings: Seq2SeqSettings | Vec2SeqSettings, target: Side) -> None:
+    """Refuse, before training, a search by which the trained model could not be scored."""
+    data, decoding = settings.data, settings.decoding
+    named_tokens(decoding, target)
+    if not data.files("valid") and not data.files("test"):
+        return
+    if decoding.search == "given":
+        raise ConfigError(CANNOT_BE_SCORED)
+    known = len(target.vocabulary)
+    if decoding.search == "exhaustive" and known ** min(decoding.max_length, SHORTEST_LIMIT) > MOST_SEQUENCES:
+        raise ConfigError(
+            f"decoding.search = 'exhaustive' tries all sequences, but {known} tokens make more than "
+            f"{MOST_SEQUENCES:,}: take 'beam', or a smaller decoding.max_length."
+        )

@@ -1,0 +1,99 @@
+"""What is said of pairs and of a network for them, in a sentence each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import Seq2SeqModel, WriterModel
+from recurra.config.seq2seq_model import RECURRENT
+from recurra.sequences.pair_texts import PairTexts, Side
+from recurra.settings import name_of
+
+SHOWN = 5
+"""So many examples of what is odd are shown."""
+
+LARGE = 30_000
+"""A batch of so many tokens is worth a word."""
+
+
+def unknown_targets(target: Side, texts: Iterable[str]) -> str | None:
+    """What of the targets of validation examples cannot be written."""
+    unknown: Counter[str] = Counter()
+    for text in texts:
+        unknown.update(token for token in target.split(text) if token not in target.vocabulary)
+    if not unknown:
+        return None
+    shown = ", ".join(repr(token) for token, _ in unknown.most_common(SHOWN))
+    return (
+        f"{sum(unknown.values()):,} tokens of the validation targets are not in the vocabulary, such as {shown}: "
+        f"they cannot be written"
+    )
+
+
+def longer_than_a_batch(lengths: NDArray[np.int64], tokens: int, place: Callable[[int], str]) -> str | None:
+    """Which pairs are a batch of their own, for they are longer than its tokens.
+
+    >>> print(longer_than_a_batch(np.array([7, 3]), 5, "a.tsv:{}".format).partition(". ")[0])
+    one pair is longer than a batch, training.batch_tokens = 5; the longest, a.tsv:0, has 7 tokens
+    """
+    count, longest = int((lengths > tokens).sum()), int(lengths.argmax())
+    if not count:
+        return None
+    return (
+        f"{'one pair is' if count == 1 else f'{count:,} pairs are'} longer than a batch, training.batch_tokens = "
+        f"{tokens:,}; the longest, {place(longest)}, has {lengths[longest]:,} tokens. Each is a batch of its own, "
+        f"which takes time and memory; data.max_length leaves such pairs out"
+    )
+
+
+def padded_to_the_longest(lengths: NDArray[np.int64], rows: int, place: Callable[[int], str]) -> str | None:
+    """Whether a batch of so many rows is much larger than usual, because of a pair that the others are padded to.
+
+    >>> print(padded_to_the_longest(np.array([7, 3, 5, 20_000]), 2, "a.tsv:{}".format).partition(". ")[0])
+    the longest pair, a.tsv:3, has 20,000 tokens, and training.batch_size = 2 pads a whole batch to it
+    """
+    longest = int(lengths.argmax())
+    if min(rows, len(lengths)) * int(lengths[longest]) < LARGE or lengths[longest] < 10 * np.median(lengths):
+        return None
+    return (
+        f"the longest pair, {place(longest)}, has {lengths[longest]:,} tokens, and training.batch_size = {rows} pads a "
+        f"whole batch to it. That takes time and memory; data.max_length leaves such pairs out, and "
+        f"training.batch_tokens instead of batch_size makes batches of one size"
+    )
+
+
+def described(model: Seq2SeqModel, texts: PairTexts) -> str:
+    """A network in a line, from what it reads to what it writes."""
+    if texts.source is None:
+        assert texts.frames is not None, "a source is tokens or frames"
+        read = f"series of {len(texts.frames.mean)} numbers a step"
+    else:
+        read = side_in_words(texts.source)
+    own = model.encoder
+    widths = " × ".join(map(str, model.encoder_widths))
+    encoder = f"{own.kind} {widths}{' one way' if own.kind == 'transformer' and not model.bidirectional else ''}"
+    if own.kind in RECURRENT:
+        ways = " both ways" if model.bidirectional else ""
+        encoder = f"{'pyramid of ' * (own.kind == 'pyramid')}{name_of(own.cell or model.cell)} {widths}{ways}"
+    return f"{read} by {encoder}, {writer_in_words(model)} to {side_in_words(texts.target)}"
+
+
+def writer_in_words(model: WriterModel) -> str:
+    """How a decoder looks at what is given, and what it is made of."""
+    own, widths = model.decoder, " × ".join(map(str, model.decoder_widths))
+    attention = name_of(model.attention)
+    if own.kind == "transformer":
+        return f"{'no attention, ' if attention == 'none' else ''}transformer {widths}"
+    looks = "no attention" if attention == "none" else f"{attention} attention {name_of(model.context)}"
+    return f"{looks}, {name_of(own.cell or model.cell)} {widths}"
+
+
+def side_in_words(side: Side) -> str:
+    """How many tokens of which kind."""
+    kind = side.tokenizer.name
+    known = kind in ("characters", "words", "symbols", "subwords")
+    return f"{len(side.vocabulary):,} {kind if known else 'tokens'}"

@@ -1,0 +1,277 @@
+"""From pairs to ids and back: what sequence to sequence learns of its texts before training."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import Seq2SeqData, Text
+from recurra.data.normal import Normal
+from recurra.errors import DataError
+from recurra.named import did_you_mean
+from recurra.reading.pair_columns import place_of
+from recurra.reading.pairs import Pair, pairs
+from recurra.text import END, START, UNKNOWN, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
+from recurra.text.json_file import read_json, write_json
+
+SEPARATOR = "<sep>"
+SPECIALS = (UNKNOWN, START, END, SEPARATOR)
+"""The first ids of both vocabularies, in this order. The features of the source are special too, and come next."""
+
+SHOWN, MOST_NAMED = 3, 40
+"""So many features of a question, and of training, are named where none of the question's is known."""
+
+Ids: TypeAlias = NDArray[np.int32]
+
+
+class Side(NamedTuple):
+    """How the texts of one side become ids."""
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    lowercase: bool = False
+
+    def split(self, text: str) -> list[str]:
+        """The tokens of a text."""
+        return self.tokenizer.split(text.lower() if self.lowercase else text)
+
+    def recut(self, ids: Ids, seed: int) -> Ids:
+        """The ids of the same text, its subwords cut anew; what is special or unknown stays where it is."""
+        if not isinstance(self.tokenizer, Subwords) or not self.tokenizer.dropout:
+            return ids
+        specials = len(self.vocabulary.specials)
+        ends = [0, *(np.flatnonzero(np.diff(ids < specials)) + 1).tolist(), len(ids)]
+        parts = []
+        for start, end in itertools.pairwise(ends):
+            part = ids[start:end]
+            if len(part) and part[0] >= specials:
+                pieces = self.tokenizer.recut(self.vocabulary.tokens_of(part), seed=seed + start)
+                part = self.vocabulary.ids(pieces)
+            parts.append(part)
+        return np.concatenate(parts) if parts else ids
+
+
+@final
+class PairTexts:
+    """Tokenizers and vocabularies of both sides, or the scale of frames in place of the source's; it never changes.
+
+    The source is its features, then its texts with <sep> between them, then </s>:
+
+        ⟨V⟩ ⟨PST⟩ w a l k </s>
+
+    The target is its tokens and </s>. With data.joint both sides are the same.
+    """
+
+    def __init__(self, source: Side | None, target: Side, frames: Normal | None = None) -> None:
+        self.source = source
+        self.target = target
+        self.frames = frames
+        self._copied = _copies(source, target)
+
+    @classmethod
+    def of(cls, data: Seq2SeqData) -> PairTexts:
+        """What the training files hold; columns and tokens are named."""
+        files = data.files("train")
+        if data.frames is not None:
+            scale = Normal.counted()
+            for pair in pairs(files, data):
+                assert pair.frames is not None
+                scale.add(pair.frames, place_of(files[pair.file], pair.line))
+            return cls(None, learned_side("target", data.target, files, (), lambda: _targets(data)), scale.finished())
+        features = (
+            Counter(name for pair in pairs(files, data) for name in pair.features) if data.features else Counter()
+        )
+        marked = tuple(feature_token(name) for name in sorted(features, key=lambda name: (-features[name], name)))
+        if data.joint:
+            both = learned_side(
+                "source", data.source, files, marked, lambda: itertools.chain(_sources(data), _targets(data))
+            )
+            return cls(both, both)
+        return cls(
+            learned_side("source", data.source, files, marked, lambda: _sources(data)),
+            learned_side("target", data.target, files, (), lambda: _targets(data)),
+        )
+
+    @property
+    def joint(self) -> bool:
+        """Whether both sides have one vocabulary."""
+        return self.source is self.target
+
+    def save(self, folder: Path) -> None:
+        """Write what `load` reads."""
+        sides = {"": self.target} if self.joint else {"source": self.source, "target": self.target}
+        lowercase = {}
+        for name, side in sides.items():
+            if side is not None:
+                side.tokenizer.save(folder / _file("tokenizer", name))
+                side.vocabulary.save(folder / _file("vocabulary", name))
+                lowercase[name or "joint"] = side.lowercase
+        write_json(folder / "texts.json", {"lowercase": lowercase})
+        scales = {} if self.frames is None else {"frames": self.frames.to_json()}
+        (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> PairTexts:
+        """What `save` wrote."""
+        path = folder / "texts.json"
+        found = read_json(path)
+        lowercase = found.get("lowercase") if isinstance(found, dict) else None
+        known = ({"joint"}, {"source", "target"}, {"target"})
+        if not isinstance(lowercase, dict) or {*lowercase} not in known:
+            raise DataError(f"{path} must say of both sides whether they are read without capitals.")
+        sides = {}
+        for name, lower in lowercase.items():
+            suffix = "" if name == "joint" else name
+            vocabulary = Vocabulary.load(folder / _file("vocabulary", suffix))
+            if vocabulary.specials[: len(SPECIALS)] != SPECIALS:
+                raise DataError(f"{folder / _file('vocabulary', suffix)}: the specials must begin with {SPECIALS}.")
+            sides[name] = Side(load_tokenizer(folder / _file("tokenizer", suffix)), vocabulary, bool(lower))
+        if "joint" in sides:
+            return cls(sides["joint"], sides["joint"])
+        return cls(sides.get("source"), sides["target"], Normal.load_all(folder / "scales.json").get("frames"))
+
+    def source_tokens(self, pair: Pair) -> list[str]:
+        """What the source is cut into, with all that is put around it."""
+        side = self._reads()
+        tokens = [feature_token(name) for name in pair.features]
+        for number, text in enumerate(pair.source):
+            tokens += [SEPARATOR] * (number > 0) + side.split(text)
+        return [*tokens, END]
+
+    def source_ids(self, pair: Pair) -> Ids:
+        """The ids of `source_tokens`."""
+        side = self._reads()
+        vocabulary = side.vocabulary
+        features = [self._special(feature_token(name)) for name in pair.features]
+        parts = [np.array(features, np.int32)]
+        for number, text in enumerate(pair.source):
+            parts += [np.array([vocabulary.id(SEPARATOR)] * (number > 0), np.int32), vocabulary.ids(side.split(text))]
+        return np.concatenate([*parts, np.array([vocabulary.id(END)], np.int32)])
+
+    def source_frames(self, pair: Pair) -> NDArray[np.float32]:
+        """The frames of a pair, (S, F), scaled so that each column has mean 0 and spread 1 in training."""
+        assert self.frames is not None, "there are frames only where the data has them"
+        if pair.frames is None or len(pair.frames) == 0:
+            return np.zeros((0, len(self.frames.mean)), np.float32)
+        return self.frames.scaled(pair.frames).astype(np.float32)
+
+    def checked(self, found: Iterable[Pair], files: Sequence[str | Path]) -> Iterator[Pair]:
+        """The pairs of these files, where frames have as many numbers a step as in training."""
+        for pair in found:
+            if self.frames is not None and pair.frames is not None:
+                self.frames.check(pair.frames, place_of(files[pair.file], pair.line))
+            yield pair
+
+    def with_known_features(self, questions: Iterable[Pair], file: str | Path) -> Iterator[Pair]:
+        """The questions; one whose features are all new means another column or language, and has no answer."""
+        specials = () if self.source is None else self.source.vocabulary.specials[len(SPECIALS) :]
+        for pair in questions:
+            if pair.features and not {*map(feature_token, pair.features)} & {*specials}:
+                named = " and no ".join(map(repr, pair.features[:SHOWN]))
+                near = did_you_mean(pair.features[0], [token[1:-1] for token in specials[:MOST_NAMED]])
+                raise DataError(
+                    f"{place_of(file, pair.line)}: training had no {named} among its features. {near} Is this the "
+                    f"right column?"
+                )
+            yield pair
+
+    def target_tokens(self, text: str) -> list[str]:
+        """What a target is cut into, and </s>."""
+        return [*self.target.split(text), END]
+
+    def target_ids(self, text: str) -> Ids:
+        """The ids of `target_tokens`."""
+        vocabulary = self.target.vocabulary
+        return np.append(vocabulary.ids(self.target.split(text)), np.int32(vocabulary.id(END)))
+
+    def recut(self, ids: Ids, side: Literal["source", "target"], seed: int) -> Ids:
+        """The ids of the same text, its subwords cut anew with their dropout; other tokens stay as they are."""
+        return (self._reads() if side == "source" else self.target).recut(ids, seed)
+
+    def copied(self, source_ids: Ids) -> Ids:
+        """For each id of the source the one by which the target writes the same token; <unk> where it cannot.
+
+        </s> is </s>; features and <sep> are never written.
+        """
+        found: Ids = self._copied[source_ids]
+        return found
+
+    def too_long(self, source: Sized, target: Sized, data: Seq2SeqData) -> bool:
+        """Whether one side, as ids or frames, has more than data.max_length elements; </s> is not counted."""
+        if data.max_length is None:
+            return False
+        return len(source) - (self.source is not None) > data.max_length or len(target) - 1 > data.max_length
+
+    def _reads(self) -> Side:
+        assert self.source is not None, "with data.frames the source has no tokens"
+        return self.source
+
+    def _special(self, token: str) -> int:
+        vocabulary = self._reads().vocabulary
+        number = vocabulary.get(token, 0)
+        return number if number < len(vocabulary.specials) else vocabulary.id(UNKNOWN)
+
+
+def feature_token(name: str) -> str:
+    """How a feature is written among the tokens; a special, so no text can produce it.
+
+    >>> feature_token("PST")
+    '⟨PST⟩'
+    """
+    return f"⟨{name}⟩"
+
+
+def _file(what: str, side: str) -> str:
+    return f"{what}.{side}.json" if side else f"{what}.json"
+
+
+def _sources(data: Seq2SeqData) -> Iterator[str]:
+    return (text for pair in pairs(data.files("train"), data) for text in pair.source)
+
+
+def _targets(data: Seq2SeqData) -> Iterator[str]:
+    return (pair.target or "" for pair in pairs(data.files("train"), data))
+
+
+def learned_side(
+    side: str, settings: Text, files: Sequence[str], features: Sequence[str], texts: Callable[[], Iterable[str]]
+) -> Side:
+    """The tokenizer and the vocabulary of one side, or of both."""
+
+    def read() -> Iterator[str]:
+        return (text.lower() if settings.lowercase else text for text in texts())
+
+    cut = tokenizer(settings.tokens).trained(read())
+    counts: Counter[str] = Counter()
+    for text in read():
+        counts.update(cut.split(text))
+    most_frequent = counts.most_common(1)
+    if isinstance(cut, Subwords) and settings.min_count == 1:
+        for piece in cut.pieces:  # dropout can cut a text into pieces that it has not otherwise
+            counts[piece] = max(1, counts[piece])
+    vocabulary = Vocabulary.counted(
+        counts, specials=(*SPECIALS, *features), min_count=settings.min_count, max_size=settings.max_size
+    )
+    if most_frequent and len(vocabulary) == len(vocabulary.specials):
+        [(token, count)] = most_frequent
+        raise DataError(
+            f"no token of the {side} in {', '.join(files)} would be known: the most frequent, {token!r}, is there "
+            f"{count:,} times, but data.{side}.min_count = {settings.min_count} and data.{side}.max_size = "
+            f"{'none' if settings.max_size is None else settings.max_size}."
+        )
+    return Side(cut, vocabulary, settings.lowercase)
+
+
+def _copies(source: Side | None, target: Side) -> Ids:
+    if source is None:
+        return np.zeros(0, np.int32)
+    table = target.vocabulary.ids(source.vocabulary.tokens)  # specials are unknown to it
+    table[source.vocabulary.id(END)] = target.vocabulary.id(END)
+    return table

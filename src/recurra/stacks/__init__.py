@@ -1,0 +1,1 @@
+"""Recurrent: deep, bidirectional stacks of cells; how directions merge; weights to and from torch.nn."""

@@ -1,0 +1,398 @@
+"""Recurrent: a deep, possibly two-way stack of cells over a padded batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recurra.cells import AnyCell, AnyState, Spec, build
+from recurra.cells.cell import fields
+from recurra.cells.weights import check_flag, check_rate, check_size
+from recurra.engines import ENGINES, Engine, Reader, Single, choose, engine_named
+from recurra.engines.loop import read_parts
+from recurra.engines.recompute import Recomputed
+from recurra.engines.single import can_go_through, through
+from recurra.errors import ConfigError, DataError
+from recurra.named import choose as choose_name
+from recurra.padding import Padded, inputs_of
+from recurra.stacks import merge as merges
+
+States: TypeAlias = tuple[tuple[AnyState, ...], ...]
+"""A state per layer and direction; batch first on every leaf."""
+
+Fixed: TypeAlias = tuple[tuple[Any, ...], ...]
+"""What stays the same over a sequence, per layer and direction."""
+
+
+TYPICAL_STEPS = 100
+"""As many as a batch has for which an engine is reported, where none is given."""
+
+
+class Recurrent(nn.Module):
+    """A stack of cells that reads a padded batch.
+
+    >>> rnn = Recurrent("gru", 3, 5, layers=2, bidirectional=True)
+    >>> outputs, states = rnn(Padded(torch.randn(2, 7, 3), torch.tensor([7, 4])))
+    >>> outputs.values.shape                    # (B, T, 2H): the last layer, both directions
+    torch.Size([2, 7, 10])
+    >>> states[1][0].h.shape                    # second layer, forward direction
+    torch.Size([2, 5])
+
+    cell            a name, a table with options and wrappers, or 'package.module:Class'
+    hidden_size     one width, or one per layer
+    direction       "forward" or "backward": how a stack of one direction reads
+    merge           how two directions become one: concat, mean, sum, max, projection, mean_projection, or yours
+    mix             what comes out: the last layer, or the concat, mean or learned mix of all layers
+    skip            from the second layer on, "residual": y = x + f(x), or
+                    "highway": y = t ∘ f(x) + (1 − t) ∘ x, t = σ(W x + b)
+    dropout         between layers; locked: one mask for all steps of a row
+    engine          "auto": the fastest that can; or one by name
+    recompute       in training, keep only every so-many-th state and compute the rest again on the way back:
+                    less memory for long sequences, about a third more time; 0 keeps all
+    """
+
+    def __init__(
+        self,
+        cell: Spec,
+        input_size: int,
+        hidden_size: int | Sequence[int],
+        *,
+        layers: int | None = None,
+        bidirectional: bool = False,
+        direction: Literal["forward", "backward"] = "forward",
+        merge: str = "concat",
+        mix: Literal["last", "concat", "mean", "learned"] = "last",
+        skip: Literal["none", "residual", "highway"] = "none",
+        dropout: float = 0.0,
+        locked: bool = False,
+        engine: str = "auto",
+        recompute: int = 0,
+    ) -> None:
+        super().__init__()
+        widths = _widths(hidden_size, layers)
+        self.input_size = input_size = check_size(input_size, "input_size")
+        self.bidirectional = check_flag(bidirectional, "bidirectional")
+        self.direction = choose_name(("forward", "backward"), direction, "direction")
+        if bidirectional and self.direction == "backward":
+            raise ConfigError("a bidirectional stack reads both ways: leave direction = 'backward' out.")
+        self.mix = choose_name(("last", "concat", "mean", "learned"), mix, "mix")
+        self.skip = choose_name(("none", "residual", "highway"), skip, "skip")
+        self.dropout = check_rate(dropout, "dropout")
+        self.locked = check_flag(locked, "locked")
+        self.engine = engine
+        engine_named(engine)
+        self.recompute = check_size(recompute, "recompute") if recompute != 0 else 0
+
+        self.cells = nn.ModuleList()  # per layer, per direction
+        self.merges = nn.ModuleList()
+        sizes = [input_size]
+        for width in widths:
+            self.cells.append(nn.ModuleList(build(cell, sizes[-1], width) for _ in range(1 + bidirectional)))
+            merged = merges.build(merge, width)
+            if bidirectional:
+                self.merges.append(merged)
+            sizes.append(int(self.merges[-1].output_size) if bidirectional else width)  # type: ignore[arg-type]
+        sizes = sizes[1:]
+        if self.skip != "none":
+            _check_equal(sizes, f"skip = '{skip}' adds a layer's input to its output")
+        if self.mix in ("mean", "learned"):
+            _check_equal(sizes, f"mix = '{mix}' averages the layers")
+        between = sizes[:-1] if self.skip == "highway" else []
+        self.transforms = nn.ModuleList(nn.Linear(size, size) for size in between)
+        for transform in self.transforms:
+            nn.init.constant_(transform.bias, -1.0)  # type: ignore[arg-type]  # at first, mostly carry
+        self.mix_weights = nn.Parameter(torch.zeros(len(widths))) if mix == "learned" else None
+        self.mix_scale = nn.Parameter(torch.ones(())) if mix == "learned" else None
+        self.output_size = sum(sizes) if self.mix == "concat" else sizes[-1]
+
+    def forward(
+        self, x: Padded, states: States | None = None, *, fixed: Fixed | None = None, every: bool = False
+    ) -> tuple[Padded, States]:
+        """Outputs (B, T, output_size), zero on padding, and the states after each row's last real step.
+
+        `states` are those to start from, as another call returned them; None starts anew. every=True returns the
+        state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
+        """
+        if states is None and fixed is None and not every:
+            x = self._checked(x)
+            layers = self._layers()
+            if self._only_reads() and can_go_through(layers, x):
+                values, last = through(layers, x.values, self._ways())
+                return Padded(values, x.lengths), last
+        x, states, fixed = self._prepared(x, states, fixed)
+        wanted = engine_named(self.engine)
+        found: list[tuple[AnyState, ...]] = []
+
+        def read(number: int, y: Tensor) -> list[Tensor]:
+            inputs, layer = Padded(y, x.lengths), self._readers(number, states, fixed)
+            engine = choose(wanted, layer, inputs, every)
+            if self.recompute and torch.is_grad_enabled() and inputs.values.numel():
+                engine = Recomputed(engine, self.recompute)
+            readings = engine.run(layer, inputs, every)
+            found.append(tuple(reading.states for reading in readings))
+            return [reading.outputs for reading in readings]
+
+        outputs = self._through(x.values, x.lengths, read)
+        return Padded(self._mixed(outputs), x.lengths), tuple(found)
+
+    def step(self, x: Tensor, states: States | None = None, *, fixed: Fixed | None = None) -> tuple[Tensor, States]:
+        """One element of each row: (B, I) and states in, (B, output_size) and states out.
+
+        Step by step gives the numbers of the whole sequence. While training with masks that last a sequence,
+        or to save what a cell prepares for one, pass the same `fixed` to every step: rnn.fixed(rows, x).
+        """
+        if self.bidirectional or self.direction == "backward":
+            raise ConfigError(
+                "a stack that reads backward cannot take one step at a time: its first output needs the last input. "
+                "Use bidirectional = false and direction = 'forward', or give it the whole sequence."
+            )
+        if self.training and self.dropout and self.locked:
+            raise ConfigError(
+                "locked dropout has one mask for all steps of a row, so a single step cannot be trained with it. "
+                "Give the whole sequence, or call eval() first."
+            )
+        if not isinstance(x, Tensor) or x.dim() != 2:
+            found_shape = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise DataError(f"a step takes one element of each row, (rows, {self.input_size}), but got {found_shape}.")
+        batch, states, fixed = self._prepared(Padded.full(x.unsqueeze(1)), states, fixed)
+        found: list[tuple[AnyState, ...]] = []
+
+        def read(number: int, y: Tensor) -> list[Tensor]:
+            [reader] = self._readers(number, states, fixed)
+            state = reader.cell.step(reader.cell.project(y, reader.fixed), reader.state, reader.fixed)
+            found.append((state,))
+            return [state[0]]
+
+        return self._mixed(self._through(batch.values.squeeze(1), None, read)), tuple(found)
+
+    def start(self, rows: int, like: Tensor | None = None) -> States:
+        """The states before the first step, for so many rows."""
+        like = self._like() if like is None else like
+        return tuple(tuple(cell.start(rows, like) for cell in layer) for layer in self._layers())
+
+    def fixed(self, rows: int, like: Tensor | None = None) -> Fixed:
+        """What every cell keeps over a sequence: recurrent weights and masks, drawn anew at each call."""
+        like = self._like() if like is None else like
+        return tuple(tuple(cell.fixed(rows, like) for cell in layer) for layer in self._layers())
+
+    def parts(
+        self, x: Padded, states: States | None = None, *, fixed: Fixed | None = None
+    ) -> tuple[tuple[Any, ...], ...]:
+        """Every named value of every step, per layer and direction: gates, candidates, states, each (B, T, n).
+
+        >>> rnn = Recurrent("lstm", 2, 3)
+        >>> [[parts]] = rnn.parts(Padded.full(torch.randn(1, 4, 2)))
+        >>> parts._fields, parts.f.shape
+        (('h', 'c', 'i', 'f', 'candidate', 'o'), torch.Size([1, 4, 3]))
+        """
+        x, states, fixed = self._prepared(x, states, fixed)
+        found: list[tuple[Any, ...]] = []
+
+        def read(number: int, y: Tensor) -> list[Tensor]:
+            readers = self._readers(number, states, fixed)
+            found.append(tuple(read_parts(reader, Padded(y, x.lengths)) for reader in readers))
+            first = fields(readers[0].cell.State)[0]
+            return [getattr(parts, first) for parts in found[-1]]
+
+        self._through(x.values, x.lengths, read)
+        return tuple(found)
+
+    def engine_report(self, x: Padded | None = None, *, every: bool = False, slower_ones: bool = True) -> EngineReport:
+        """Which engine runs each layer, and why not a faster one; for a batch like x, if given.
+
+        Without `slower_ones`, engines that stand behind the one that runs a layer are not asked: to plan takes a while.
+
+        >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
+        layer 1, peephole_lstm: planned
+            not single: it runs an 'lstm', this is 'peephole_lstm'
+            not vendor: torch has no kernel for 'peephole_lstm'
+        """
+        like = self._like() if x is None else self._checked(x).values
+        x = Padded.full(like.new_zeros(1, TYPICAL_STEPS, self.input_size)) if x is None else x
+        with torch.random.fork_rng(devices=[]):  # a report draws masks, but the next batch must not notice
+            states, fixed = self.start(len(x.lengths), like), self.fixed(len(x.lengths), like)
+        rows = []
+        for number in range(len(self.cells)):
+            layer = self._readers(number, states, fixed)
+            wanted = engine_named(self.engine)
+            size = layer[0].cell.input_size
+            inputs = x if number == 0 else Padded(like.new_zeros(*x.values.shape[:2], size), x.lengths)
+            engine = choose(None, layer, inputs, every) if wanted is None else wanted
+            asked = ENGINES if slower_ones else ENGINES[: ENGINES.index(engine) + 1]
+            refusals = tuple((each.name, each.refusal(layer, inputs, every)) for each in asked)
+            slower = tuple((each.name, each.slower(layer, inputs)) for each in asked)
+            rows.append(LayerReport(layer[0].cell, len(layer), engine, wanted is not None, refusals, slower))
+        return EngineReport(tuple(rows))
+
+    def _layers(self) -> list[list[AnyCell]]:
+        return [list(layer) for layer in self.cells]  # type: ignore[call-overload]  # ModuleLists of cells
+
+    def _ways(self) -> tuple[bool, ...]:
+        """Of each direction of a layer, whether it reads backward."""
+        return (False, True) if self.bidirectional else (self.direction == "backward",)
+
+    def _readers(self, number: int, states: States, fixed: Fixed) -> list[Reader]:
+        cells = self._layers()[number]
+        return [Reader(*each) for each in zip(cells, states[number], fixed[number], self._ways(), strict=True)]
+
+    def _only_reads(self) -> bool:
+        """Whether each layer just reads the one before it, both directions side by side, as engines.single.through."""
+        return (
+            type(self) is Recurrent
+            and self.engine in ("auto", Single.name)
+            and self.skip == "none"
+            and self.mix == "last"
+            and not (self.training and self.dropout)
+            and all(type(merge) is merges.Concat for merge in self.merges)
+        )
+
+    def _prepared(self, x: Padded, states: States | None, fixed: Fixed | None) -> tuple[Padded, States, Fixed]:
+        """A batch that fits, with zeros for padding, and the states and `fixed` to read it with."""
+        x = self._checked(x).zeroed()
+        rows = len(x.lengths)
+        states = self.start(rows, x.values) if states is None else self._checked_states(states, x)
+        return x, states, self.fixed(rows, x.values) if fixed is None else fixed
+
+    def _through(self, y: Tensor, lengths: Tensor | None, read: Callable[[int, Tensor], list[Tensor]]) -> list[Tensor]:
+        """Every layer's output; `read` gives what the directions of a layer make of its input."""
+        outputs = []
+        for number in range(len(self.cells)):
+            y = self._joined(number, y, read(number, self._dropped(number, y)))
+            if lengths is not None and self.bidirectional and not self.merges[number].keeps_zeros:
+                y = Padded(y, lengths).zeroed().values
+            outputs.append(y)
+        return outputs
+
+    def _like(self) -> Tensor:
+        """Something of the type and on the device of the weights."""
+        return next(self.parameters(), torch.zeros(()))
+
+    def _dropped(self, number: int, y: Tensor) -> Tensor:
+        """Dropout on what goes from one layer to the next."""
+        if number == 0 or not self.training or not self.dropout:
+            return y
+        if self.locked:
+            return y * functional.dropout(torch.ones_like(y[:, :1]), self.dropout)
+        return functional.dropout(y, self.dropout)
+
+    def _joined(self, number: int, x: Tensor, directions: list[Tensor]) -> Tensor:
+        """Merge of the directions, then the way past the layer."""
+        y: Tensor = self.merges[number](*directions) if self.bidirectional else directions[0]
+        if number == 0 or self.skip == "none":
+            return y
+        if self.skip == "residual":
+            return x + y
+        t = self.transforms[number - 1](x).sigmoid()
+        return t * y + (1 - t) * x
+
+    def _mixed(self, outputs: list[Tensor]) -> Tensor:
+        if self.mix == "last":
+            return outputs[-1]
+        if self.mix == "concat":
+            return torch.cat(outputs, dim=-1)
+        stacked = torch.stack(outputs, dim=-1)
+        if self.mix_weights is None or self.mix_scale is None:
+            return stacked.mean(-1)
+        return self.mix_scale * (stacked @ self.mix_weights.softmax(0))
+
+    def _checked(self, x: Padded) -> Padded:
+        x = inputs_of(x, self.input_size, "Recurrent")
+        own = next(self.parameters(), x.values)
+        if x.values.dtype != own.dtype and not torch.is_autocast_enabled(x.values.device.type):
+            raise DataError(f"the batch holds {x.values.dtype}, but the weights are {own.dtype}. Convert one of them.")
+        return x
+
+    def _checked_states(self, states: States, x: Padded) -> States:
+        start = self.start(0, x.values)
+        shape = [len(layer) for layer in start]
+        if not _is_nested(states) or [len(layer) for layer in states] != shape:
+            raise DataError(
+                f"states must hold {len(start)} layers with {len(start[0])} direction(s) each, as this Recurrent "
+                f"returns them, but hold {[len(layer) for layer in states] if _is_nested(states) else states!r}."
+            )
+        return tuple(
+            tuple(_fitted(state, known, x, number) for state, known in zip(given, expected, strict=True))
+            for number, (given, expected) in enumerate(zip(states, start, strict=True), 1)
+        )
+
+
+class LayerReport(NamedTuple):
+    """The engines before one layer."""
+
+    cell: AnyCell
+    directions: int
+    engine: Engine
+    asked_for: bool
+    refusals: tuple[tuple[str, str | None], ...]  # engines, fastest first, and why one cannot run the layer
+    slower: tuple[tuple[str, str | None], ...]  # the same engines, and why 'auto' leaves it to another although it can
+
+    def lines(self, number: int) -> list[str]:
+        ways = ", both directions" if self.directions == 2 else ""
+        chosen = self.engine.name + (" (asked for)" if self.asked_for else "")
+        if (reason := dict(self.refusals)[self.engine.name]) is not None:
+            chosen += f", but it refuses: {reason}"
+        reasons = [(name, reason or dict(self.slower)[name]) for name, reason in self.refusals]
+        names = [name for name, _ in reasons]
+        faster = reasons[: names.index(self.engine.name)]
+        return [
+            f"layer {number}, {self.cell.name}{ways}: {chosen}",
+            *(f"    not {name}: {reason}" for name, reason in faster if reason is not None),
+        ]
+
+
+class EngineReport(NamedTuple):
+    """Which engine runs each layer, and why not a faster one. Print it."""
+
+    layers: tuple[LayerReport, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(line for number, layer in enumerate(self.layers, 1) for line in layer.lines(number))
+
+
+def _is_nested(states: object) -> bool:
+    return isinstance(states, tuple | list) and all(isinstance(layer, tuple | list) for layer in states)
+
+
+def _fitted(state: AnyState, known: AnyState, x: Padded, number: int) -> AnyState:
+    """A start state of the right kind, shape and type."""
+    sizes = [(len(x.lengths), field.shape[-1]) for field in known]
+    are_tensors = isinstance(state, tuple | list) and all(isinstance(field, Tensor) for field in state)
+    found = [tuple(field.shape) for field in state] if are_tensors else type(state).__name__
+    if found != sizes:
+        names = ", ".join(fields(known))
+        raise DataError(f"layer {number} starts from ({names}) of shapes {sizes}, but was given {found}.")
+    for field in state:
+        # What autocast has lowered may be raised again; any other difference is a mistake.
+        if field.dtype != x.values.dtype and field.dtype not in (torch.float16, torch.bfloat16):
+            raise DataError(f"layer {number} starts from {field.dtype}, but the batch holds {x.values.dtype}.")
+    return type(known)(*(field.to(x.values.dtype) for field in state))
+
+
+def detached(states: States) -> States:
+    """The same states without their history: what truncated back-propagation carries to the next chunk.
+
+    >>> rnn = Recurrent("lstm", 2, 3)
+    >>> _, states = rnn(Padded.full(torch.randn(1, 4, 2)))
+    >>> states[0][0].h.requires_grad, detached(states)[0][0].h.requires_grad
+    (True, False)
+    """
+    return tuple(tuple(type(state)(*(field.detach() for field in state)) for state in layer) for layer in states)
+
+
+def _widths(hidden_size: int | Sequence[int], layers: int | None) -> list[int]:
+    count = None if layers is None else check_size(layers, "layers")
+    if not isinstance(hidden_size, Sequence):
+        return [check_size(hidden_size, "hidden_size")] * (count or 1)
+    widths = [check_size(width, "hidden_size") for width in hidden_size]
+    if not widths or (count is not None and count != len(widths)):
+        raise ConfigError(f"hidden_size = {widths} gives {len(widths)} widths, but there are {count or 'no'} layers.")
+    return widths
+
+
+def _check_equal(sizes: Sequence[int], why: str) -> None:
+    if len(set(sizes)) > 1:
+        raise ConfigError(f"{why}, so all layers must be equally wide, but they are {', '.join(map(str, sizes))}.")

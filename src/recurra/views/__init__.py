@@ -1,0 +1,1 @@
+"""What there is to see, as values, and how each kind of value is drawn."""

@@ -1,0 +1,183 @@
+"""Texts and series out of files: which columns hold what, and everything that can be wrong with a row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recurra.config import ClassificationData, ClassificationSettings
+from recurra.errors import DataError
+from recurra.reading.labelled import LabelledSequence, labelled, with_columns
+from recurra.settings import settings_from, with_overrides
+from recurra.tasks.classification import Classification
+
+
+def settings(file: Path, *overrides: str) -> ClassificationSettings:
+    return settings_from(ClassificationSettings, with_overrides({"data": {"train": str(file)}}, overrides))
+
+
+def found(file: Path, text: str, *overrides: str) -> list[LabelledSequence]:
+    file.write_text(text, "utf-8")
+    data = with_columns(settings(file, *overrides).data)
+    return list(labelled([str(file)], data))
+
+
+def test_a_table_without_a_header_is_text_and_label(tmp_path: Path) -> None:
+    [first, second] = found(tmp_path / "a.tsv", "how are you\tgreeting\nbye\t parting \n")
+    assert (first.text, first.labels, first.line) == ("how are you", ("greeting",), 1)
+    assert second.labels == ("parting",)
+
+
+@pytest.mark.parametrize(
+    ("row", "label", "labels", "targets", "frames"),
+    [
+        ({"text": "a", "label": "x"}, "label", None, None, None),
+        ({"text": "a", "category": "x"}, "category", None, None, None),
+        ({"text": "a", "labels": ["x"]}, None, "labels", None, None),
+        ({"text": "a", "target": 1.5}, None, None, ["target"], None),
+        ({"text": "a", "score": 1}, None, None, ["score"], None),
+        ({"frames": [1, 2], "label": "x"}, "label", None, None, "frames"),
+        ({"values": "1 2", "label": "x"}, "label", None, None, "values"),
+        ({"pulse": [[1], [2]], "label": "x", "id": 3}, "label", None, None, "pulse"),
+    ],
+)
+def test_columns_are_found_by_their_names_and_what_they_hold(
+    tmp_path: Path,
+    row: dict[str, object],
+    label: str | None,
+    labels: str | None,
+    targets: list[str] | None,
+    frames: str | None,
+) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps(row) + "\n")
+    data = with_columns(ClassificationData(train=str(file)))
+    assert (data.label, data.labels, data.targets, data.frames) == (label, labels, targets, frames)
+    assert data.text.column == (None if frames else "text")
+
+
+def test_the_only_other_column_is_the_text(tmp_path: Path) -> None:
+    [one] = found(tmp_path / "a.jsonl", '{"utterance": "hello", "label": "greeting"}\n')
+    assert one.text == "hello"
+
+
+def test_fasttexts_format_has_one_class_or_several(tmp_path: Path) -> None:
+    one = found(tmp_path / "a.ft", "__label__good a fine film\n__label__bad dull\n")
+    assert [(each.text, each.labels) for each in one] == [("a fine film", ("good",)), ("dull", ("bad",))]
+    several = found(tmp_path / "b.ft", "__label__good __label__long a film\n__label__bad dull\n")
+    assert [each.labels for each in several] == [("good", "long"), ("bad",)]
+
+
+def test_series_come_out_of_an_archive_of_arrays(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, x=np.arange(6.0), x_lengths=np.array([4, 2]), label=np.array([0, 1]))
+    first, second = labelled([file], with_columns(settings(file).data))
+    assert first.frames is not None
+    assert second.frames is not None
+    assert (first.frames.tolist(), first.labels) == ([[0.0], [1.0], [2.0], [3.0]], ("0",))
+    assert (second.frames.tolist(), second.labels) == ([[4.0], [5.0]], ("1",))
+
+
+@pytest.mark.parametrize(
+    ("value", "labels"),
+    [
+        ('"a, b c,"', ("a", "b c")),
+        ('"a b"', ("a", "b")),
+        ('""', ()),
+        ("null", ()),
+        ("[]", ()),
+        ('["a", "b", "a"]', ("a", "b")),
+        ("[1, 2]", ("1", "2")),
+        ("3", ("3",)),
+    ],
+)
+def test_several_classes_are_a_list_or_separated(tmp_path: Path, value: str, labels: tuple[str, ...]) -> None:
+    [one] = found(tmp_path / "a.jsonl", f'{{"text": "x", "labels": {value}}}\n')
+    assert one.labels == labels
+
+
+MALFORMED: list[tuple[str, str, list[str], str]] = [
+    ("a.tsv", "a\tb\tc\n", [], r"a.tsv:1: classification reads a text from a column 'text'.*data.text.column"),
+    ("a.tsv", "a\tb\n", ['data.columns=["text", "_"]'], r"a.tsv:1: classification needs a column 'label'"),
+    ("a.jsonl", '{"text": "a", "label": "x"}\n', ["data.label=lable"], r"no column 'lable'. Did you mean 'label'"),
+    ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', [], r"a.jsonl:2: there is no column 'label'"),
+    ("a.tsv", "a\tx\nb\t \n", [], r"a.tsv:2: there is no class in 'label'. Give the row one, or remove it"),
+    ("a.jsonl", '{"text": "a", "label": null}\n', [], r"a.jsonl:1: there is no class in 'label'"),
+    ("a.jsonl", '{"text": "a", "label": 1.5}\n', [], r"no class but a number. .*data.targets = \[\"label\"\]"),
+    ("a.jsonl", '{"text": "a", "label": ["x"]}\n', [], r"must be a word, but is \['x'\]. .*data.labels = \"label\""),
+    ("a.jsonl", '{"text": [1, 2], "label": "x"}\n', [], r"'text' must hold a text.*data.frames = \"text\""),
+    ("a.jsonl", '{"text": 3, "label": "x"}\n', [], r"a.jsonl:1: 'text' must hold a text, but is 3"),
+    ("a.jsonl", '{"text": "", "label": "x"}\n', [], r"a.jsonl:1: the text is empty. .*data.empty = \"keep\""),
+    ("a.jsonl", '{"text": null, "label": "x"}\n', [], r"a.jsonl:1: the text is empty"),
+    ("a.jsonl", '{"text": ["a", ""], "label": "x"}\n', [], r"word 2 of 'text' is empty"),
+    ("a.jsonl", '{"frames": [], "label": "x"}\n', [], r"a.jsonl:1: the series has no step. .*data.empty"),
+    ("a.jsonl", '{"frames": [1, null], "label": "x"}\n', [], r"a.jsonl:1: 'frames' .*at step 2.*missing or not finite"),
+    ("a.jsonl", '{"frames": [[1], [1, 2]], "label": "x"}\n', [], r"steps of 1 and of 2 numbers"),
+    ("a.csv", "frames,label\n1 nan,x\n", [], r"a.csv:2: 'frames' .*at step 2.*missing or not finite"),
+    ("a.csv", "frames,label\ninf 1,x\n", [], r"a.csv:2: 'frames' .*at step 1.*missing or not finite"),
+    ("a.csv", "frames,label\n1 two,x\n", [], r"a.csv:2: 'frames' must hold numbers alone, but has 'two'"),
+    ("a.jsonl", '{"text": "a", "target": null}\n', [], r"a.jsonl:1: the number in 'target' is missing or not finite"),
+    ("a.csv", "text,score\na,\n", [], r"a.csv:2: the number in 'score' is missing"),
+    ("a.csv", "text,score\na,good\n", [], r"a.csv:2: 'score' must hold a number.*data.label = \"score\""),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "options", "said"), MALFORMED)
+def test_a_row_that_does_not_fit_is_said_with_its_line(
+    tmp_path: Path, name: str, text: str, options: list[str], said: str
+) -> None:
+    with pytest.raises(DataError, match=said):
+        found(tmp_path / name, text, *options)
+
+
+def test_columns_that_look_swapped_are_said(tmp_path: Path) -> None:
+    rows = "".join(f"{'yes' if k % 2 else 'no'}\twhat is this number {k}\n" for k in range(30))
+    said = r"text and label look swapped: 'label' has 30 different values in 30 rows, such as 'what is this number 0', "
+    with pytest.raises(DataError, match=said + r"and 'text' only 2.*data.columns = \[\"label\", \"text\"\]"):
+        found(tmp_path / "a.tsv", rows)
+    swapped = found(tmp_path / "a.tsv", rows, 'data.columns=["label", "text"]')
+    assert swapped[1].labels == ("yes",)
+    few = "".join(f"yes\twhat is this number {k}\n" for k in range(5))
+    assert len(found(tmp_path / "a.tsv", few)) == 5  # too few to say
+
+
+def test_a_header_of_other_names_is_said(tmp_path: Path) -> None:
+    text = "review,sentiment\n" + "a good film,pos\na bad film,neg\n" * 3
+    said = r"a.csv:1: 'review' and 'sentiment' look like a header, .* data.format = \{name = \"csv\", header = true\}"
+    with pytest.raises(DataError, match=said):
+        found(tmp_path / "a.csv", text)
+    first = found(tmp_path / "a.csv", text, 'data.format={name="csv", header=true}')[0]
+    assert (first.text, first.labels) == ("a good film", ("pos",))
+    assert len(found(tmp_path / "a.csv", text, 'data.columns=["text", "label"]')) == 7
+    named = found(tmp_path / "a.csv", text, 'data.format={name="csv", header=true}', "data.label=sentiment")[0]
+    assert (named.text, named.labels) == ("a good film", ("pos",))
+    rows = found(tmp_path / "b.csv", "Abe,English\nAda,English\nIvo,Czech\nEva,Czech\nZoe,Greek\n")
+    assert len(rows) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"text": "a", "label": "x"}\n{"text": "b", "label": "x"}\n',
+            r"every row of \S*a\.jsonl \(2\) has the class 'x'",
+        ),
+        ('{"text": "a", "labels": []}\n', r"the column 'labels' of .* is empty: there is no class to learn"),
+        (
+            '{"frames": [[1, 2]], "label": "x"}\n{"frames": [[1]], "label": "y"}\n',
+            r"a.jsonl:2: found 1 number a step, but the first example has 2",
+        ),
+        (
+            '{"text": "a", "target": [1, 2]}\n{"text": "b", "target": 1}\n',
+            r"a.jsonl:2: found 1 number a step",
+        ),
+    ],
+)
+def test_a_file_with_nothing_to_learn_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(text)
+    with pytest.raises(DataError, match=said):
+        Classification.prepared(Classification.resolved(settings(file)))

@@ -1,0 +1,76 @@
+"""How the files of a task are read: headers that hold a named column, and files of another kind than training's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recurra.config.common import Data
+from recurra.errors import ConfigError, DataError
+from recurra.reading.labelled import labelled, with_columns
+from recurra.reading.tables import task_rows
+from recurra.reading.texts import passages
+from recurra.settings import settings_from, with_overrides
+from recurra.tasks.classification import Classification
+from recurra.tasks.language_model import LanguageModel
+from recurra.tasks.tagging import Tagging
+from recurra.tasks.task import Task
+
+INTENTS = "sentence\tintent\nplay jazz\tmusic\nbook a table\tfood\n"
+
+
+def resolved(task: type[Task[Any, Any, Any]], file: Path, *overrides: str) -> Any:
+    """The settings of data after a look at the file."""
+    settings: Any = settings_from(task.Settings, with_overrides({"data": {"train": str(file)}}, overrides))
+    return task.resolved(settings).data
+
+
+def test_a_first_line_that_holds_a_named_column_is_a_header(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text(INTENTS)
+    data = resolved(Classification, tmp_path / "a.tsv", "data.text.column=sentence", "data.label=intent")
+    assert [(each.text, each.labels) for each in labelled([tmp_path / "a.tsv"], data)] == [
+        ("play jazz", ("music",)),
+        ("book a table", ("food",)),
+    ]
+
+
+def test_a_language_model_reads_the_named_column_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,body\n1,one two\n2,three\n")
+    data = resolved(LanguageModel, tmp_path / "a.csv", "data.text.column=body")
+    assert [each.text for each in passages([str(tmp_path / "a.csv")], data)] == ["one two\nthree"]
+
+
+def test_a_tagger_reads_the_named_columns_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("words,classes\nthey run,PRON VERB\n")
+    data = resolved(Tagging, tmp_path / "a.csv", "data.tokens=words", 'data.tags=["classes"]')
+    assert [row.values["words"] for row in task_rows(tmp_path / "a.csv", data, "words")] == ["they run"]
+
+
+def test_a_column_that_a_header_lacks_is_said_by_the_names_of_the_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\nplay jazz,music\nbook a table,food\n")
+    (tmp_path / "b.csv").write_text("text,other\nplay jazz,3\n")
+    data = resolved(Classification, tmp_path / "a.csv")
+    with pytest.raises(DataError, match=r"b\.csv:2: there is no column 'label'.* Known: text, other"):
+        list(labelled([tmp_path / "b.csv"], data))
+
+
+def test_header_false_stands_whatever_the_first_line_holds(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("column1\tx\nb\ty\n")
+    data = Data(train=str(tmp_path / "a.tsv"), format={"name": "tsv", "header": False})
+    assert len(list(task_rows(tmp_path / "a.tsv", data, "column1"))) == 2
+
+
+def test_a_classifier_trained_on_a_table_scores_fasttexts_format(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("play jazz\tmusic\nbook a table\tfood\n")
+    (tmp_path / "b.ft").write_text("__label__music play rock\n__label__food eat\n")
+    data = with_columns(settings_from(Classification.Settings, {"data": {"train": str(tmp_path / "a.tsv")}}).data)
+    assert data.columns == ["text", "label"]
+    assert [each.labels for each in labelled([tmp_path / "b.ft"], data)] == [("music",), ("food",)]
+
+
+def test_columns_of_training_data_that_has_its_own_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.ft").write_text("__label__music play rock\n")
+    with pytest.raises(ConfigError, match="a fasttext file has columns of its own"):
+        task_rows(tmp_path / "a.ft", Data(train=str(tmp_path / "a.ft"), columns=["text", "label"]))
