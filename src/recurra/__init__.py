@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from recurra.cells import Cell
     from recurra.errors import CheckpointError, ConfigError, DataError, EngineError, RecurraError, TrainingError
-    from recurra.generation import generate
     from recurra.padding import Padded, pad
     from recurra.reports.comparison import compare
     from recurra.runs import train
     from recurra.stacks.interchange import from_torch, to_torch
     from recurra.stacks.recurrent import Recurrent, detached
     from recurra.training.trained import Trained, load
+    from recurra.training.writing import generate
 
 __version__ = "0.1.0"
 
@@ -40,7 +40,7 @@ _HOMES = {
     "compare": "recurra.reports.comparison",
     "detached": "recurra.stacks.recurrent",
     "from_torch": "recurra.stacks.interchange",
-    "generate": "recurra.generation",
+    "generate": "recurra.training.writing",
     "load": "recurra.training.trained",
     "pad": "recurra.padding",
     "to_torch": "recurra.stacks.interchange",

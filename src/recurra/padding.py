@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -196,3 +196,17 @@ def gridded(pictures: Sequence[Tensor]) -> Grid:
     for row, picture in zip(values, pictures, strict=True):
         row[:, : picture.shape[1], : picture.shape[2]] = picture
     return Grid(values, sizes)
+
+
+def moved(batch: Any, device: torch.device) -> Any:
+    """A batch, a NamedTuple of tensors and of more such, on a device; lengths and sizes stay on the CPU."""
+    if device.type == "cpu":
+        return batch
+    if isinstance(batch, Padded | Grid):
+        return batch._replace(values=batch.values.to(device, non_blocking=True))
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, tuple):
+        parts = [moved(part, device) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
+    return batch

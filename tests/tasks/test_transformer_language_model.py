@@ -10,9 +10,9 @@ import pytest
 import recurra
 from recurra.config import LanguageModelSettings
 from recurra.errors import ConfigError
-from recurra.generation import generate
 from recurra.runs import setup, told
 from recurra.settings import settings_from
+from recurra.training.writing import generate
 from tests.tasks.test_language_model import SMALL, TEXT, TRANSFORMER, task_of, trained, write
 from tests.training.breaking import weights, weights_of_a_broken_run
 

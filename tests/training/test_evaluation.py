@@ -3,8 +3,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from recurra.padding import Grid, Padded
-from recurra.training.evaluation import moved
+from recurra.padding import Grid, Padded, moved
 
 
 class Mixed(NamedTuple):

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from recurra.analysis.alignment import labels
 from recurra.errors import ConfigError, DataError
+from recurra.padding import moved
 from recurra.search.tree import Tree
 from recurra.sequences.written import Answer
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.visible import without_controls
-from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
 
 DROPPED = 4

@@ -17,10 +17,9 @@ from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.encoders.pyramid import Pyramid
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.errors import ConfigError, DataError
-from recurra.padding import Padded
+from recurra.padding import Padded, moved
 from recurra.stacks.recurrent import Recurrent
 from recurra.text.visible import without_controls
-from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
 from recurra.views.table import Table
 

@@ -15,11 +15,11 @@ from recurra.analysis.alignment import labels, rounded
 from recurra.analysis.coloured_words import ColouredWords
 from recurra.analysis.probes import hypothesis_of
 from recurra.errors import ConfigError, DataError
+from recurra.padding import moved
 from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.visible import without_controls
 from recurra.text.vocabulary import END
-from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
 from recurra.views.table import Table
 

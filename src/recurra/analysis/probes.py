@@ -14,14 +14,13 @@ from recurra.data.store import Encoded
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.errors import ConfigError, DataError
 from recurra.models.searching import searched
-from recurra.padding import Padded
+from recurra.padding import Padded, moved
 from recurra.tasks.classification import Classification
 from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.seq2seq import Seq2Seq
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.vocabulary import END
-from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
 
 

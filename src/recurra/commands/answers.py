@@ -76,7 +76,7 @@ def explain(options: argparse.Namespace) -> None:
 
 def generate(options: argparse.Namespace) -> None:
     """Texts that go on from a prompt, or a continuation for each line of a file."""
-    from recurra.generation import writer_of
+    from recurra.generation.generated import Manner
     from recurra.training.trained import load
 
     if options.prompts is not None:
@@ -85,8 +85,7 @@ def generate(options: argparse.Namespace) -> None:
             raise ConfigError(
                 f"--prompts gives one continuation for each line, to the line's end: leave {given[0]} out."
             )
-    writer = writer_of(
-        load(options.run, device=options.device),
+    manner = Manner(
         seed=options.seed,
         length=options.length,
         temperature=options.temperature,
@@ -95,6 +94,7 @@ def generate(options: argparse.Namespace) -> None:
         until=options.until if options.prompts is None else "\n",
         allow_unknown=options.allow_unknown,
     )
+    writer = load(options.run, device=options.device).writer(manner)
     if options.prompts is not None:
         is_talk = options.prompts == "-" and sys.stdin.isatty()
         lines = numbered(options.prompts)

@@ -4,21 +4,50 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import nn
 
+from recurra.config import Seq2SeqDecoding, Vec2SeqSettings
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
-from recurra.generation.generated import MOST_ROWS, Generated
-from recurra.models.searching import searched
+from recurra.generation.generated import MOST_ROWS, Generated, Manner
+from recurra.models.searching import Words, searched
+from recurra.models.seq2seq import PairBatch
+from recurra.padding import moved
 from recurra.reading.givens import Given
 from recurra.search.sampling import Filter, Sampler
 from recurra.search.search import Hypothesis, check_count
-from recurra.tasks.vec2seq import Vec2Seq
-from recurra.training.evaluation import moved
-from recurra.training.trained import Trained
+from recurra.sequences.pair_texts import PairTexts
+
+
+class Describes(Protocol):
+    """What a describer needs of its task: what is read, how it is encoded, and which tokens answers are made of."""
+
+    settings: Vec2SeqSettings
+    texts: PairTexts
+
+    @property
+    def words(self) -> Words:
+        """The ids that [decoding] means."""
+
+    def answering(self, decoding: Seq2SeqDecoding) -> Describes:
+        """The same task, answering by other settings of [decoding]."""
+
+    def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Given]:
+        """Examples without answers."""
+
+    def encode(self, example: Given) -> Encoded:
+        """An example as arrays."""
+
+    def batch(self, rows: Sequence[Encoded]) -> PairBatch:
+        """Rows as tensors."""
+
+    def shown(self, example: Given) -> str:
+        """What a prediction calls its input."""
 
 
 class Describer:
@@ -26,43 +55,31 @@ class Describer:
 
     between = ""
 
-    def __init__(
-        self,
-        trained: Trained,
-        *,
-        seed: int = 1,
-        length: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        until: str | None = None,
-        allow_unknown: bool = False,
-    ) -> None:
-        assert isinstance(trained.task, Vec2Seq), "writer_of() asks the task"
-        if until not in (None, "\n"):  # it ends with its line in any case
+    def __init__(self, task: Describes, model: nn.Module, manner: Manner) -> None:
+        if manner.until not in (None, "\n"):  # it ends with its line in any case
             raise ConfigError(
                 "until is where a text that only goes on is to end, but here it ends by itself: leave it out."
             )
-        usual = trained.task.settings.decoding
+        usual = task.settings.decoding
         keep = Filter(
-            temperature=usual.temperature if temperature is None else temperature,
-            top_k=usual.top_k if top_k is None else top_k,
-            top_p=usual.top_p if top_p is None else top_p,
+            temperature=usual.temperature if manner.temperature is None else manner.temperature,
+            top_k=usual.top_k if manner.top_k is None else manner.top_k,
+            top_p=usual.top_p if manner.top_p is None else manner.top_p,
         ).checked()
-        Sampler(keep, seed=seed)  # says what is wrong with a seed
-        self.model: Any = trained.model
+        Sampler(keep, seed=manner.seed)  # says what is wrong with a seed
+        self.model: Any = model
         self.decoding = dataclasses.replace(
             usual,
             search="sampling",
             best=1,
-            seed=seed,
-            max_length=check_count(usual.max_length if length is None else length, "length"),
-            unknown=allow_unknown or usual.unknown,
+            seed=manner.seed,
+            max_length=check_count(usual.max_length if manner.length is None else manner.length, "length"),
+            unknown=manner.allow_unknown or usual.unknown,
             temperature=keep.temperature,
             top_k=keep.top_k,
             top_p=keep.top_p,
         )
-        self.task = Vec2Seq(dataclasses.replace(trained.task.settings, decoding=self.decoding), trained.task.texts)
+        self.task = task.answering(self.decoding)
 
     def texts(self, prompts: Sequence[Any], *, count: int = 1) -> list[Generated]:
         """`count` texts for each prompt, one prompt after the other; what is drawn for one depends on it alone."""

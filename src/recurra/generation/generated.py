@@ -1,8 +1,9 @@
-"""What was written."""
+"""How a text is to be written, and what was written."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 MOST_ROWS = 256
 """Texts that are written together."""
@@ -17,3 +18,33 @@ class Generated(NamedTuple):
     tokens: list[str]  # those drawn, in the order in which they were; the one that ended the text is among them
     log_probability: float  # of the tokens given the prompt, in nats, before temperature, top_k and top_p
     ended: bool  # false: cut off at the length
+
+
+class Manner(NamedTuple):
+    """How a text is to be drawn; None: as the run's [decoding] says."""
+
+    seed: int = 1
+    length: int | None = None  # tokens at most
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    until: str | None = None  # the text before which to stop
+    allow_unknown: bool = False  # whether <unk> may be read and written
+
+
+class TextSource(Protocol):
+    """A trained model that writes texts from prompts."""
+
+    between: str
+    """What stands between two texts on a terminal."""
+
+    def texts(self, prompts: Sequence[Any], *, count: int = 1) -> list[Generated]:
+        """`count` texts for each prompt, one prompt after the other."""
+
+    def pieces(self, prompt: str) -> Iterator[str]:
+        """The prompt and its first text, bit by bit as it is written."""
+
+    def continued(
+        self, lines: Iterable[tuple[int, str]], *, where: str, at_once: bool = False
+    ) -> Iterator[tuple[int, Generated]]:
+        """The first text of each numbered line of a file; at_once: as soon as the line is there."""

@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 
 from recurra.errors import ConfigError, DataError
-from recurra.generation.generated import MOST_ROWS, Generated
+from recurra.generation.generated import MOST_ROWS, Generated, Manner
+from recurra.generation.growing import Language, Page, overlap, unknown_tokens
 from recurra.models.language_model import NextToken
 from recurra.padding import Padded
 from recurra.search.sampling import Filter, Sampler
 from recurra.search.search import Chosen, check_count, collected, followed, selected
 from recurra.stacks.recurrent import States
-from recurra.tasks.language_model import LanguageModel
-from recurra.tasks.writing import Page, overlap, unknown_tokens
-from recurra.training.trained import Trained
 
 LONGEST = 1024
 """Tokens of a prompt that are read at once."""
@@ -35,24 +33,8 @@ class Writer:
 
     between = "-" * 10 + "\n"  # stands between two texts
 
-    def __init__(
-        self,
-        trained: Trained,
-        *,
-        seed: int = 1,
-        length: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        until: str | None = None,
-        allow_unknown: bool = False,
-    ) -> None:
-        task, model = trained.task, trained.model
-        if not isinstance(task, LanguageModel) or not isinstance(model, NextToken):
-            raise ConfigError(
-                f"the run {trained.folder} cannot write text: it is a {task.name} model, and only a language model of "
-                f"text knows what may come next. `recurra predict` gives its answers."
-            )
+    def __init__(self, task: Language, model: NextToken, manner: Manner) -> None:
+        until, allow_unknown = manner.until, manner.allow_unknown
         if until == "":
             raise ConfigError("until is the text before which to stop, but it is empty. Leave it out.")
         decoding = task.settings.decoding
@@ -60,16 +42,16 @@ class Writer:
         self.is_backward = task.settings.model.direction == "backward"
         self.until = until
         self.allow_unknown = allow_unknown
-        self.length = check_count(decoding.max_length if length is None else length, "length")
-        self.seed = seed
+        self.length = check_count(decoding.max_length if manner.length is None else manner.length, "length")
+        self.seed = manner.seed
         unknown = task.vocabulary.unknown
         self.keep = Filter(
             banned=() if allow_unknown or unknown is None else (unknown,),
-            temperature=decoding.temperature if temperature is None else temperature,
-            top_k=decoding.top_k if top_k is None else top_k,
-            top_p=decoding.top_p if top_p is None else top_p,
+            temperature=decoding.temperature if manner.temperature is None else manner.temperature,
+            top_k=decoding.top_k if manner.top_k is None else manner.top_k,
+            top_p=decoding.top_p if manner.top_p is None else manner.top_p,
         ).checked()
-        Sampler(self.keep, seed=seed)  # says what is wrong with a seed
+        Sampler(self.keep, seed=manner.seed)  # says what is wrong with a seed
 
     def texts(self, prompts: Sequence[str], *, count: int = 1, first: int = 0) -> list[Generated]:
         """`count` texts for each prompt, one prompt after the other.

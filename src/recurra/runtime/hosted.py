@@ -144,7 +144,7 @@ class Hosted:
 
     def generate(self, prompt: object, options: Mapping[str, Any]) -> dict[str, Any]:
         """Texts that go on from a prompt, or that may be written of a vector or a picture."""
-        from recurra.generation import writer_of
+        from recurra.generation.generated import Manner
 
         options = dict(options)
         for name, value in options.items():
@@ -162,7 +162,7 @@ class Hosted:
         if input_of(model.task).kind == "text" and not isinstance(given, str):
             raise DataError('"prompt" is a text.')
         began = time.perf_counter()
-        found = writer_of(model, **options).texts([given], count=count)
+        found = model.writer(Manner(**options)).texts([given], count=count)
         texts = [{**each._asdict(), "log_probability": round(each.log_probability, 5)} for each in found]
         return {"texts": texts, "seconds": round(time.perf_counter() - began, 6)}
 

@@ -29,6 +29,8 @@ from recurra.text.code_points import CodePoints
 from recurra.text.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
+    from recurra.generation.generated import Manner
+    from recurra.generation.writer import Writer
     from recurra.models.language_model import NextToken, TextBatch
 
 END_OF_LINE = "<eos>"
@@ -314,6 +316,11 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             detail["log_probabilities"] = [round(float(number), 6) for number in output.log_probabilities]
         detail["unknown"] = output.unknown
         return Prediction(example.text, f"{-output.nats:.4f}\t{output.predicted}", -output.nats, example.line, detail)
+
+    def writer(self, model: Any, manner: Manner) -> Writer:
+        from recurra.generation.writer import Writer
+
+        return Writer(self, model, manner)
 
     def score(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Scores:
         whole = Scored(*(sum(output[field] for output in outputs) for field in range(4)))  # type: ignore[misc, arg-type]

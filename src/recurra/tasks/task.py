@@ -19,6 +19,7 @@ from recurra.scoring.scores import Scores
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from recurra.generation.generated import Manner, TextSource
     from recurra.scoring.counted import Counted
 
 Axes: TypeAlias = tuple[tuple[str, ...] | None, ...]
@@ -191,6 +192,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
+
+    def writer(self, model: nn.Module, manner: Manner) -> TextSource | None:  # most models write no text
+        """What writes texts with a model, in some manner; None where a model of this task writes none. (torch)"""
+        return None
 
     @abstractmethod
     def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:

@@ -25,6 +25,9 @@ from recurra.tasks.task import Axes
 from recurra.tasks.to_sequence import ToSequence
 
 if TYPE_CHECKING:
+    from recurra.config import Seq2SeqDecoding
+    from recurra.generation.describer import Describer
+    from recurra.generation.generated import Manner
     from recurra.models.seq2seq import PairBatch, SequenceToSequence
 
 
@@ -192,6 +195,15 @@ class Vec2Seq(ToSequence[Given]):
         # What a vector is called has many right answers.
         by_likelihood = self.settings.evaluation.first is None and self.settings.data.vector is not None
         return "perplexity" if by_likelihood else super().first
+
+    def writer(self, model: Any, manner: Manner) -> Describer:
+        from recurra.generation.describer import Describer
+
+        return Describer(self, model, manner)
+
+    def answering(self, decoding: Seq2SeqDecoding) -> Self:
+        """The same task, answering by other settings of [decoding]."""
+        return type(self)(dataclasses.replace(self.settings, decoding=decoding), self.texts, quick=self.quick)
 
     def shown(self, example: Given) -> str:
         return described_input(example)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
-from recurra.padding import Grid, Padded
+from recurra.padding import moved
 from recurra.tasks.task import Task
 
 TOKENS = 8192
@@ -73,17 +73,3 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
         total, count = total + float(loss.total), count + loss.labels
     model.train(was_training)
     return total / count if count else float("nan")
-
-
-def moved(batch: Any, device: torch.device) -> Any:
-    """A batch, a NamedTuple of tensors and of more such, on a device; lengths and sizes stay on the CPU."""
-    if device.type == "cpu":
-        return batch
-    if isinstance(batch, Padded | Grid):
-        return batch._replace(values=batch.values.to(device, non_blocking=True))
-    if isinstance(batch, Tensor):
-        return batch.to(device, non_blocking=True)
-    if isinstance(batch, tuple):
-        parts = [moved(part, device) for part in batch]
-        return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
-    return batch

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from recurra.data.store import Store
+from recurra.padding import moved
 from recurra.tasks.task import Task
-from recurra.training.evaluation import moved
 from recurra.training.optimisation import optimiser
 from recurra.training.trainer import device_of, dtype_of
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.generation.generated import Manner, TextSource
 from recurra.named import find
 from recurra.scoring.scores import Scores
 from recurra.settings import read_toml, settings_from, table_of, with_overrides
@@ -150,6 +151,16 @@ class Trained:
             raise ConfigError(
                 f"width = {width} is how many hypotheses a beam keeps, but the search is "
                 f"'{found.task.settings.decoding.search}': set search = 'beam', or leave width out."
+            )
+        return found
+
+    def writer(self, manner: Manner) -> TextSource:
+        """What writes texts with this model, in some manner; see `recurra.generate`."""
+        found = self.task.writer(self.model, manner)
+        if found is None:
+            raise ConfigError(
+                f"the run {self.folder} cannot write text: it is a {self.task.name} model, and only a language model "
+                f"of text knows what may come next. `recurra predict` gives its answers."
             )
         return found
 

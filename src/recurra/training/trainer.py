@@ -20,10 +20,11 @@ from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError
+from recurra.padding import moved
 from recurra.scoring.scores import Scores
 from recurra.tasks.task import Carried, Loss, Moment, Task
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
-from recurra.training.evaluation import loss_of, moved, outputs_to_score
+from recurra.training.evaluation import loss_of, outputs_to_score
 from recurra.training.guard import culprit
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from recurra.training.optimisation import Average, Schedule, optimisers

@@ -15,8 +15,8 @@ import torch
 import recurra
 from recurra import ConfigError, DataError, Trained
 from recurra.cli import main
-from recurra.generation import Writer, generate
 from recurra.tasks.language_model import LanguageModel
+from recurra.training.writing import Manner, generate
 from tests.training.small import write_sentences
 
 LINES = ["one two three", "one two", "three two one", "three four", "two. two! (one)"]
@@ -210,7 +210,7 @@ def test_a_backward_model_writes_what_stands_before(backward: Trained) -> None:
 @pytest.mark.parametrize("until", [None, "\n", "two", "e\n", "one two"])
 @pytest.mark.parametrize("kind", ["characters", "words", "backward"])
 def test_bit_by_bit_is_the_same_text(kind: str, until: str | None, request: pytest.FixtureRequest) -> None:
-    writer = Writer(request.getfixturevalue(kind), length=60, until=until, seed=6)
+    writer = request.getfixturevalue(kind).writer(Manner(length=60, until=until, seed=6))
     pieces = list(writer.pieces("three"))
     assert "".join(pieces) == writer.texts(["three"])[0].whole
     if until is None and kind != "backward":

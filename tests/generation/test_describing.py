@@ -14,7 +14,7 @@ import recurra
 from recurra import ConfigError, DataError, Trained
 from recurra.cli import main
 from recurra.data.png import write_png
-from recurra.generation import Generated, generate
+from recurra.training.writing import Generated, generate
 from tests.tasks.small_givens import COLOURS, colours, picture, pixels, trained, untrained
 
 

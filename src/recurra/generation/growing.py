@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import final
+from typing import Protocol, final
 
-from recurra.tasks.language_model import LanguageModel
-from recurra.text import Characters
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import LanguageModelSettings
+from recurra.text import Characters, Tokenizer
+from recurra.text.vocabulary import Vocabulary
+
+
+class Language(Protocol):
+    """How a language model reads text: what its task knows."""
+
+    settings: LanguageModelSettings
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    end: int  # the token that ends a line
+
+    def ids(self, text: str) -> NDArray[np.int32]:
+        """The tokens of a text, with the end of its last line."""
 
 
 @final
 class Page:
     """The text that grows from a prompt, token by token."""
 
-    def __init__(self, task: LanguageModel, prompt: str, is_backward: bool) -> None:
+    def __init__(self, task: Language, prompt: str, is_backward: bool) -> None:
         self.task = task
         self.prompt = prompt
         self.is_backward = is_backward
@@ -78,7 +94,7 @@ class Page:
         return "\n".join(self.task.tokenizer.join(line) for line in lines)
 
 
-def unknown_tokens(task: LanguageModel, text: str) -> list[str]:
+def unknown_tokens(task: Language, text: str) -> list[str]:
     """The tokens of a text that are not in the vocabulary, each once, in the order of the text."""
     text = text.lower() if task.settings.data.text.lowercase else text
     tokens = dict.fromkeys(token for line in text.split("\n") for token in task.tokenizer.split(line))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recurra.config import LanguageModelSettings
+from recurra.generation.growing import Page, overlap, unknown_tokens
 from recurra.tasks.language_model import LanguageModel
-from recurra.tasks.writing import Page, overlap, unknown_tokens
 from recurra.text import Vocabulary, tokenizer
 
 LETTERS = ["a", "b", "Don't", "(", ")", ",", "!", '"', "3", "$"]

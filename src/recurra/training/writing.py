@@ -1,0 +1,50 @@
+"""recurra.generate: texts that a trained model writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from recurra.generation.generated import Generated, Manner, TextSource
+from recurra.training.trained import Trained
+
+__all__ = ["Generated", "Manner", "TextSource", "generate"]
+
+
+def generate(
+    trained: Trained,
+    prompt: str | Sequence[Any] | NDArray[Any] = "",
+    *,
+    count: int = 1,
+    seed: int = 1,
+    length: int | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    until: str | None = None,
+    allow_unknown: bool = False,
+) -> list[Generated]:
+    """Texts that go on from a prompt, `count` of them; or from each of several prompts, one after the other.
+
+    Of vector to sequence they are what may be written of a prompt, which is what `Trained.predict` takes as an input:
+    "255 0 0", [255, 0, 0] in a list of prompts, the path of a picture.
+
+    What is left out is as the run's [decoding] says. A text has `length` tokens at most and ends before `until`; where
+    a model was trained on lines by themselves, also with its line. The same seed gives the same texts, and the first
+    of five is the one that count = 1 gives. "<unk>" is neither read nor written unless allow_unknown.
+
+    >>> import recurra, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.txt").write_text("one two three four\\n" * 40)
+    >>> few = {"steps": 80, "batch_size": 4, "learning_rate": 0.03, "average": "none"}
+    >>> small = {"model": {"hidden": 32, "layers": 1}, "reading": {"steps": 20}, "training": few}
+    >>> model = recurra.train("language_model", train=str(folder / "train.txt"), out=folder / "run", settings=small)
+    >>> [found] = generate(model, "one t", temperature=0, until="\\n")
+    >>> found.text, found.whole, found.ended
+    ('wo three four', 'one two three four', True)
+    """
+    manner = Manner(seed, length, temperature, top_k, top_p, until, allow_unknown)
+    prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+    return trained.writer(manner).texts(prompts, count=count)
