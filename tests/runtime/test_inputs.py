@@ -14,7 +14,8 @@ import pytest
 from recurra.data.normal import Normal
 from recurra.data.png import write_png
 from recurra.errors import DataError
-from recurra.runtime.inputs import LONGEST, MOST_NUMBERS, MOST_PIXELS, input_of, question, vector_input
+from recurra.reading.schema import vector_schema
+from recurra.runtime.inputs import LONGEST, MOST_NUMBERS, MOST_PIXELS, question
 from tests.runtime.small_tasks import KINDS, AnyTask, of_every_kind, prepared
 from tests.tasks.small_pairs import table
 
@@ -52,7 +53,7 @@ GOOD: dict[str, object] = {
 @pytest.mark.parametrize("name", KINDS)
 def test_every_task_says_what_it_is_asked_with_and_takes_it(name: str, tasks: dict[str, AnyTask]) -> None:
     task = tasks[name]
-    assert input_of(task).kind == KINDS[name]
+    assert task.schema().kind == KINDS[name]
     task.encode(question(task, GOOD[KINDS[name]]))
 
 
@@ -204,7 +205,7 @@ def test_the_columns_of_a_question_are_those_that_tabs_separate(tmp_path: Path) 
     rows = [("V;PST", "walked", "walk"), ("V;PRS", "walks", "walk")]
     train = table(tmp_path / "forms.tsv", rows)
     task = prepared("seq2seq", train, 'data.columns=["tags", "target", "source"]', 'data.features=["tags"]')
-    assert list(input_of(task).columns) == ["tags", "source"]
+    assert list(task.schema().columns) == ["tags", "source"]
     found = question(task, "V;PST\twalk")
     assert found.source == ("walk",)
     assert found.features == ("V", "PST")
@@ -232,7 +233,7 @@ def scale(mean: list[float], spread: list[float]) -> Normal:
 def test_a_vector_is_a_colour_by_its_names_or_its_numbers(
     columns: list[str], mean: list[float], spread: list[float], colour: int | None
 ) -> None:
-    found = vector_input(columns, scale(mean, spread))
+    found = vector_schema(columns, scale(mean, spread))
     assert found.colour == colour
     assert len(found.columns) == len(found.ranges) == len(mean)
     if colour is not None:
@@ -241,6 +242,6 @@ def test_a_vector_is_a_colour_by_its_names_or_its_numbers(
 
 
 def test_numbers_of_one_column_are_told_apart_by_their_place() -> None:
-    found = vector_input(["size"], scale([10, 20], [1, 2]))
+    found = vector_schema(["size"], scale([10, 20], [1, 2]))
     assert list(found.columns) == ["size 1", "size 2"]
     assert list(found.ranges) == [(7.0, 13.0), (14.0, 26.0)]

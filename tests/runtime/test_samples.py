@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from recurra.data.png import write_png
+from recurra.reading.samples import EASY, LINE, STEPS
 from recurra.runtime.inputs import question
-from recurra.runtime.samples import EASY, LINE, STEPS, samples, sent
+from recurra.runtime.samples import samples
 from tests.runtime.small_tasks import KINDS, AnyTask, of_every_kind, prepared
 from tests.tasks import small_givens
 from tests.tasks.small_pairs import jsonl, table
@@ -34,7 +35,7 @@ def check_the_same(task: AnyTask, example: object, asked: object) -> None:
 def test_an_example_that_is_sent_is_asked_as_it_was(name: str, tasks: dict[str, AnyTask]) -> None:
     task = tasks[name]
     for example in task.read(task.settings.data.files("train")):
-        check_the_same(task, example, question(task, sent(task, example)))
+        check_the_same(task, example, question(task, task.sent(example)))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -50,7 +51,7 @@ def test_every_sample_can_be_asked(name: str, tasks: dict[str, AnyTask]) -> None
 def test_a_picture_that_is_turned_over_is_so_once(invert: str, tmp_path: Path) -> None:
     task = prepared("vec2seq", small_givens.pixels(tmp_path), f"data.image.invert={invert}")
     for example in task.read(task.settings.data.files("train")):
-        check_the_same(task, example, question(task, sent(task, example)))
+        check_the_same(task, example, question(task, task.sent(example)))
 
 
 def test_pictures_in_files_are_sent_themselves(tmp_path: Path) -> None:
@@ -70,8 +71,8 @@ def test_strokes_that_are_lists_of_points_are_sent_as_x_and_y(tmp_path: Path) ->
     train = jsonl(tmp_path / "points.jsonl", [{"strokes": points, "target": name} for name in ("a", "b")])
     task = prepared("vec2seq", train)
     first = next(iter(task.read([train])))
-    assert sent(task, first) == [[[0, 2, 4], [1, 3, 5]], [[6], [7]]]
-    check_the_same(task, first, question(task, sent(task, first)))
+    assert task.sent(first) == [[[0, 2, 4], [1, 3, 5]], [[6], [7]]]
+    check_the_same(task, first, question(task, task.sent(first)))
 
 
 def test_several_texts_and_features_are_sent_with_tabs(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_several_texts_and_features_are_sent_with_tabs(tmp_path: Path) -> None:
     task = prepared("seq2seq", train, columns, 'data.features=["tags", "language"]')
     assert samples(task) == ["V PST 3 en\twalk\t", "V PRS en\twalk\t"]
     for example in task.read([train]):
-        check_the_same(task, example, question(task, sent(task, example)))
+        check_the_same(task, example, question(task, task.sent(example)))
 
 
 def test_a_language_model_is_offered_single_lines(tmp_path: Path) -> None:

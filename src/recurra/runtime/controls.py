@@ -27,9 +27,8 @@ class Control(NamedTuple):
     about: str
 
 
-def controls(settings: Any) -> list[Control]:
-    """What may be changed about how a trained model answers."""
-    decoding = getattr(settings, "decoding", None)
+def controls(decoding: Any) -> list[Control]:
+    """What may be changed about how a trained model answers: its settings of [decoding], None without any."""
     if decoding is None:
         return []
     hints = get_type_hints(type(decoding))
@@ -50,11 +49,11 @@ def _control(name: str, hint: Any, value: Any, about: str) -> Control:
     return Control(name, kinds.get(hint, "list"), value, optional, [], MOST.get(name), about)
 
 
-def overrides(settings: Any, asked: object) -> list[str]:
+def overrides(decoding: Any, asked: object) -> list[str]:
     """What was asked of [decoding], as `Trained.with_settings` takes it."""
     if not isinstance(asked, Mapping):
         raise ConfigError('"decoding" is an object of settings, such as {"width": 3}.')
-    known = {each.name: each for each in controls(settings)}
+    known = {each.name: each for each in controls(decoding)}
     for name, value in asked.items():
         if not known:
             raise ConfigError(f'"decoding" has no "{name}": answers of this model are not searched for. Leave it out.')

@@ -10,7 +10,6 @@ import numpy as np
 
 from recurra.data.store import Rows
 from recurra.errors import ConfigError, DataError
-from recurra.runtime.inputs import input_of
 from recurra.tasks.task import Task
 
 MOST = {
@@ -42,9 +41,6 @@ MOST_READ = 20_000
 MOST_WRITTEN = 500_000
 """Tokens that hypotheses of all answers of one call may have, or steps of all paths; some seconds on one core."""
 
-LOOKS = 250
-"""To look at so many tokens takes as long as to write one."""
-
 MOST_EXPLAINED = 1_000
 """Of an input that is explained."""
 
@@ -69,7 +65,7 @@ def check_most(name: str, value: object) -> None:
 
 def lengths_of(task: Task[Any, Any, Any], examples: Sequence[Any]) -> list[int]:
     """Tokens, or steps, of each example; of pictures, other limits hold."""
-    if input_of(task).kind not in ("text", "frames", "series"):
+    if task.schema().kind not in ("text", "frames", "series"):
         return [0] * len(examples)
     found: list[int] = np.asarray(task.lengths(Rows.of([task.encode(example) for example in examples]))).tolist()
     return found
@@ -84,18 +80,7 @@ def check_read(task: Task[Any, Any, Any], examples: Sequence[Any], most: int, wh
 
 def check_written(task: Task[Any, Any, Any], examples: Sequence[Any], *, searches: int = 1) -> None:
     """Refuse what may be computed for minutes: many answers, each long, of a wide beam or many paths, often."""
-    decoding: Any = getattr(task.settings, "decoding", None)
-    read = lengths_of(task, examples)
-    looks = 0.0
-    if hasattr(decoding, "horizon"):
-        rows, steps = max(1, decoding.paths), decoding.horizon
-    elif hasattr(decoding, "width"):
-        rows = {"beam": decoding.width, "sampling": decoding.best}.get(decoding.search, 1)
-        longest = math.inf if decoding.max_ratio is None else decoding.max_ratio * max(read) + 10
-        steps, looks = min(decoding.max_length, longest), sum(read) / LOOKS
-    else:
-        return
-    found = searches * rows * steps * (len(read) + looks)
+    found = searches * task.most_written(lengths_of(task, examples))
     if found > MOST_WRITTEN:
         times = math.ceil(found / MOST_WRITTEN)
         raise DataError(

@@ -19,6 +19,7 @@ import numpy as np
 
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose
+from recurra.reading.schema import ABOUT
 from recurra.runtime.controls import controls, overrides
 from recurra.runtime.effort import (
     MOST,
@@ -31,7 +32,7 @@ from recurra.runtime.effort import (
     check_read,
     check_written,
 )
-from recurra.runtime.inputs import ABOUT, LARGEST, checked, input_of, question
+from recurra.runtime.inputs import LARGEST, checked, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
 from recurra.training.trained import Trained, folders, load, load_task
@@ -64,13 +65,13 @@ class Hosted:
         """What the run is, what it is asked with, and how it may be asked to answer."""
         from recurra.analysis.views import possible
 
-        asked = input_of(self.task)
+        asked = self.task.schema()
         return {
             "name": self.name,
             "task": self.task.name,
             "described": self.task.described(),
             "input": {**asked._asdict(), "about": ABOUT[asked.kind]},
-            "decoding": [as_plain(each._asdict()) for each in controls(self.task.settings)],
+            "decoding": [as_plain(each._asdict()) for each in controls(self.task.decoding)],
             "views": possible(self.task),
             "summary": _summary(folders(self.given)[0]),
         }
@@ -83,7 +84,7 @@ class Hosted:
         """Answers to a list of inputs, with probabilities, alternatives and alignments."""
         if not isinstance(inputs, list) or not inputs:
             raise DataError('"inputs" is a list of one input or more.')
-        most = MOST_PICTURES if input_of(self.task).kind in ("picture", "strokes") else MOST_INPUTS
+        most = MOST_PICTURES if self.task.schema().kind in ("picture", "strokes") else MOST_INPUTS
         if len(inputs) > most:
             raise DataError(f'"inputs" has {len(inputs):,} inputs, but {most} is the most of one call.')
         model = self._model(decoding, "answers")
@@ -114,7 +115,7 @@ class Hosted:
             raise ConfigError(f'"best" is {best}: the best answer is 1, the next 2.')
         wanted = list(self.about["views"] if show is None else dict.fromkeys(show))
         # Of samples, the n-th of five is another than the n-th of n: as many are drawn as for the answers.
-        drawn = {**{each.name: each.value for each in controls(self.task.settings)}, **decoding}.get("best")
+        drawn = {**{each.name: each.value for each in controls(self.task.decoding)}, **decoding}.get("best")
         if best > (drawn if isinstance(drawn, int) else 1):
             decoding = {**decoding, "best": best}
         model = self._model(decoding, self.way(show))
@@ -159,7 +160,7 @@ class Hosted:
             raise ConfigError(f'"count" is a whole number from 1 to {MOST["count"]}.')
         model = self._model({}, "answers")
         given = checked(model.task, prompt)
-        if input_of(model.task).kind == "text" and not isinstance(given, str):
+        if model.task.schema().kind == "text" and not isinstance(given, str):
             raise DataError('"prompt" is a text.')
         began = time.perf_counter()
         found = model.writer(Manner(**options)).texts([given], count=count)
@@ -173,7 +174,7 @@ class Hosted:
 
     def _model(self, decoding: object, way: str) -> Trained:
         """The model as it is to answer, with the modules of one way to use it."""
-        changed = overrides(self.task.settings, decoding)
+        changed = overrides(self.task.decoding, decoding)
         key = way, *changed
         with self._loading:
             if key not in self._ready:

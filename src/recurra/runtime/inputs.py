@@ -7,21 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from recurra.data.images import image_of
-from recurra.data.normal import Normal
 from recurra.errors import DataError
-from recurra.tasks.classification import Classification
-from recurra.tasks.forecasting import Forecasting
-from recurra.tasks.seq2seq import Seq2Seq
+from recurra.reading.schema import ABOUT
 from recurra.tasks.task import Task
-from recurra.tasks.vec2seq import Vec2Seq
-
-Kind = Literal["text", "frames", "series", "vector", "places", "picture", "strokes"]
 
 LONGEST = 20_000
 """Letters of a text, or steps of anything else, of one input."""
@@ -36,83 +27,6 @@ DEEPEST = 8
 LARGEST = 1e300
 """JSON has whole numbers of any size, but not every one is a number to compute with."""
 
-ABOUT: dict[Kind, str] = {
-    "text": "a text",
-    "frames": "a list of steps, each a list of numbers",
-    "series": "a list of steps, each a number or a list of numbers",
-    "vector": "a list of numbers",
-    "places": "features of places, S × F or H × W × F numbers",
-    "picture": "a PNG or JPEG picture as a data URL, data:image/png;base64,…, or its pixels as lists of numbers",
-    "strokes": "a list of pen strokes, each [[x, …], [y, …]] with y downwards",
-}
-
-RGB = ("red", "green", "blue")
-
-
-class Input(NamedTuple):
-    """What one input of a model is; of several columns their names."""
-
-    kind: Kind
-    columns: Sequence[str] = ()
-    ranges: Sequence[tuple[float, float]] = ()  # of a vector: where most of each column lies
-    colour: int | None = None  # of a vector that is red, green and blue: their most, 255 or 1
-
-
-def input_of(task: Task[Any, Any, Any]) -> Input:
-    """What a task is asked with."""
-    data = task.settings.data
-    if isinstance(task, Forecasting):
-        return Input("series", list(data.values or []))
-    if isinstance(task, Vec2Seq) and data.vector is not None:
-        assert task.texts.frames is not None, "numbers have a scale"
-        return vector_input(data.vector, task.texts.frames)
-    if isinstance(task, Vec2Seq | Classification) and data.image.given is not None:
-        return Input("picture" if data.image.strokes is None else "strokes")
-    if isinstance(task, Vec2Seq):
-        return Input("places")
-    if getattr(data, "frames", None) is not None:
-        return Input("frames")
-    if isinstance(task, Seq2Seq):
-        return Input("text", columns_of(data))
-    return Input("text")
-
-
-def vector_input(columns: Sequence[str], scale: Normal) -> Input:
-    """What a vector is, by the names of its columns and by how large its numbers were in training.
-
-    >>> vector_input(["vector"], Normal(np.array([135.0, 122, 112]), np.array([66.0, 60, 65])))[1:]
-    (['red', 'green', 'blue'], [(0, 255), (0, 255), (0, 255)], 255)
-    >>> vector_input(["weight", "height"], Normal(np.array([70.0, 1.75]), np.array([10.0, 0.05])))[1:]
-    (['weight', 'height'], [(40.0, 100.0), (1.6, 1.9)], None)
-    """
-    mean, spread = scale.mean, scale.spread
-    width = len(mean)
-    names = list(columns)
-    if len(names) != width:  # a column may hold a list
-        names = [f"{'+'.join(names)} {number}" for number in range(1, width + 1)]
-    colour = _colour(names, len(columns) == width, scale)
-    if colour is not None:
-        return Input("vector", list(RGB), [(0, colour)] * 3, colour)
-    ends = np.stack([mean - 3 * spread, mean + 3 * spread], 1)
-    return Input("vector", names, [(float(f"{low:.3g}"), float(f"{high:.3g}")) for low, high in ends])
-
-
-def _colour(names: Sequence[str], are_named: bool, scale: Normal) -> int | None:
-    """The most of red, green and blue: where columns are called so, or three without names are spread like bytes."""
-    if len(names) != 3:
-        return None
-    if are_named:
-        is_called = all(name.strip().lower() in (full, full[0]) for name, full in zip(names, RGB, strict=True))
-        return (1 if (scale.mean + scale.spread).max() <= 1.5 else 255) if is_called else None
-    middle, spread = scale.mean / 255, scale.spread / 255
-    return 255 if ((middle > 0.15) & (middle < 0.85) & (spread > 0.1) & (spread < 0.5)).all() else None
-
-
-def columns_of(data: Any) -> list[str]:
-    """The texts of one question of sequence to sequence, in the order in which tabs separate them."""
-    usual = [data.source.column, *(data.features or ())]
-    return [name for name in data.columns or usual if name != data.target.column]
-
 
 def question(task: Task[Any, Any, Any], value: object) -> Any:
     """The example that is asked with a value out of JSON."""
@@ -122,7 +36,7 @@ def question(task: Task[Any, Any, Any], value: object) -> Any:
 
 def checked(task: Task[Any, Any, Any], value: object) -> Any:
     """What `task.questions` takes for a value out of JSON: a text or lists of numbers, in which no file is named."""
-    kind = input_of(task).kind
+    kind = task.schema().kind
     if kind == "picture" and isinstance(value, str):
         return _pixels(value)
     size = _size(value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from recurra.reading.schema import ABOUT, Kind
 from recurra.runtime.effort import MOST
-from recurra.runtime.inputs import ABOUT, Kind
 
 Schema = dict[str, Any]
 

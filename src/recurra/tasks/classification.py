@@ -26,6 +26,8 @@ from recurra.heads import UNLABELLED
 from recurra.named import did_you_mean
 from recurra.reading.asked import read_by
 from recurra.reading.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
+from recurra.reading.samples import sent_picture, typed
+from recurra.reading.schema import Schema
 from recurra.scoring.class_counts import class_counts, number_counts, several_class_counts
 from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.scoring.counted import Counted
@@ -172,6 +174,16 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def tokens(self, example: LabelledSequence) -> list[str]:
         """What a text is cut into."""
         return tokens_of(example, self.tokenizer, self.settings.data.text.lowercase)
+
+    def schema(self) -> Schema:
+        if self.is_pictured:
+            return Schema("picture" if self.settings.data.image.strokes is None else "strokes")
+        return Schema("text" if self.settings.data.frames is None else "frames")
+
+    def sent(self, example: LabelledSequence) -> object:
+        if example.picture is not None:
+            return sent_picture(example.picture.value, self.settings.data.image, example.picture.folder)
+        return example.text if example.frames is None else typed(example.frames)
 
     def encode(self, example: LabelledSequence) -> Encoded:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}

@@ -19,6 +19,8 @@ from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.forecasts import origins_of
 from recurra.reading.asked import read_by
+from recurra.reading.samples import spread, windows
+from recurra.reading.schema import Schema
 from recurra.reading.sentences import matrix
 from recurra.reading.series import Steps, compared, filled, sequences, with_columns
 from recurra.scoring.counted import Counted
@@ -135,6 +137,15 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             known = ~np.isnan(values)
             yield Steps("", filled(values, known, place, "input"), known, 0, number, place)
 
+    def schema(self) -> Schema:
+        return Schema("series", list(self.settings.data.values or []))
+
+    def sent(self, example: Steps) -> object:
+        return example.values.tolist()
+
+    def samples(self, examples: Sequence[Steps], count: int) -> list[object]:
+        return list(spread([cut for example in examples[:count] for cut in windows(example.values, count)], count))
+
     def encode(self, example: Steps) -> Encoded:
         size = len(self.scale.mean)
         values, known = example.values, example.known
@@ -235,6 +246,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             for number, review in zip(numbers, reviews, strict=True):
                 found[number] = review
         return found
+
+    def most_written(self, lengths: Sequence[int]) -> float:
+        decoding = self.settings.decoding
+        return max(1, decoding.paths) * decoding.horizon * len(lengths)
 
     def answer(self, example: Steps, output: Any) -> Prediction:
         detail: dict[str, Any] = {"series": example.name} if example.name else {}

@@ -18,6 +18,7 @@ from recurra.data.chunks import Chunk, Chunks
 from recurra.data.store import Encoded
 from recurra.errors import DataError
 from recurra.reading.asked import is_like, read_by
+from recurra.reading.samples import beginnings, spread
 from recurra.reading.tables import task_rows
 from recurra.reading.texts import Passage, passages, text_of, with_column
 from recurra.scoring.counted import Counted, counted, ratio
@@ -145,6 +146,13 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             return
         for number, line in enumerate(lines, 1):
             yield Passage(text_of(line, f"{file or 'input'}:{number}"), 0, number)
+
+    def sent(self, example: Passage) -> object:
+        return example.text
+
+    def samples(self, examples: Sequence[Passage], count: int) -> list[object]:
+        lines = [line for example in examples for line in beginnings(example.text)]
+        return list(spread(list(dict.fromkeys(lines)), count))
 
     def encode(self, example: Passage) -> Encoded:
         return {"tokens": self.ids(example.text), "place": np.array([example.file, example.line], np.int64)}

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from recurra.config import Seq2SeqSettings
 from recurra.data.store import Encoded
 from recurra.reading.pairs import Pair, asked, key_of, pairs, with_columns
+from recurra.reading.samples import typed
+from recurra.reading.schema import Schema
 from recurra.sequences.pair_remarks import described
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer
@@ -53,6 +55,29 @@ class Seq2Seq(ToSequence[Pair]):
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Pair]:
         found = self.texts.checked(asked(file, lines, self.settings.data), [file or "input"])
         return self.texts.with_known_features(found, file or "input")
+
+    def schema(self) -> Schema:
+        return Schema("frames") if self.settings.data.frames is not None else Schema("text", self._columns())
+
+    def sent(self, example: Pair) -> object:
+        """The texts of a pair with tabs between them; all its features stand in the first column of them."""
+        if example.frames is not None:
+            return typed(example.frames)
+        data, sources, features = self.settings.data, iter(example.source), " ".join(example.features)
+        found = []
+        for name in self._columns():
+            if name in (data.features or ()):
+                found.append(features)
+                features = ""
+            else:
+                found.append(next(sources) if name == data.source.column else "")
+        return "\t".join(found)
+
+    def _columns(self) -> list[str]:
+        """The texts of one question, in the order in which tabs separate them."""
+        data = self.settings.data
+        usual = [data.source.column or "", *(data.features or ())]
+        return [name for name in data.columns or usual if name != data.target.column]
 
     # Encoding
 

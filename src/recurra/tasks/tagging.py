@@ -21,6 +21,8 @@ from recurra.heads import UNLABELLED
 from recurra.metrics.labels import accuracy, per_label
 from recurra.metrics.numbers import mae, rmse
 from recurra.metrics.spans import scheme_of, span_scores
+from recurra.reading.samples import typed
+from recurra.reading.schema import Schema
 from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
 from recurra.reading.tables import task_rows
 from recurra.scoring.class_scores import scores_table
@@ -164,6 +166,12 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(f"{place}: a line of frames is a JSON list of lists of numbers.") from error
             yield Sentence((), matrix(frames, place, "frames", np.float64), (), None, None, 0, number)
+
+    def schema(self) -> Schema:
+        return Schema("text" if self.settings.data.frames is None else "frames")
+
+    def sent(self, example: Sentence) -> object:
+        return " ".join(example.tokens) if example.frames is None else typed(example.frames)
 
     def encode(self, example: Sentence) -> Encoded:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}

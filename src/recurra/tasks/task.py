@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, RecurraError
+from recurra.reading.samples import easy, spread
+from recurra.reading.schema import Schema
 from recurra.scoring.scores import Scores
 
 if TYPE_CHECKING:
@@ -120,6 +122,29 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Example]:
         """Examples without answers: those of a file in a known format, or one a line, a text or its words."""
 
+    def schema(self) -> Schema:
+        """What one input looks like, whichever way it arrives; by default a text."""
+        return Schema("text")
+
+    def sent(self, example: Example) -> object | None:
+        """An example as JSON, as `questions` takes it in place of a line; None: it cannot be sent."""
+        return None
+
+    def samples(self, examples: Sequence[Example], count: int) -> list[object]:
+        """A few inputs worth asking with, as JSON, from all over some examples."""
+        found: list[object] = []
+        if self.schema().kind == "text":
+            texts = (self.sent(example) for example in examples)
+            found += easy([str(text) for text in texts if text is not None], count)
+            return found
+        for example in spread(examples, count):
+            try:
+                value = self.sent(example)
+            except RecurraError:  # a picture that it names is gone
+                continue
+            found += [] if value is None else [value]
+        return found
+
     @abstractmethod
     def encode(self, example: Example) -> Encoded:
         """An example as arrays."""
@@ -192,6 +217,15 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
+
+    @property
+    def decoding(self) -> Any:
+        """The settings of [decoding], by which answers are searched for; None where there are none."""
+        return getattr(self.settings, "decoding", None)
+
+    def most_written(self, lengths: Sequence[int]) -> float:
+        """Tokens or steps that all hypotheses may have together for inputs of such lengths: what a search may cost."""
+        return 0.0
 
     def writer(self, model: nn.Module, manner: Manner) -> TextSource | None:  # most models write no text
         """What writes texts with a model, in some manner; None where a model of this task writes none. (torch)"""

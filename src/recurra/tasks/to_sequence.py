@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -45,6 +46,10 @@ CUT_ANEW = "cut anew"
 
 SPELLED = ("characters", "symbols")
 """Where these are written, an answer is right as a whole or not at all."""
+
+
+LOOKS = 250
+"""To look at so many tokens takes as long as to write one."""
 
 
 class WithTarget(Protocol):
@@ -261,6 +266,12 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             weights = seen.flatten(1).double().numpy()
             columns = None if extents.columns is None else extents.each[row][1]
         return Answer(tokens, text, found.score, found.log_probability, found.ended, weights, columns)
+
+    def most_written(self, lengths: Sequence[int]) -> float:
+        decoding = self.settings.decoding
+        rows = {"beam": decoding.width, "sampling": decoding.best}.get(decoding.search, 1)
+        longest = math.inf if decoding.max_ratio is None else decoding.max_ratio * max(lengths) + 10
+        return rows * min(decoding.max_length, longest) * (len(lengths) + sum(lengths) / LOOKS)
 
     def answer(self, example: AnyExample, output: Written) -> Prediction:
         source = self.shown(example)

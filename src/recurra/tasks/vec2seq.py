@@ -18,6 +18,8 @@ from recurra.data.pictures import files_mark, picture_of
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.reading.givens import Given, are_short, asked, described_input, givens, key_of, with_columns
+from recurra.reading.samples import sent_picture, typed
+from recurra.reading.schema import Schema, vector_schema
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
 from recurra.sequences.pair_texts import PairTexts, learned_side
 from recurra.settings import SettingError, name_of
@@ -102,6 +104,22 @@ class Vec2Seq(ToSequence[Given]):
             if self.texts.frames is not None:
                 given.check_width(len(self.texts.frames.mean), "training")
             yield given
+
+    def schema(self) -> Schema:
+        data = self.settings.data
+        if data.vector is not None:
+            assert self.texts.frames is not None, "numbers have a scale"
+            return vector_schema(data.vector, self.texts.frames)
+        if data.image.given is not None:
+            return Schema("picture" if data.image.strokes is None else "strokes")
+        return Schema("places")
+
+    def sent(self, example: Given) -> object:
+        if example.picture is not None:
+            return sent_picture(example.picture, self.settings.data.image)
+        numbers = example.places if example.vector is None else example.vector
+        assert numbers is not None, "a vector, places or a picture is given"
+        return typed(numbers)
 
     # Encoding
 

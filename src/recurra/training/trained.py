@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import time
@@ -139,18 +140,19 @@ class Trained:
         """The same model, with these of [decoding] where they are given."""
         given = {"search": search, "width": width, "best": best}
         wanted = {name: value for name, value in given.items() if value is not None}
-        decoding = getattr(self.task.settings, "decoding", None)
+        decoding = self.task.decoding
+        known = {field.name for field in dataclasses.fields(decoding)} if decoding is not None else set()
         for name in wanted:
-            if not hasattr(decoding, name):
+            if name not in known:
                 raise ConfigError(
                     f"{name} is for answers that are searched for, but {self.task.name} searches for none: leave it "
                     f"out."
                 )
         found = self.with_settings([f"decoding.{name}={value}" for name, value in wanted.items()])
-        if width is not None and found.task.settings.decoding.search != "beam":
+        if width is not None and found.task.decoding.search != "beam":
             raise ConfigError(
                 f"width = {width} is how many hypotheses a beam keeps, but the search is "
-                f"'{found.task.settings.decoding.search}': set search = 'beam', or leave width out."
+                f"'{found.task.decoding.search}': set search = 'beam', or leave width out."
             )
         return found
 
@@ -222,7 +224,7 @@ def folders(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
 
 def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any], other_path: Path) -> None:
     """Refuse to let models answer together that were made for different tasks or read other tokens."""
-    if type(one) is not type(other):
+    if one.name != other.name:
         raise CheckpointError(
             f"{path} is a run of {one.name}, {other_path} of {other.name}: they cannot answer as one."
         )
