@@ -237,6 +237,7 @@ def _finish(trainer: Trainer, store: Store) -> None:
         "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
         "description": task.described(),
+        "purpose": task.purpose()._asdict(),
         "data": {"train": {"path": data.train, "rows": len(store), "tokens": int(lengths.sum())}, **parts},
         "seconds": round(at.seconds, 1),
         "steps": at.step,

@@ -13,13 +13,14 @@ import torch
 
 from recurra.analysis import beam_tree_picture
 from recurra.analysis.alignment import labels
-from recurra.analysis.beam_tree import BeamTree, as_text, tree_of
+from recurra.analysis.beam_tree import BeamTree, as_text
 from recurra.analysis.page import page
 from recurra.errors import ConfigError, DataError
 from recurra.reports.explaining import example_of
 from recurra.search.tree import Layer, Tree
 from recurra.training.trained import Trained
 from tests.analysis import small_runs
+from tests.analysis.asking import tree_of
 
 
 @torch.no_grad()
@@ -102,10 +103,8 @@ def test_a_tree_is_drawn_as_a_picture(tmp_path: Path) -> None:
 
 
 def test_what_has_no_tree_is_said() -> None:
-    tagger, greedy = small_runs.tagger(), small_runs.writer().with_settings(["decoding.search=greedy"])
-    with pytest.raises(ConfigError, match="a tagging model searches for no sequence, so there is no tree of a beam"):
-        tree_of(tagger, example_of(tagger.task, "the cat"))
-    with pytest.raises(ConfigError, match=r"search = 'greedy' is no beam, .* add --set decoding.search=beam"):
+    greedy = small_runs.writer().with_settings(["decoding.search=greedy"])
+    with pytest.raises(ConfigError, match=r"'greedy': only beam search has a tree to show. Add --set decoding.search="):
         tree_of(greedy, example_of(greedy.task, "cat"))
     with pytest.raises(DataError, match="the search took no step, so there is no tree to show"):
         BeamTree(Tree([], []), {})

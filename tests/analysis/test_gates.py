@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from recurra.analysis import gates_picture
-from recurra.analysis.gates import Gates, as_text, gates_of
+from recurra.analysis.gates import Gates, as_text
 from recurra.cells.cell import fields
 from recurra.errors import ConfigError, DataError
 from recurra.reports.explaining import example_of
@@ -18,6 +18,7 @@ from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from tests.analysis import small_runs
+from tests.analysis.asking import gates_of
 
 
 @torch.no_grad()

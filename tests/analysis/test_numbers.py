@@ -14,11 +14,11 @@ from recurra.analysis.gates import Gates
 from recurra.analysis.picture_attention import PictureAttention
 from recurra.analysis.probabilities import Probabilities
 from recurra.analysis.saliency import Saliency
-from recurra.analysis.views import possible
 from recurra.cli import main
 from recurra.reports.explaining import explain
 from recurra.training.trained import Trained
-from tests.analysis.small_runs import classifier, language_model, tagger, writer
+from tests.analysis.asking import gates_of
+from tests.analysis.small_runs import classifier, language_model, writer
 
 
 def printed(capsys: pytest.CaptureFixture[str], model: Trained, given: str, *options: str) -> Any:
@@ -30,14 +30,14 @@ def test_one_object_holds_all_there_is_to_see(capsys: pytest.CaptureFixture[str]
     found = printed(capsys, writer(), "cat")
     [answer] = writer().predict(["cat"])
     assert (found["input"], found["output"]) == ("cat", answer.output)
-    assert list(found["views"]) == possible(writer().task)
+    assert list(found["views"]) == list(writer().task.viewers())
     assert found["missing"] == {}
 
 
 def test_what_there_is_not_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    found = printed(capsys, tagger(), "the cat")
-    assert list(found["views"]) == ["saliency", "gates"]
-    assert list(found["missing"]) == ["attention", "probabilities", "tree"]
+    found = printed(capsys, classifier("model.encoder=cnn"), "a good film")
+    assert list(found["views"]) == ["saliency"]
+    assert list(found["missing"]) == ["gates", "attention"]
     assert all(why.endswith(".") for why in found["missing"].values())
 
 
@@ -94,7 +94,7 @@ def test_the_way_through_the_tree_is_the_answer(capsys: pytest.CaptureFixture[st
 
 def test_gates_are_those_of_the_layer_and_direction_that_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     found = printed(capsys, writer(), "cat", "--show", "gates", "--direction", "backward")["views"]["gates"]
-    expected = gates.gates_of(writer(), explain(writer(), "cat").asked.example, direction="backward")
+    expected = gates_of(writer(), explain(writer(), "cat").asked.example, direction="backward")
     assert (found["direction"], found["layer"], found["tokens"]) == ("backward", 1, list(expected.tokens))
     for name, values in expected.values.items():
         shown = found["values"][name]

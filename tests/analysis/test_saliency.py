@@ -14,13 +14,13 @@ import torch
 
 from recurra.analysis import coloured_words, probabilities, saliency_picture
 from recurra.analysis.coloured_words import ColouredWords
-from recurra.analysis.probabilities import Probabilities, probabilities_of
-from recurra.analysis.probes import hypothesis_of, probe_of
+from recurra.analysis.probabilities import Probabilities
 from recurra.analysis.saliency import Saliency, as_text, saliency
 from recurra.errors import ConfigError, DataError
 from recurra.reports.explaining import example_of
 from recurra.training.trained import Trained
 from tests.analysis import small_runs
+from tests.analysis.asking import probabilities_of, probe_of
 
 CASES: dict[str, tuple[Callable[[], Trained], str, str, str]] = {
     "classification": (
@@ -137,7 +137,7 @@ def test_the_tokens_of_an_answer_have_the_probabilities_that_make_its_own() -> N
         assert list(found.tokens[: len(other["tokens"])]) == other["tokens"]
         assert np.asarray(found.log_probabilities).sum() == pytest.approx(other["log_probability"], abs=1e-4)
     with pytest.raises(DataError, match="--best 5: the search found 4 answers"):
-        hypothesis_of(model, example, best=5)
+        probabilities_of(model, example, best=5)
 
 
 def test_surprise_of_a_text_is_that_of_predict() -> None:
@@ -159,12 +159,6 @@ def test_what_cannot_be_explained_is_said(model: Callable[[], Trained], text: st
     trained = model()
     with pytest.raises((ConfigError, DataError), match=said):
         probe_of(trained, example_of(trained.task, text))
-
-
-def test_probabilities_are_of_what_reads_on_or_writes() -> None:
-    model = small_runs.tagger()
-    with pytest.raises(ConfigError, match=r"language_model, seq2seq and vec2seq, but .* is a tagging model"):
-        probabilities_of(model, example_of(model.task, "the cat"))
 
 
 def test_numbers_that_do_not_fit_are_refused() -> None:

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from recurra.errors import DataError
 from recurra.reports.report import write_card, write_report
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
+from tests.runtime.small_tasks import of_every_kind
 
 SUMMARY: dict[str, object] = {
     "task": "tagging",
+    "purpose": {"does": "gives each token of a sentence its tag", "rows": "sentences"},
     "name": "english-tags",
     "created": "2026-01-31T12:00:00+00:00",
     "recurra_version": "0.1.0",
@@ -264,7 +266,8 @@ def test_a_card_says_what_it_is_for_whom_from_what_how_good_and_how(run: Path) -
 
 
 def test_the_card_of_a_language_model_shows_how_to_generate(tmp_path: Path) -> None:
-    text = write_card(make_run(tmp_path / "lm", SUMMARY | {"task": "language_model"})).read_text("utf-8")
+    said = of_every_kind(tmp_path)["language_model"].purpose()._asdict()
+    text = write_card(make_run(tmp_path / "lm", SUMMARY | {"purpose": said})).read_text("utf-8")
     assert "```sh\nrecurra generate lm --length 200\nrecurra predict lm input.txt\nrecurra evaluate lm english" in text
     assert "[text] = recurra.generate(model, length=200)" in text
     assert "| part | file | tokens |" in text  # how many pieces a text was read in is nobody's business
@@ -279,34 +282,34 @@ def test_parallel_files_are_named_together_and_several_files_apart(tmp_path: Pat
         assert f"recurra evaluate run{number} {names}\n" in write_card(folder).read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("task", "data", "file", "words"),
-    [
-        (
-            "classification",
-            'frames = "x"\nlabel = "y"',
-            "a.jsonl.gz",
-            ["gives a series its label", "| series | steps |"],
-        ),
-        ("classification", 'labels = "y"', "a.csv", ["gives a text any number of labels", "predict run input.txt"]),
-        ("classification", 'targets = ["y"]', "a.csv", ["gives a text a number", "| texts | tokens |"]),
-        ("forecasting", 'values = ["x"]', "a.csv", ["predicts the next steps of a series", "predict run input.csv"]),
-        ("forecasting", 'frames = "x"', "a.npz", ["predicts the next frames", "same units", "# lists of steps"]),
-        ("tagging", 'frames = "x"', "a.jsonl", ["gives each step of a series its tag", "predict run input.jsonl"]),
-        ("language_model", "independent = true", "a.txt", ["| part | file | lines | tokens |"]),
-        ("seq2seq", "joint = true", "a.en,a.de", ["turns one sequence into another", "| pairs | tokens |"]),
-        ("seq2seq", 'frames = "x"', "a.jsonl", ["writes a text for a series", "| pairs | steps |", "# lists of steps"]),
-    ],
-)
-def test_a_card_speaks_of_what_its_task_reads(
-    tmp_path: Path, task: str, data: str, file: str, words: list[str]
-) -> None:
-    summary = SUMMARY | {"task": task, "data": {"train": {"path": [file], "rows": 3, "tokens": 9}}}
-    folder = make_run(tmp_path / "run", summary)
-    (folder / "config.toml").write_text(f"[data]\n{data}\n")
-    text = write_card(folder).read_text("utf-8")
-    for each in words:
-        assert each in text, text
+SAID = {
+    "classification of series": ["gives a series its label", "| series | steps |", "predict run input.jsonl"],
+    "classification": ["gives a text its label", "| texts | tokens |", "predict run input.txt"],
+    "classification of pictures": ["gives a picture its label", "in the same light", "| pictures | tokens |"],
+    "forecasting": ["predicts the next steps of a series", "predict run input.csv", "same units", "# lists of steps"],
+    "tagging of frames": ["gives each step of a series its tag", "predict run input.jsonl"],
+    "seq2seq": ["turns one sequence into another", "| pairs | tokens |"],
+    "seq2seq of frames": ["writes a text for a series", "| pairs | steps |", "# lists of steps"],
+    "vector to text": ["writes a text for a vector", "recurra generate run --prompt '[…]' --count 5"],
+    "pictures to text": ["writes a text for a picture", "recurra generate run --prompt picture.png --count 5"],
+    "strokes to text": ["writes a text for a drawing", "# lists of numbers"],
+    "places to text": ["writes a text for features of places"],
+}
+
+
+def test_a_card_speaks_of_what_its_task_reads(tmp_path: Path) -> None:
+    for name, task in of_every_kind(tmp_path).items():
+        summary = SUMMARY | {"task": task.name, "purpose": task.purpose()._asdict()}
+        (tmp_path / name).mkdir()
+        text = write_card(make_run(tmp_path / name / "run", summary)).read_text("utf-8")
+        for words in SAID.get(name, ()):
+            assert words in text, text
+
+
+def test_a_task_that_does_not_say_what_it_is_for_has_a_card_all_the_same(tmp_path: Path) -> None:
+    text = write_card(make_run(tmp_path / "own", SUMMARY | {"task": "own", "purpose": {}})).read_text("utf-8")
+    assert "A model of own." in text
+    assert "recurra predict own input.txt" in text
 
 
 def test_a_card_is_written_though_the_settings_cannot_be_read(run: Path) -> None:

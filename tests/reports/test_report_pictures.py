@@ -12,12 +12,12 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 
-from recurra.analysis import views
 from recurra.data.png import write_png
 from recurra.reports import report_pictures
-from recurra.reports.few_examples import few, wanted_of
-from recurra.reports.report_pictures import BYTES, telling
+from recurra.reports.few_examples import few
+from recurra.reports.report_pictures import BYTES
 from recurra.runs import begin, resume, setup
+from recurra.tasks.to_sequence import ToSequence
 from recurra.training.progress import Silent
 from recurra.training.trained import load
 from tests.analysis.small_runs import FEW, LABELLED
@@ -95,7 +95,7 @@ def test_a_word_is_right_if_it_is_said_as_any_of_its_references() -> None:
     model = load(taught())
     examples, outputs = model.to_score(model.task.settings.data.files("valid"))
     chosen = few(model.task, examples, [model.task.encode(each) for each in examples], outputs, 99)
-    right = {each.example.source[0]: each.is_right for each in chosen}
+    right = {each.example.source[0]: each.verdict and each.verdict.is_right for each in chosen}
     assert right == {word: word not in ("dog", "coat", "god") for word, _ in WORDS}
 
 
@@ -107,9 +107,8 @@ def test_the_same_examples_are_chosen_whatever_was_read_before_and_the_first_has
     assert few(model.task, examples, rows, outputs, 3) == chosen
     lengths = sorted(max(len(row["source"]), len(row["target"])) for row in rows)
     assert chosen[0].length == lengths[len(lengths) // 2]
-    assert {each.is_right for each in chosen} == {True, False}
+    assert {each.verdict and each.verdict.is_right for each in chosen} == {True, False}
     assert len({each.example.source for each in chosen}) == 3
-    assert wanted_of(model.task, examples[0]) == "G G"
     assert few(model.task, [], [], [], 3) == []
 
 
@@ -237,7 +236,7 @@ def test_forecasts_are_drawn_beside_what_came(tmp_path: Path) -> None:
     assert "<b>level, 5 ahead: said " in page.text
     (tmp_path / "short.csv").write_text("time,level\n1,2\n2,3\n3,5\n")
     with_little = made("forecasting", str(tmp_path / "short.csv"), "decoding.horizon=5")
-    assert "No series is long enough" in shown(with_little)
+    assert "too short to forecast their end" in shown(with_little)
 
 
 def test_a_run_that_was_broken_and_resumed_shows_the_same_pictures(tmp_path: Path) -> None:
@@ -261,7 +260,7 @@ def test_long_examples_get_fewer_pictures_or_a_sentence(tmp_path: Path) -> None:
     assert [each for each in titles(run) if each in (MATTERED, GATES)] == [GATES]
     assert "saliency: 50 elements are too many for this page (a.conll:1)" in shown(run)
     (tmp_path / "b.conll").write_text("word\tD\n" * 120 + "\n")
-    assert "No validation example is read and answered in 100 elements" in shown(
+    assert "No validation example can be shown here: they have more than 100 elements" in shown(
         made("tagging", str(tmp_path / "b.conll"), *few)
     )
 
@@ -294,10 +293,10 @@ def test_saliency_of_a_large_model_is_left_out(tmp_path: Path, monkeypatch: pyte
 def test_a_picture_that_fails_is_a_sentence_and_no_reason_for_a_run_to_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(_: object) -> None:
+    def fails(*_: object) -> None:
         raise RuntimeError("no room <b>\nat all")
 
-    monkeypatch.setitem(views.VIEWS, "probabilities", fails)
+    monkeypatch.setattr(ToSequence, "probabilities", fails)
     run = made("seq2seq", words(tmp_path), "decoding.max_length=5")
     assert "probabilities: it could not be drawn (RuntimeError: no room &lt;b&gt;)" in shown(run)
     assert LOOKED in titles(run)
@@ -306,12 +305,12 @@ def test_a_picture_that_fails_is_a_sentence_and_no_reason_for_a_run_to_fail(
 def test_whoever_stops_the_pictures_has_a_whole_report_and_may_have_them_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stops(_: object) -> None:
+    def stops(*_: object) -> None:
         raise KeyboardInterrupt
 
     file = words(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setitem(views.VIEWS, "attention", stops)
+        patched.setattr(ToSequence, "looked", stops)
         with pytest.raises(KeyboardInterrupt):
             begin(small(file, "training.steps=2", valid=file), tmp_path / "run", Silent())
     assert Whole(report(tmp_path / "run")).headings[-1] == "Environment"
@@ -320,10 +319,3 @@ def test_whoever_stops_the_pictures_has_a_whole_report_and_may_have_them_later(
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["steps"] == 2
     resume(tmp_path / "run", Silent())
     assert LOOKED in titles(tmp_path / "run")
-
-
-def test_a_task_that_nobody_knows_has_no_views() -> None:
-    class Own:
-        settings = None
-
-    assert telling(Own()) == []  # type: ignore[arg-type]

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recurra.errors import DataError
-from recurra.tasks.task import Prediction
 from recurra.text.visible import columns, shown, without_controls
 from recurra.text.vocabulary import END
+from recurra.views.prediction import Prediction
 
 SHADES = " ░▒▓█"
 # The colours of viridis among the 256 of a terminal, dark to bright: they can be told apart on black and on white.

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from recurra.analysis.alignment import labels
-from recurra.errors import ConfigError, DataError
-from recurra.padding import moved
+from recurra.errors import DataError
 from recurra.search.tree import Tree
-from recurra.sequences.written import Answer
-from recurra.tasks.to_sequence import ToSequence
 from recurra.text.visible import without_controls
-from recurra.training.trained import Trained
 
 DROPPED = 4
 """Of what a step dropped, so many of the best are shown."""
@@ -99,34 +94,6 @@ class BeamTree:
         """How many of a step were kept, and how many were weighed."""
         layer = self.tree.layers[step]
         return sum(layer.kept), len(layer.tokens)
-
-
-def tree_of(model: Trained, example: Any) -> BeamTree:
-    """The search of a model for the answer to an example, by the beam that its [decoding] describes."""
-    from recurra.models.searching import searched
-
-    task = model.task
-    if not isinstance(task, ToSequence):
-        raise ConfigError(
-            f"a {task.name} model searches for no sequence, so there is no tree of a beam: models for seq2seq and "
-            f"vec2seq have one."
-        )
-    decoding = task.settings.decoding
-    if decoding.search != "beam":
-        raise ConfigError(
-            f"decoding.search = '{decoding.search}' is no beam, whose steps could be shown: add "
-            f"--set decoding.search=beam."
-        )
-    row = {name: value for name, value in task.encode(example).items() if name != "target"}
-    batch = moved(task.batch([row]), next(model.model.parameters()).device)
-    record: list[Tree] = []
-    network: Any = model.model
-    searched(network, batch, decoding, task.words, record=record)
-    ids = sorted({token for layer in record[0].layers for token in layer.tokens})
-    tokens = task.texts.target.vocabulary.tokens
-    names = [tokens[number] if number < len(tokens) else f"\0{number}" for number in ids]
-    spelt = task.spelled(example, Answer(names, "", 0.0, 0.0)).tokens
-    return BeamTree(record[0], dict(zip(ids, labels(spelt), strict=True)), f"A beam of width {decoding.width}")
 
 
 def as_json(tree: BeamTree) -> dict[str, Any]:

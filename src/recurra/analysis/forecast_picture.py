@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.analysis import scene
+from recurra.analysis.alignment import rounded
 from recurra.analysis.page import table_in_html
 from recurra.analysis.scene import Box, Path, Scene, Shape, Words, width_of
-from recurra.errors import ConfigError
-from recurra.reading.series import Steps
-from recurra.tasks.forecasting import Forecasting
 from recurra.text.visible import without_controls
-from recurra.training.trained import Trained
 from recurra.views.table import Table
 
 BEFORE, READ, COLUMNS = 60, 1000, 3
@@ -40,39 +37,6 @@ class Forecast:
     came: NDArray[np.float64]
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
-
-
-def forecasts_of(model: Trained, series: Sequence[Steps], *, most: int = 3) -> list[Forecast]:
-    """Forecasts of the ends of at most so many series; of fewer series, also of earlier parts."""
-    task = model.task
-    if not isinstance(task, Forecasting) or task.gives_coins:
-        raise ConfigError(f"forecasts are drawn of series of numbers, but {model.folder} is no such run.")
-    horizon = task.settings.decoding.horizon
-    ends = [
-        (each, len(each) - back * horizon)
-        for back in range(most)
-        for each in series
-        if len(each) - (back + 1) * horizon >= 2
-    ][:most]
-    asked = model.with_settings([f"decoding.paths={PATHS}"]) if task.has_density else model
-    return [_forecast(asked, each, end - horizon, end) for each, end in ends]
-
-
-def _forecast(model: Trained, series: Steps, now: int, end: int) -> Forecast:
-    read = slice(max(0, now - READ), now)
-    [answer] = model.answers([dataclasses.replace(series, values=series.values[read], known=series.known[read])])
-    width = series.values.shape[1]
-    names = model.task.settings.data.values or [str(number + 1) for number in range(width)]
-    low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
-    return Forecast(
-        f"{series.name or os.path.basename(series.place)}, steps {now + 1} to {end}",
-        list(names),
-        series.values[max(0, now - BEFORE) : now],
-        np.array(answer.detail["values"]),
-        series.values[now:end],
-        low,
-        high,
-    )
 
 
 def _scene(found: Forecast) -> Scene:
@@ -125,8 +89,8 @@ def as_svg(found: Forecast) -> str:
     return scene.as_svg(_scene(found))
 
 
-def in_html(found: Forecast) -> str:
-    """The picture, and the forecast as a table."""
+def as_table(found: Forecast) -> Table:
+    """A row for each step of the forecast."""
     rows = [
         [
             step + 1,
@@ -134,8 +98,46 @@ def in_html(found: Forecast) -> str:
         ]
         for step in range(len(found.said))
     ]
-    heads = [f"{name}, {what}" for name in found.columns for what in ("said", "came")]
-    table = table_in_html(Table(["step", *heads], rows))
+    return Table(["step", *(f"{name}, {what}" for name in found.columns for what in ("said", "came"))], rows)
+
+
+def as_text(found: Forecast) -> str:
+    """For the terminal.
+
+    >>> line = np.arange(6.0)[:, None]
+    >>> print(as_text(Forecast("a", ["x"], line[:4], line[4:] + 1, line[4:])))
+    a
+    step x, said x, came
+    1     5.0000  4.0000
+    2     6.0000  5.0000
+    """
+    return f"{without_controls(found.title)}\n{as_table(found).text()}"
+
+
+def as_json(found: Forecast) -> dict[str, Any]:
+    """For a program: the series before the forecast, what was said and what came, a row for each step."""
+    return {
+        "title": found.title,
+        "columns": list(found.columns),
+        "before": rounded(found.before),
+        "said": rounded(found.said),
+        "came": rounded(found.came),
+        "low": None if found.low is None else rounded(found.low),
+        "high": None if found.high is None else rounded(found.high),
+    }
+
+
+def as_png(path: str | os.PathLike[str], found: Forecast) -> None:
+    """Write the picture that as_svg draws as a PNG; needs matplotlib."""
+    scene.as_png(path, _scene(found))
+
+
+def in_html(found: Forecast) -> str:
+    """The picture with what it means, and the forecast as a table."""
     return (
-        f'<figure style="overflow:auto">{as_svg(found)}</figure><details><summary>As numbers</summary>{table}</details>'
+        '<p class="soft">The end of the series was hidden: gray is what came, orange what was forecast, with the shade '
+        "in which 90 % of what is likely lies, where the model knows how sure it is. Point at a step for its "
+        "numbers.</p>"
+        f'<figure style="overflow:auto">{as_svg(found)}</figure><details><summary>As numbers</summary>'
+        f"{table_in_html(as_table(found))}</details>"
     )

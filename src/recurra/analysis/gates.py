@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,12 +14,9 @@ from torch import nn
 from recurra.analysis.alignment import labels, rounded
 from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.encoders.pyramid import Pyramid
-from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.errors import ConfigError, DataError
-from recurra.padding import Padded, moved
 from recurra.stacks.recurrent import Recurrent
 from recurra.text.visible import without_controls
-from recurra.training.trained import Trained
 from recurra.views.table import Table
 
 MOST = 24
@@ -76,22 +72,45 @@ def _ordered(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     return largest[np.argsort(np.abs(values[largest]).argmax(1), kind="stable")]
 
 
-def gates_of(model: Trained, example: Any, *, layer: int | None = None, direction: str | None = None) -> Gates:
-    """What the recurrent network of a model computed while it read an example; the last layer, forward, unless said.
+Stack: TypeAlias = Recurrent | Pyramid
 
-    Layers are counted from 1. The weights are those of training; nothing is changed.
+
+def stacks_of(model: nn.Module) -> dict[str, Stack]:
+    """The recurrent stacks of a model by their names, in the order in which they were made; not those inside another.
+
+    >>> list(stacks_of(nn.ModuleDict({"encoder": Recurrent("gru", 2, 3), "decoder": Recurrent("gru", 3, 3)})))
+    ['encoder', 'decoder']
     """
-    stack, tokens = stack_of(model), read_tokens(model, example)
+    found: dict[str, Stack] = {}
+    for name, part in model.named_modules():
+        if isinstance(part, Recurrent | Pyramid) and not any(f"{name}.".startswith(f"{outer}.") for outer in found):
+            found[name] = part
+    return found
+
+
+def gates_of(
+    stack: Stack,
+    tokens: Sequence[str],
+    read: Callable[[], object],
+    *,
+    layer: int | None = None,
+    direction: str | None = None,
+) -> Gates:
+    """What a stack computes while a model reads an input of these tokens; the last layer, forward, unless said.
+
+    `read` runs the model on the input; it is broken off when the stack has been given what it reads. Layers are counted
+    from 1. The weights are those of training; nothing is changed.
+    """
     layers = stack.cells if isinstance(stack, Pyramid) else list(stack.cells)
     number = len(layers) if layer is None else layer
     if not 1 <= number <= len(layers):
         some = "one layer" if len(layers) == 1 else f"{len(layers)} layers"
         raise ConfigError(f"--layer {number}: this network has {some}, the first of which is 1.")
-    ways = ("forward", "backward") if stack.bidirectional else (getattr(stack, "direction", "forward"),)
+    ways = ways_of(stack)
     way = ways[0] if direction is None else direction
     if way not in ways:
         raise ConfigError(f"--direction {way}: this network reads {' and '.join(ways)} only.")
-    parts = _parts(model, stack, example, number - 1, ways.index(way))
+    parts = _parts(stack, read, number - 1, ways.index(way))
     together = 2 ** (number - 1) if isinstance(stack, Pyramid) else 1
     named = [" ".join(tokens[first : first + together]) for first in range(0, len(tokens), together)]
     cell = layers[number - 1][ways.index(way)]  # type: ignore[index]  # a ModuleList of cells
@@ -104,70 +123,39 @@ def gates_of(model: Trained, example: Any, *, layer: int | None = None, directio
     return Gates(named, values, title, number, len(layers), way, ways)
 
 
-def _parts(model: Trained, stack: Recurrent | Pyramid, example: Any, layer: int, way: int) -> Any:
+def ways_of(stack: Stack) -> tuple[str, ...]:
+    """In which directions a stack reads."""
+    if stack.bidirectional:
+        return ("forward", "backward")
+    return ("forward",) if isinstance(stack, Pyramid) else (stack.direction,)
+
+
+def _parts(stack: Stack, read: Callable[[], object], layer: int, way: int) -> Any:
     """The parts of one layer and direction, of the model's own reading."""
     reader: Any = stack.layers[layer] if isinstance(stack, Pyramid) else stack
-    batch = moved(model.task.batch([model.task.encode(example)]), next(model.model.parameters()).device)
-    network: Any = model.model
-    with torch.no_grad(), _noted(reader) as noted:
-        if hasattr(batch, "source"):  # of what writes, only the reading is wanted
-            network.read(batch.source)
-        elif hasattr(batch, "inputs"):
-            network(batch.inputs)
-        else:
-            model.task.predict(network, batch)
-        x, *states = noted[0]
+    with torch.no_grad():
+        x, *states = given_to(reader, read)
         return reader.parts(x, *states)[0 if isinstance(stack, Pyramid) else layer][way]
 
 
-@contextmanager
-def _noted(module: nn.Module) -> Iterator[list[tuple[Padded, ...]]]:
-    """What a module is given while this lasts."""
-    found: list[tuple[Padded, ...]] = []
-    hook = module.register_forward_pre_hook(lambda _, given: found.append(given))
+class _Given(Exception):  # no error: it breaks off a run that has come far enough
+    """What a module was given."""
+
+
+def given_to(module: nn.Module, run: Callable[[], object]) -> tuple[Any, ...]:
+    """What a module is given first while something runs, which is broken off there."""
+
+    def break_off(_: nn.Module, given: tuple[Any, ...]) -> None:
+        raise _Given(*given)
+
+    hook = module.register_forward_pre_hook(break_off)
     try:
-        yield found
+        run()
+    except _Given as found:
+        return found.args
     finally:
         hook.remove()
-
-
-def stack_of(model: Trained) -> Recurrent | Pyramid:
-    """The recurrent network that reads a model's input; a ConfigError says why there is none."""
-    if model.others:
-        raise ConfigError("several runs answer as one here, each with gates of its own: name one of them.")
-    found = reading_stack(model.model)
-    if found is None:
-        raise ConfigError(
-            f"the run {model.folder} does not read its input with a recurrent network ({model.task.described()}), so "
-            f"that there are no gates to show."
-        )
-    return found
-
-
-def reading_stack(network: Any) -> Recurrent | Pyramid | None:
-    """The recurrent network by which a model reads, where it has one."""
-    encoders = [each for each in getattr(network, "encoders", ()) if isinstance(each, RecurrentEncoder)]
-    owner = encoders[0] if encoders else getattr(network, "encoder", network)
-    found = getattr(owner, "recurrent", None)
-    return found if isinstance(found, Recurrent | Pyramid) else None
-
-
-def read_tokens(model: Trained, example: Any) -> list[str]:
-    """What the steps that are read are called; those of numbers are counted from 1."""
-    task: Any = model.task
-    encoded = task.encode(example)
-    if "frames" in encoded:
-        return [str(number) for number in range(1, len(encoded["frames"]) + 1)]
-    if "values" in encoded:  # zeros are read before the first where that is predicted too
-        return [str(number) for number in range(0 if task.from_nothing else 1, len(encoded["values"]) + 1)]
-    if "source" in encoded:
-        return list(task.texts.source_tokens(example))
-    if "words" in encoded:
-        return list(task.tokens(example) if hasattr(task, "tokenizer") else example.tokens)
-    if "tokens" in encoded:  # of a language model, which begins with the end of the line before
-        found: list[str] = task.vocabulary.tokens_of(task.batch([encoded]).inputs.values[0].tolist())
-        return found
-    raise ConfigError(f"what a {task.name} model like {model.folder} reads has no steps one after the other.")
+    raise DataError("nothing was read, so there are no gates to show.")
 
 
 def as_json(gates: Gates) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from recurra.analysis.alignment import labels, rounded
 from recurra.data.png import write_png
 from recurra.errors import DataError
-from recurra.tasks.task import Prediction
 from recurra.text.visible import without_controls
 from recurra.text.vocabulary import END
+from recurra.views.prediction import Prediction
 from recurra.views.table import Table
 
 

@@ -8,19 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from recurra.analysis.alignment import labels, rounded
 from recurra.analysis.coloured_words import ColouredWords
-from recurra.analysis.probes import hypothesis_of
-from recurra.errors import ConfigError, DataError
-from recurra.padding import moved
-from recurra.tasks.language_model import LanguageModel
-from recurra.tasks.to_sequence import ToSequence
+from recurra.errors import DataError
 from recurra.text.visible import without_controls
-from recurra.text.vocabulary import END
-from recurra.training.trained import Trained
 from recurra.views.table import Table
 
 LEAST_SCALE = 8.0
@@ -51,27 +44,6 @@ class Probabilities:
     def bits(self) -> NDArray[np.float64]:
         """The surprise of each token, -log₂ p."""
         return np.maximum(-np.asarray(self.log_probabilities) / math.log(2), 0.0)
-
-
-def probabilities_of(model: Trained, example: Any, *, best: int = 1) -> Probabilities:
-    """How sure a language model was of each token of a text, or a model that writes of each of its best-th answer."""
-    task = model.task
-    if isinstance(task, LanguageModel):
-        [answer] = model.answers([example], detail=True)
-        mean = f"{answer.detail['nll'] / math.log(2):.2f} bits a token"
-        return Probabilities(answer.detail["tokens"], answer.detail["log_probabilities"], mean)
-    if isinstance(task, ToSequence):
-        found = hypothesis_of(model, example, best=best)
-        network: Any = model.model
-        batch = moved(task.batch([found.row]), next(network.parameters()).device)
-        with torch.no_grad():
-            logs = network.token_log_likelihoods(batch).double().cpu().numpy()
-        text = task.texts.target.tokenizer.join([token for token in found.tokens if token != END])
-        return Probabilities(found.tokens, logs, f"{task.shown(example)} → {text}, p {math.exp(logs.sum()):.4g}")
-    raise ConfigError(
-        f"probabilities of tokens are of models that read on or write: language_model, seq2seq and vec2seq, but "
-        f"{model.folder} is a {task.name} model."
-    )
 
 
 def coloured(found: Probabilities) -> ColouredWords:

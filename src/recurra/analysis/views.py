@@ -1,96 +1,49 @@
-"""What there is to see of a model's answer to one input, each as text, as a picture and as a piece of a page."""
+"""What was measured of one answer, as views: each as text, as numbers, as a picture and as a piece of a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recurra.analysis import (
     alignment,
     beam_tree,
     beam_tree_picture,
     coloured_words,
-    gates,
+    forecast_picture,
     gates_picture,
     heat_map,
     picture_attention,
     picture_heat_map,
     probabilities,
-    saliency,
     saliency_picture,
 )
+from recurra.analysis import gates as measured_gates
+from recurra.analysis import saliency as measured_saliency
 from recurra.analysis.alignment import Alignment, labels, rounded
+from recurra.analysis.beam_tree import BeamTree
 from recurra.analysis.coloured_words import ColouredWords
+from recurra.analysis.forecast_picture import Forecast
+from recurra.analysis.gates import Gates
 from recurra.analysis.page import table_in_html
 from recurra.analysis.picture_attention import PictureAttention
-from recurra.analysis.probes import probe_of
-from recurra.analysis.saliency import Method
-from recurra.data.pictures import picture_of
-from recurra.errors import ConfigError, DataError
-from recurra.scoring.pair_scores import NOTHING
-from recurra.settings import name_of
-from recurra.tasks.classification import Classification
-from recurra.tasks.language_model import LanguageModel
-from recurra.tasks.seq2seq import Seq2Seq
-from recurra.tasks.tagging import Tagging
-from recurra.tasks.task import Prediction, Task
-from recurra.tasks.vec2seq import Vec2Seq
-from recurra.training.trained import Trained
+from recurra.analysis.probabilities import Probabilities
+from recurra.analysis.saliency import Method, Probe
 from recurra.views.table import Table
+from recurra.views.viewer import Asked, View, Viewer
 
 
-class Asked(NamedTuple):
-    """What is to be explained, and how."""
-
-    model: Trained
-    example: Any
-    given: str  # as it was typed
-    layer: int | None = None
-    direction: str | None = None
-    best: int = 1
+@singledispatch
+def view_of(found: object) -> View:
+    """What was measured, as a view."""
+    raise TypeError(f"{type(found).__name__} is nothing that can be seen.")
 
 
-class View(NamedTuple):
-    """One thing to see; numbers, pictures and pieces of a page are made when they are asked for."""
-
-    title: str
-    text: str
-    json: Callable[[], dict[str, Any]]
-    svg: Callable[[], str]
-    html: Callable[[], str]
-    png: Callable[[Path], None]
-    script: str = ""
-
-
-def attention(asked: Asked) -> View:
-    """Where the model looked."""
-    task = asked.model.task
-    if isinstance(task, Classification):
-        return _pooling(asked, task)
-    if isinstance(task, Vec2Seq) and task.settings.data.vector is not None:
-        raise ConfigError(
-            f"the run {asked.model.folder} is given one vector at a time, which has no places to look at: models of "
-            f"pictures and of features of places have attention to show."
-        )
-    if not isinstance(task, Seq2Seq | Vec2Seq):
-        raise ConfigError(
-            f"the run {asked.model.folder} is a {task.name} model, which has no attention to show: seq2seq, vec2seq "
-            f"and classification with model.summary = attention have it."
-        )
-    answer = _looked(asked)
-    if answer.detail.get("columns") is None:
-        title = f"{answer.input} → {answer.output}" if isinstance(task, Seq2Seq) else answer.output
-        return _over_words(Alignment.of(answer, title))
-    assert isinstance(task, Vec2Seq), "a source of words stands in a row"
-    picture = None
-    if asked.example.picture is not None:
-        picture = picture_of(asked.example.picture, asked.given, task.settings.data.image)
-    return _over_places(PictureAttention.of(answer, picture, answer.output))
-
-
+@view_of.register
 def _over_words(found: Alignment) -> View:
     return View(
         "Where it looked",
@@ -102,6 +55,7 @@ def _over_words(found: Alignment) -> View:
     )
 
 
+@view_of.register
 def _over_places(found: PictureAttention) -> View:
     return View(
         "Where it looked",
@@ -113,47 +67,23 @@ def _over_places(found: PictureAttention) -> View:
     )
 
 
-def _looked(asked: Asked) -> Prediction:
-    """The answer, with where the model looked."""
-    settings = asked.model.task.settings
-    if name_of(settings.model.attention) == "none":
-        raise ConfigError(
-            f"the run {asked.model.folder} was trained with model.attention = none, so it looked nowhere: train one "
-            f"without that setting to see where it looks."
-        )
-    [answer] = asked.model.answers([asked.example], detail=True)
-    every = [answer.detail, *answer.alternatives]
-    if len(every) < asked.best:
-        raise DataError(f"--best {asked.best}: the search found {len(every)} answer{'s' * (len(every) != 1)}.")
-    if asked.best == 1:
-        return answer
-    chosen = every[asked.best - 1]
-    detail = {**chosen, "source_tokens": answer.detail.get("source_tokens")}
-    return answer._replace(
-        output=chosen["output"],
-        score=chosen["score"],
-        detail={name: value for name, value in detail.items() if value is not None},
-    )
+def view(viewer: Viewer, asked: Asked) -> View:
+    """What there is to see of an answer; a RecurraError says why there is nothing."""
+    return view_of(viewer.measure(asked))
 
 
-def _pooling(asked: Asked, task: Classification) -> View:
-    """What the queries of a summary looked at."""
-    [answer] = asked.model.answers([asked.example], detail=True)
-    if "attention" not in answer.detail:
-        raise ConfigError(
-            f"the run {asked.model.folder} does not weigh what it reads by attention: model.summary = attention does."
-        )
-    weights = np.asarray(answer.detail["attention"], np.float64)
+class Queries(NamedTuple):
+    """What the learned queries of a summary looked at: weights (queries, tokens)."""
+
+    said: str
+    tokens: Sequence[str]
+    weights: NDArray[np.float64]
+
+
+@view_of.register
+def _over_queries(found: Queries) -> View:
+    said, tokens, weights = found
     names = [f"query {number + 1}" for number in range(len(weights))]
-    if weights.ndim == 3:
-        places = weights.reshape(len(weights), -1)
-        given = asked.example.picture
-        picture = picture_of(given.value, given.place, task.settings.data.image, folder=given.folder)
-        return _over_places(PictureAttention(picture, names, places, weights.shape[2], answer.output))
-    tokens = answer.detail.get("tokens", [str(number + 1) for number in range(weights.shape[1])])
-    if not tokens:
-        raise DataError("there is no answer to explain: nothing was read.")
-    said = answer.output or NOTHING  # of several classes, it may be none
     rows = [_weighed(f"{said}: where its queries looked, on average", tokens, weights.mean(0))]
     rows += [_weighed(name, tokens, each) for name, each in zip(names, weights, strict=True)] * (len(weights) > 1)
     table = [
@@ -174,14 +104,14 @@ def _pooling(asked: Asked, task: Classification) -> View:
     )
 
 
-def _weighed(title: str, tokens: list[str], weights: np.ndarray[Any, np.dtype[np.float64]]) -> ColouredWords:
+def _weighed(title: str, tokens: Sequence[str], weights: NDArray[np.float64]) -> ColouredWords:
     said = [f"{token}: {weight:.3f}" for token, weight in zip(labels(tokens), weights, strict=True)]
     return ColouredWords(title, tokens, weights / (weights.max() or 1.0), said)
 
 
-def sure(asked: Asked) -> View:
+@view_of.register
+def _surprise(found: Probabilities) -> View:
     """How probable each token was."""
-    found = probabilities.probabilities_of(asked.model, asked.example, best=asked.best)
     row = probabilities.coloured(found)
     return View(
         "How sure it was",
@@ -196,24 +126,24 @@ def sure(asked: Asked) -> View:
     )
 
 
-def mattered(asked: Asked) -> View:
-    """What speaks for the answer."""
-    probe = probe_of(asked.model, asked.example, best=asked.best)
+@view_of.register
+def _contributions(probe: Probe) -> View:
+    """What speaks for the answer, by integrated gradients and by gradient × input."""
     methods: tuple[Method, Method] = ("integrated", "gradient")
-    both = [saliency.saliency(probe, method) for method in methods]
+    both = [measured_saliency.saliency(probe, method) for method in methods]
     return View(
         "What mattered",
-        saliency.as_text(both[0]),
-        lambda: saliency.as_json(*both),
+        measured_saliency.as_text(both[0]),
+        lambda: measured_saliency.as_json(*both),
         lambda: saliency_picture.as_svg(*both),
         lambda: saliency_picture.in_html(*both),
         lambda path: saliency_picture.as_png(path, *both),
     )
 
 
-def searched(asked: Asked) -> View:
+@view_of.register
+def _search_tree(found: BeamTree) -> View:
     """The beam, step by step."""
-    found = beam_tree.tree_of(asked.model, asked.example)
     return View(
         "How it searched",
         beam_tree.as_text(found),
@@ -225,48 +155,27 @@ def searched(asked: Asked) -> View:
     )
 
 
-def inside(asked: Asked) -> View:
+@view_of.register
+def _gates_over_time(found: Gates) -> View:
     """Gates and states while it read."""
-    found = gates.gates_of(asked.model, asked.example, layer=asked.layer, direction=asked.direction)
     return View(
         "Gates over time",
-        gates.as_text(found),
-        lambda: gates.as_json(found),
+        measured_gates.as_text(found),
+        lambda: measured_gates.as_json(found),
         lambda: gates_picture.as_svg(found),
         lambda: gates_picture.in_html(found),
         lambda path: gates_picture.as_png(path, found),
     )
 
 
-VIEWS: dict[str, Callable[[Asked], View]] = {
-    "attention": attention,
-    "probabilities": sure,
-    "saliency": mattered,
-    "tree": searched,
-    "gates": inside,
-}
-"""By the names that --show knows, the most telling first."""
-
-
-def has_attention(task: Task[Any, Any, Any]) -> bool:
-    """Whether the settings of a task let its model look: at tokens or at places, not at one vector."""
-    model, data = task.settings.model, task.settings.data
-    if name_of(getattr(model, "summary", "none")) == "attention":
-        return True
-    return name_of(getattr(model, "attention", "none")) != "none" and getattr(data, "vector", None) is None
-
-
-def possible(task: Task[Any, Any, Any]) -> list[str]:
-    """The views that a task may have, the most telling first; whether a run has them, the input decides too."""
-    writes = isinstance(task, Seq2Seq | Vec2Seq)
-    is_seen = isinstance(task, Vec2Seq) or (isinstance(task, Classification) and task.is_pictured)  # not read in steps
-    of = {
-        "attention": writes or isinstance(task, Classification),
-        "probabilities": writes or isinstance(task, LanguageModel),
-        "saliency": isinstance(task, Classification | Tagging | LanguageModel | Seq2Seq) and not is_seen,
-        "tree": writes,
-        "gates": not is_seen,
-    }
-    return sorted(
-        (name for name in VIEWS if of[name]), key=lambda name: name == "attention" and not has_attention(task)
+@view_of.register
+def _forecast(found: Forecast) -> View:
+    """A forecast of the end of a series, beside what came."""
+    return View(
+        "Forecast and what came",
+        forecast_picture.as_text(found),
+        lambda: forecast_picture.as_json(found),
+        lambda: forecast_picture.as_svg(found),
+        lambda: forecast_picture.in_html(found),
+        lambda path: forecast_picture.as_png(path, found),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from recurra.analysis.saliency import Probe
 from recurra.config import Augmentation, ClassificationModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
@@ -165,6 +166,45 @@ class Classifier(nn.Module):
         wanted = labels.to(outputs) * (1 - smoothing) + smoothing / 2
         weights: Tensor | None = self.class_weights  # type: ignore[assignment]
         return functional.binary_cross_entropy_with_logits(outputs, wanted, pos_weight=weights, reduction="sum")
+
+    def probe(
+        self, batch: Callable[[int], ClassifierBatch], tokens: Sequence[str], labels: Sequence[str], threshold: float
+    ) -> Probe:
+        """What saliency explains: the log odds of the classes that are answered, or the numbers."""
+        is_text = len(self.readers) > 0
+
+        def read(network: Any) -> list[nn.Module]:
+            """A network's first modules whose outputs are the vectors of words, or of steps of a series."""
+            recurrent: list[nn.Module] = [each.drop for each in network.encoders if isinstance(each, RecurrentEncoder)]
+            return [*network.readers] if is_text else recurrent
+
+        def answered(network: Classifier, some: ClassifierBatch) -> Tensor:
+            outputs, _ = network(some)
+            every = torch.stack([each.double() for each in outputs])
+            if self.kind == "targets":
+                return every.mean(0)
+            p = (every.softmax(-1) if self.kind == "label" else every.sigmoid()).mean(0)
+            return p.logit(1e-15)
+
+        with torch.no_grad():
+            [scores] = answered(self, batch(1))
+        if self.kind == "targets":
+            names, chosen = [f"number {place + 1}" for place in range(len(scores))], list(range(len(scores)))
+        else:
+            chosen = [int(scores.argmax())]
+            if self.kind == "labels":
+                likely = [place for place, p in enumerate(scores.sigmoid().tolist()) if p >= threshold]
+                chosen = likely or chosen
+            names = [labels[place] for place in chosen]
+        return Probe(
+            tokens,
+            names,
+            self,
+            read,
+            batch,
+            lambda network, some: answered(network, some)[:, chosen],
+            "value, in spreads of training" if self.kind == "targets" else "log odds",
+        )
 
     @torch.no_grad()
     def predict(self, batch: ClassifierBatch, *, detail: bool = False) -> list[ClassifierOutput]:

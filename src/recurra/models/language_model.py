@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recurra import outputs
+from recurra.analysis.saliency import MOST, Probe
 from recurra.cells import Spec
 from recurra.cells.cell import AnyState
 from recurra.config import LanguageModelModel
@@ -146,6 +147,28 @@ class NextToken(nn.Module):
         parts = zip(features.split(rows), targets.split(rows), strict=True)
         costs = torch.cat([self.output.loss(*part) for part in parts])
         return -costs.view_as(batch.targets), states
+
+    def probe(
+        self, whole: Callable[[int], TextBatch], tokens: Sequence[str], named: Callable[[list[int]], list[str]]
+    ) -> Probe:
+        """What saliency explains: log p of each next token, of the first tokens of a text."""
+
+        def batch(rows: int) -> TextBatch:
+            """Only what is explained is read, for no token depends on later ones."""
+            read = whole(rows)
+            inputs = Padded(read.inputs.values[:, :MOST], read.inputs.lengths.clamp(max=MOST))
+            return read._replace(inputs=inputs, targets=read.targets[:, :MOST].contiguous())
+
+        return Probe(
+            tokens[:MOST],
+            named(batch(1).targets[0].tolist()),
+            self,
+            lambda network: [network.embedding],  # type: ignore[list-item]  # an Embedding
+            batch,
+            lambda network, some: network.log_likelihoods(some)[0],
+            "log p",
+            left_out=max(0, len(tokens) - MOST),
+        )
 
     def read(self, prompt: Padded, states: States | None = None) -> tuple[States, Tensor]:
         """The states after a prompt (B, T), and log p of what may come next, (B, V). No row may be empty."""

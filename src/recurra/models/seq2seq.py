@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from recurra.analysis.saliency import Probe, explained
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded
@@ -167,6 +168,28 @@ class SequenceToSequence(nn.Module):
         """log p of what may come after one more token of each row, (N,) to (N, V + extra); and the state after it."""
         h, state = self.decoder.step(self._known(tokens), state, fixed.source)
         return self._scored(h, state.weights, fixed.copied, extra), state
+
+    def probe(
+        self, batch: Callable[[int], PairBatch], tokens: Sequence[str], written: Sequence[str], title: str
+    ) -> Probe:
+        """What saliency explains: log p of each token of the targets, which have these names."""
+        most = explained(len(tokens))
+
+        def log_p(network: SequenceToSequence, some: PairBatch) -> Tensor:
+            assert isinstance(some.source, Padded), "what is explained is read in steps"
+            return network.token_log_likelihoods(some).view(len(some.source.lengths), -1)
+
+        return Probe(
+            tokens,
+            written[:most],
+            self,
+            lambda network: [network.from_frames if self.embedding is None else network.embedding],  # type: ignore[list-item]
+            batch,
+            log_p,
+            "log p",
+            title,
+            max(0, len(written) - most),
+        )
 
     def extents(self, source: Padded | Grid) -> Extents:
         """How many places there are to look at in each source."""

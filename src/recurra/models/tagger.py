@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from recurra.analysis.saliency import Probe, explained
 from recurra.config import TaggingModel
 from recurra.data.store import Encoded
 from recurra.encoders.dropout import LockedDropout
@@ -150,6 +151,35 @@ class Tagger(nn.Module):
             total = total + self.label_weight * lost
             count += int((batch.label != UNLABELLED).sum())
         return total, count
+
+    def probe(
+        self,
+        batch: Callable[[int], TaggerBatch],
+        tokens: Sequence[str],
+        tags: NDArray[np.int64],
+        names: Sequence[str],
+    ) -> Probe:
+        """What saliency explains: the tags (T,) of the first column, which have these names, word by word."""
+        chosen_tags, most = torch.from_numpy(tags).long(), explained(len(tokens))
+
+        def log_odds(network: Tagger, of: TaggerBatch) -> Tensor:
+            """log p / (1 − p) of each chosen tag, by its emissions: of a CRF, before its neighbours have a say."""
+            head: Any = network.heads[0]
+            scores = head.readout(network.features(of).values).double()
+            chosen = chosen_tags.to(scores.device).expand(len(scores), -1).unsqueeze(2)
+            others = scores.scatter(2, chosen, -torch.inf).logsumexp(2)
+            return (scores.gather(2, chosen).squeeze(2) - others)[:, : len(tokens)]
+
+        return Probe(
+            tokens,
+            [f"{token}/{tag}" for token, tag in zip(tokens, names, strict=True)][:most],
+            self,
+            lambda network: [network.drop],  # type: ignore[list-item]  # its first dropout has words and frames alike
+            batch,
+            log_odds,
+            "log odds",
+            left_out=max(0, len(tokens) - most),
+        )
 
     @torch.no_grad()
     def predict(self, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:

@@ -84,14 +84,13 @@ def gradients_of(
             chosen = longest(task, rows, Path(folder))
             found = task.loss(watch.model, task.batch(chosen))
         loss, examples = found.total / max(1, found.labels), len(chosen)
-    cut = getattr(getattr(settings, "reading", None), "steps", None)
-    report = looked(watch, loss, examples, steps=steps, title=title, clip=settings.training.clip, cut=cut)
+    clip = settings.training.clip
+    report = looked(watch, loss, examples, steps=steps, title=title, clip=clip, cut=task.truncation)
     if not report.layers:
         why = (
             "its cells read only what they write, which takes answers: give a file of data"
             if loss is None
-            else f"its cells take one step at a time, each with what the one before it saw, as model.context = "
-            f"{getattr(settings.model, 'context', 'inside')} has it"
+            else "its cells take one step at a time, each with what the step before it attended to"
         )
         raise ConfigError(f"{title} reads no whole sequence here: {why}.")
     return report

@@ -1,21 +1,19 @@
-"""`recurra explain`: what a model did with one input. What there is to see stands in views.py."""
+"""`recurra explain`: what a model did with one input. What there is to see, its task says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from recurra.analysis.page import page, section, write_whole
-from recurra.analysis.views import VIEWS, Asked, View
+from recurra.analysis.views import view
 from recurra.data.files import extension, lines
 from recurra.data.formats import endings
 from recurra.errors import ConfigError, DataError, RecurraError
-from recurra.named import choose
-from recurra.tasks.language_model import LanguageModel
-from recurra.tasks.task import Task
-from recurra.tasks.to_sequence import ToSequence
+from recurra.named import did_you_mean
+from recurra.tasks.task import Asked, Task, View, Viewer
 from recurra.text.visible import without_controls
 from recurra.training.trained import Trained
 
@@ -25,7 +23,9 @@ ENDINGS = (".html", ".svg", ".png")
 class Explanation(NamedTuple):
     """What there is to see of one answer: the view that was asked for, or the most telling one and all others."""
 
+    model: Trained
     asked: Asked
+    given: str  # as it was typed
     name: str
     view: View
     alone: bool
@@ -46,26 +46,27 @@ class Explanation(NamedTuple):
     @property
     def answer(self) -> str:
         """What was read, and what was answered."""
-        read, output = self._read_and_answered()
-        if isinstance(self.asked.model.task, LanguageModel):  # whose answer is a number
-            return without_controls(read)
+        said = self.model.task.headline(*self._read_and_answered())
         which = f" (answer {self.asked.best})" if self.asked.best > 1 else ""
-        return without_controls(f"{read} → {output}".replace("\t", " · ")) + which
+        return without_controls(said.replace("\t", " · ")) + which
 
     def _read_and_answered(self) -> tuple[str, str]:
         best = self.asked.best
-        [answer] = self.asked.model.answers([self.asked.example], detail=best > 1)
-        return answer.input or self.asked.given, answer.output if best == 1 else answer.alternatives[best - 2]["output"]
+        [answer] = self.model.answers([self.asked.example], detail=best > 1)
+        return answer.input or self.given, answer.output if best == 1 else answer.alternatives[best - 2]["output"]
 
     def json(self) -> dict[str, Any]:
         """For a program: by its name, the numbers of the view that was asked for or of all; or why there are none."""
         read, output = self._read_and_answered()
-        found = {"views": {self.name: self.view.json()}, "missing": {}} if self.alone else numbers_of(self.asked, VIEWS)
+        viewers = self.model.task.viewers()
+        found = (
+            {"views": {self.name: self.view.json()}, "missing": {}} if self.alone else numbers_of(self.asked, viewers)
+        )
         return {"input": read, "output": output, **found}
 
     def html(self) -> str:
         """One page that fetches nothing."""
-        views, missing = ([self.view], dict[str, str]()) if self.alone else every(self.asked)
+        views, missing = ([self.view], dict[str, str]()) if self.alone else every(self.asked, self.model.task.viewers())
         title = self.view.title if self.alone else "Why this answer"
         said = "".join(f"<li>{escape(name)}: {escape(why)}</li>" for name, why in missing.items())
         pieces = [
@@ -95,12 +96,12 @@ def explain(
     """Why a model answers one input as it does.
 
     The input is a line as `recurra predict` takes it, such as a text or the path of a picture; or FILE:LINE for a row
-    of a file of data. `show` is one of attention, probabilities, saliency, tree and gates; without it, the first of
-    these that there is. Gates are those of a layer, counted from 1, and a direction; where answers are searched for,
-    the best-th is explained.
+    of a file of data. `show` is one of the task's views, such as attention, probabilities, saliency, tree and gates;
+    without it, the first that there is. Gates are those of a layer, counted from 1, and a direction; where answers
+    are searched for, the best-th is explained.
     """
     if show is not None:
-        choose(VIEWS, show, "--show")
+        viewer_named(model.task, show, "--show")
         if show != "gates" and (layer is not None or direction is not None):
             what = "--layer" if layer is not None else "--direction"
             raise ConfigError(f"{what} chooses among gates, but --show {show} shows none: leave it out.")
@@ -108,14 +109,15 @@ def explain(
         raise ConfigError(f"--best {best}: the best answer is 1, the next 2.")
     if best > 1:
         model = model.searching(best=best)
-    asked = Asked(model, example_of(model.task, given), given, layer, direction, best)
-    check_answered(asked)
+    asked = asked_of(model, example_of(model.task, given))._replace(layer=layer, direction=direction, best=best)
+    model.task.check_explained(asked.example)
+    viewers = model.task.viewers()
     if show is not None:
-        return Explanation(asked, show, VIEWS[show](asked), alone=True)
+        return Explanation(model, asked, given, show, view(viewers[show], asked), alone=True)
     refusals: dict[str, RecurraError] = {}
-    for name, view in VIEWS.items():
+    for name, viewer in viewers.items():
         try:
-            return Explanation(asked, name, view(asked), alone=False)
+            return Explanation(model, asked, given, name, view(viewer, asked), alone=False)
         except RecurraError as error:
             refusals[name] = error
     for refusal in refusals.values():
@@ -124,37 +126,39 @@ def explain(
     raise ConfigError("\n".join(["there is nothing to show.", *(f"{name}: {why}" for name, why in refusals.items())]))
 
 
-def every(asked: Asked) -> tuple[list[View], dict[str, str]]:
+def asked_of(model: Trained, example: Any) -> Asked:
+    """An answer of a trained model that is to be explained."""
+    return Asked(model.model, example, str(model.folder), several=bool(model.others))
+
+
+def viewer_named(task: Task[Any, Any, Any], name: object, what: str) -> Viewer:
+    """The viewer of that name; a ConfigError says which ones there are."""
+    viewers = task.viewers()
+    if not isinstance(name, str) or name not in viewers:
+        raise ConfigError(f"{what} {name}: a {task.name} model has no such view. {did_you_mean(str(name), viewers)}")
+    return viewers[name]
+
+
+def every(asked: Asked, viewers: Mapping[str, Viewer]) -> tuple[list[View], dict[str, str]]:
     """All that there is to see; and of the rest, by its name, why not."""
     views, missing = list[View](), dict[str, str]()
-    for name, view in VIEWS.items():
+    for name, viewer in viewers.items():
         try:
-            views.append(view(asked))
+            views.append(view(viewer, asked))
         except RecurraError as error:
             missing[name] = str(error)
     return views, missing
 
 
-def numbers_of(asked: Asked, names: Iterable[str]) -> dict[str, Any]:
+def numbers_of(asked: Asked, viewers: Mapping[str, Viewer]) -> dict[str, Any]:
     """The numbers of some views by their names; and of the rest, by its name, why not."""
     views, missing = dict[str, Any](), dict[str, str]()
-    for name in names:
+    for name, viewer in viewers.items():
         try:
-            views[name] = VIEWS[name](asked).json()
+            views[name] = view(viewer, asked).json()
         except RecurraError as error:
             missing[name] = str(error)
     return {"views": views, "missing": missing}
-
-
-def check_answered(asked: Asked) -> None:
-    """Refuse what is not answered at all."""
-    task = asked.model.task
-    if not isinstance(task, ToSequence):
-        return
-    if task.settings.decoding.search == "given":
-        raise DataError("there is no answer to explain: decoding.search = given writes nothing.")
-    if task.settings.data.empty == "refuse" and task.is_empty(asked.example):
-        raise DataError("there is no answer to explain: nothing was read.")
 
 
 def example_of(task: Task[Any, Any, Any], given: str) -> Any:

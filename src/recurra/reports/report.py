@@ -70,14 +70,16 @@ def write_card(folder: Path) -> Path:
     limits.append("The model repeats what its training data says, right or wrong.")
     use = "\n".join(commands(run, {row[0]: row[1] for row in data.rows}))
     what = [
-        f"A model that {words.does} (task `{task}`)." if words.does else f"A model of {_plain(task)}.",
+        f"A model that {_plain(words.does)} (task `{escape(task.replace('`', ''))}`)."
+        if words.does
+        else f"A model of {_plain(task)}.",
         *(f"The model: {_plain(text)}." for _, text in run.said("description")),
         f"It has {in_words(run.summary['parameters'])} parameters." if "parameters" in run.summary else "",
     ]
     parts = {
         "What it is": "\n\n".join(filter(None, what if task else what[1:])),
-        "Intended use": f"Inputs like those it was trained on, {words.alike}."
-        + (f" There it {words.does}; for anything else it was not made." if words.does else ""),
+        "Intended use": f"Inputs like those it was trained on, {_plain(words.alike)}."
+        + (f" There it {_plain(words.does)}; for anything else it was not made." if words.does else ""),
         "Data": _markdown(data),
         "How it was trained": "\n".join(f"- {key}: {_plain(value)}" for key, value in trained),
         "Scores": _markdown(scores),
@@ -117,7 +119,7 @@ def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _markdown(table: Table) -> str:
     rows = [
-        table.columns,
+        [_plain(name) for name in table.columns],
         ["---"] * len(table.columns),
         *([_plain(in_cell(cell)) for cell in row] for row in table.rows),
     ]

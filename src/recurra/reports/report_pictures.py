@@ -9,25 +9,15 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from recurra.analysis import forecast_picture
-from recurra.analysis.gates import stack_of
-from recurra.analysis.views import VIEWS, Asked, View, has_attention
+from recurra.analysis.views import view
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, RecurraError
+from recurra.reports.explaining import asked_of
 from recurra.reports.few_examples import LONGEST, Chosen, few
 from recurra.scoring.pair_scores import NOTHING
-from recurra.tasks.classification import Classification
-from recurra.tasks.forecasting import Forecasting
-from recurra.tasks.language_model import NEWLINE, LanguageModel
-from recurra.tasks.seq2seq import Seq2Seq
-from recurra.tasks.tagging import Tagging
-from recurra.tasks.task import Task
-from recurra.tasks.to_sequence import ToSequence
+from recurra.tasks.task import View, Viewer
 from recurra.text.visible import without_controls
 from recurra.training.trained import Trained
-
-STEPS = {"attention": 100, "probabilities": 200, "saliency": 30, "tree": 30, "gates": 60}
-"""So many elements an example may have, that a picture of it fits a page."""
 
 WORK = 600_000_000
 """Weights times elements times answers, of all examples: beyond, saliency, which asks many times, would take long."""
@@ -54,13 +44,6 @@ _ABOUT = (
 )
 
 
-_OF_FORECASTS = (
-    '<p class="soft">The end of each series was hidden: gray is what came, orange what was forecast, with the shade in '
-    "which 90 % of what is likely lies, where the model knows how sure it is. Point at a step for its "
-    "numbers.</p>"
-)
-
-
 class Pictures(NamedTuple):
     """A piece of a page, and the script that it needs."""
 
@@ -76,11 +59,9 @@ def pictures(
     `rows` are the examples encoded, `outputs` what the model found for them. What cannot be drawn is said in a
     sentence: a picture is no reason for a finished run to fail.
     """
-    names = [name for name in telling(model.task) if name != "gates" or _has_gates(model)]
+    names = [name for name, viewer in model.task.viewers().items() if viewer.telling]
     if not names or not examples or most < 1:
         return Pictures()
-    if names == ["forecasts"]:
-        return _forecasts(model, examples, most)
     try:
         chosen = few(model.task, examples, rows, outputs, most)
         return _drawn(model, chosen, names)
@@ -91,8 +72,9 @@ def pictures(
 def _drawn(model: Trained, chosen: Sequence[Chosen], names: Sequence[str]) -> Pictures:
     if not chosen:
         return Pictures(
-            f'<p class="soft">No validation example is read and answered in {LONGEST} elements, which this page has '
-            f"room for: <code>recurra explain {escape(str(model.folder))} INPUT --out page.html</code> shows one.</p>"
+            f'<p class="soft">No validation example can be shown here: they have more than {LONGEST} elements, or are '
+            f"too short to forecast their end. <code>recurra explain {escape(str(model.folder))} INPUT --out page.html"
+            "</code> shows one.</p>"
         )
     drawn = _Drawn(model, time.monotonic() + SECONDS)
     pieces = [_STYLE, _ABOUT, *(_example(drawn, number, each, names) for number, each in enumerate(chosen))]
@@ -100,41 +82,6 @@ def _drawn(model: Trained, chosen: Sequence[Chosen], names: Sequence[str]) -> Pi
     if said:
         pieces.append(f'<p class="soft">Not shown:</p><ul class="soft">{said}</ul>')
     return Pictures("\n".join(pieces), "\n".join(dict.fromkeys(filter(None, drawn.scripts))))
-
-
-def telling(task: Task[Any, Any, Any]) -> list[str]:
-    """The views that tell most of a task's answers, by their names."""
-    if isinstance(task, ToSequence):
-        first = ["attention"] if has_attention(task) else ["saliency"] * isinstance(task, Seq2Seq)
-        is_beam = task.settings.decoding.search == "beam"
-        return [*first, "probabilities", *["tree"] * is_beam, *["gates"] * isinstance(task, Seq2Seq)]
-    if isinstance(task, Classification):
-        is_sequence = task.reads or task.frames is not None
-        return [*["attention"] * has_attention(task), *["saliency", "gates"] * is_sequence]
-    if isinstance(task, Tagging):
-        return ["saliency", "gates"]
-    if isinstance(task, Forecasting):
-        return [] if task.gives_coins else ["forecasts"]
-    return ["probabilities", "gates"] if isinstance(task, LanguageModel) else []
-
-
-def _has_gates(model: Trained) -> bool:
-    try:
-        stack_of(model)
-    except ConfigError:  # it reads by convolutions, or with a Transformer
-        return False
-    return True
-
-
-def _forecasts(model: Trained, series: Sequence[Any], most: int) -> Pictures:
-    try:
-        found = forecast_picture.forecasts_of(model, series, most=most)
-        pieces = [f'<div class="example">{forecast_picture.in_html(each)}</div>' for each in found]
-    except Exception as error:
-        return Pictures(f'<p class="soft">No forecasts can be shown: {escape(_reason(error))}</p>')
-    if not pieces:
-        return Pictures('<p class="soft">No series is long enough to hide its end and forecast it.</p>')
-    return Pictures("\n".join([_STYLE, _OF_FORECASTS, *pieces]))
 
 
 class _Drawn:
@@ -146,16 +93,23 @@ class _Drawn:
         self.left = BYTES
         self.work = WORK
         self.weights = _weights(model.model)
+        self.viewers = model.task.viewers()
         self.scripts: list[str] = []
         self.missing: list[str] = []
 
     def view(self, name: str, chosen: Chosen) -> tuple[View, str] | None:
         """A view with its piece of the page; None where there is none, and why that is."""
-        why = self._too_much(name, chosen)
+        viewer = self.viewers[name]
+        if chosen.length > viewer.longest:
+            shorter = self.model.task.shortened(chosen.example, viewer.longest)
+            chosen = chosen._replace(example=shorter, length=len(self.model.task.steps(shorter)))
+        why = self._too_much(viewer, chosen)
         if why is None:
             try:
-                found = VIEWS[name](Asked(self.model, chosen.example, chosen.place))
+                found = view(viewer, asked_of(self.model, chosen.example))
                 piece = found.html()
+            except ConfigError:  # by its settings, the model has no such view
+                return None
             except Exception as error:
                 why = _reason(error)
             else:
@@ -168,14 +122,13 @@ class _Drawn:
         self.missing.append(f"{name}: {why}")
         return None
 
-    def _too_much(self, name: str, chosen: Chosen) -> str | None:
-        if chosen.length > STEPS[name]:
+    def _too_much(self, viewer: Viewer, chosen: Chosen) -> str | None:
+        if chosen.length > viewer.longest:
             return f"{chosen.length} elements are too many for this page ({chosen.place})"
         if time.monotonic() > self.until:
             return "the others took long"
-        if name == "saliency":
-            answers = 1 if isinstance(self.model.task, Classification) else chosen.length
-            self.work -= self.weights * chosen.length * answers
+        if viewer.work is not None:
+            self.work -= self.weights * viewer.work(chosen.length)
             if self.work < 0:
                 return "it would take long for a model of this size"
         return None
@@ -183,22 +136,17 @@ class _Drawn:
 
 def _example(drawn: _Drawn, number: int, chosen: Chosen, names: Sequence[str]) -> str:
     """An example: what was read and answered, and views of it; those of the first are open, gates are of it alone."""
-    pieces = [f"<h3>{escape(_title(chosen))}</h3>", f'<p class="soft">{escape(_about(chosen))}</p>']
+    pieces = [
+        f"<h3>{escape(_title(chosen))}</h3>",
+        f'<p class="soft">{escape(_about(chosen, drawn.model.task.purpose().elements))}</p>',
+    ]
     for place, name in enumerate(each for each in names if number == 0 or each != "gates"):
-        found = drawn.view(name, _first_line(drawn.model, chosen) if name == "gates" else chosen)
+        found = drawn.view(name, chosen)
         if found is not None:
             view, piece = found
             way = " open" if number == 0 or place == 0 else ""
             pieces.append(f"<details{way}><summary>{escape(view.title)}</summary>{piece}</details>")
     return f'<div class="example">{"".join(pieces)}</div>'
-
-
-def _first_line(model: Trained, chosen: Chosen) -> Chosen:
-    """Of a text, so much that the gates at each of its tokens can be told apart."""
-    if not isinstance(model.task, LanguageModel):
-        return chosen
-    line = chosen.example.text.split(NEWLINE)[0]
-    return chosen._replace(example=chosen.example._replace(text=line), length=len(model.task.ids(line)))
 
 
 def _title(chosen: Chosen) -> str:
@@ -208,29 +156,11 @@ def _title(chosen: Chosen) -> str:
     return f"{_clipped(chosen.answer.input or chosen.place)} → {_clipped(said)}"
 
 
-def _about(chosen: Chosen) -> str:
-    said = chosen.place if chosen.answer is not None else f"{chosen.length} tokens"
-    if chosen.is_right is None:
+def _about(chosen: Chosen, elements: str) -> str:
+    said = chosen.place if chosen.answer is not None else f"{chosen.length} {elements}"
+    if chosen.verdict is None:
         return said
-    return f"{said}: right" if chosen.is_right else f"{said}: wrong, {_clipped(_mistakes(chosen))}"
-
-
-def _mistakes(chosen: Chosen) -> str:
-    """What is right instead; of tags, where they differ."""
-    assert chosen.answer is not None, "it is wrong"
-    wanted, tokens = chosen.wanted or "", getattr(chosen.example, "tokens", ())
-    if not tokens:
-        return f"{wanted} is right"
-    found = []
-    for number, (said, right) in enumerate(zip(chosen.answer.output.split("\t"), wanted.split("\t"), strict=True)):
-        others, tags = said.split(" "), right.split(" ")
-        if number < len(chosen.example.tags) and len(tokens) == len(others) == len(tags):
-            found += [
-                f"{token} is {tag}" for token, other, tag in zip(tokens, others, tags, strict=True) if tag != other
-            ]
-        elif said != right:  # of the whole
-            found.append(f"{right} is right")
-    return ", ".join(found)
+    return f"{said}: right" if chosen.verdict.is_right else f"{said}: wrong, {_clipped(chosen.verdict.mistakes)}"
 
 
 def _clipped(text: str) -> str:

@@ -7,19 +7,11 @@ from itertools import pairwise
 from pathlib import Path as File
 from typing import Any, Literal, NamedTuple
 
-from recurra.analysis.gates import reading_stack
+from recurra.analysis.anatomy import Anatomy, Level
 from recurra.analysis.page import write_whole
 from recurra.analysis.scene import Box, Colour, Path, Scene, Shape, Words, as_png, as_svg, width_of
-from recurra.cells.wrappers.wrapper import Wrapper
-from recurra.encoders.pyramid import Pyramid
 from recurra.errors import ConfigError
-from recurra.settings import name_of
-from recurra.tasks.classification import Classification
-from recurra.tasks.forecasting import Forecasting
-from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.task import Task
-from recurra.tasks.to_sequence import ToSequence
-from recurra.tasks.vec2seq import Vec2Seq
 
 STEPS = ("₁", "₂", "₃", "ₜ")
 """The last is any number of steps later."""
@@ -29,14 +21,6 @@ BEFORE = ("₁", "₂", "ₜ₋₁")
 
 PITCH, ROW, SIDE, HEIGHT = 104.0, 66.0, 62.0, 32.0
 MARGIN, LABELS, APART = 28.0, 150.0, 110.0
-
-
-class Level(NamedTuple):
-    """A layer of a network: what it is called, and the ways in which it reads."""
-
-    name: str
-    ways: Sequence[str]  # of forward and backward
-    joined: str = ""  # how two ways become one
 
 
 class Part(NamedTuple):
@@ -95,14 +79,15 @@ def draw(task: Task[Any, Any, Any], path: File) -> None:
 
 def unrolled(task: Task[Any, Any, Any]) -> Scene:
     """The network of a task over some steps, as it is built; its weights do not matter."""
-    network: Any = task.build()
-    reader = reader_of(task, network)
+    anatomy = task.anatomy(task.build())
+    inputs = [] if anatomy.is_whole else [f"x{step}" for step in STEPS]
+    reader = Part(anatomy.reader, inputs, "h" if anatomy.reader[0].ways else "m")
     drawing, columns = Drawing(), placed(MARGIN + LABELS)
     tops = drawn(drawing, reader, columns)
-    if isinstance(task, ToSequence):
-        right = written(drawing, task, network, columns, tops)
+    if anatomy.writer:
+        right = written(drawing, anatomy, columns, tops)
     else:
-        answered(drawing, task, network, columns, tops)
+        answered(drawing, anatomy, columns, tops)
         right = columns[-1] + SIDE
     said = task.described()
     drawing.text(MARGIN, 58, said, anchor="start", colour="soft")
@@ -128,58 +113,6 @@ def placed(left: float) -> list[float]:
     return [
         left + SIDE / 2 + PITCH * (number + (0.35 if step == STEPS[-1] else 0)) for number, step in enumerate(STEPS)
     ]
-
-
-def reader_of(task: Task[Any, Any, Any], network: Any) -> Part:
-    """What reads, level by level."""
-    stack = reading_stack(network)
-    inputs = [f"x{step}" for step in STEPS]
-    if stack is None:
-        name, is_whole = read_by(task)
-        return Part([Level(name, ())], [] if is_whole else inputs, "m")
-    layers: list[Any] = list(stack.cells)  # of a stack ModuleLists, a cell for each way
-    ways = ("forward", "backward") if stack.bidirectional else (getattr(stack, "direction", "forward"),)
-    merges = getattr(stack, "merges", [])
-    halved = ", of pairs" if isinstance(stack, Pyramid) else ""
-    levels = [
-        Level(
-            cell_in_words(cells[0]) + halved * bool(number),
-            ways,
-            type(merges[number]).__name__.lower() if len(ways) > 1 and merges else "",
-        )
-        for number, cells in enumerate(layers)
-    ]
-    return Part(levels, inputs, "h")
-
-
-def read_by(task: Task[Any, Any, Any]) -> tuple[str, bool]:
-    """What reads where no recurrent network does, and whether it reads all at once."""
-    model = task.settings.model
-    data = task.settings.data
-    if getattr(data, "vector", None) is not None:
-        return "a vector", True
-    if getattr(getattr(data, "image", None), "given", None) is not None:
-        return f"a picture, convolutions of {' × '.join(map(str, model.image.widths))}", True
-    if isinstance(task, Vec2Seq):
-        return "features of places", False
-    if isinstance(task, Classification):
-        return " and ".join(model.encoders), False
-    return str((model.decoder if isinstance(task, LanguageModel) else model.encoder).kind), False
-
-
-def writer_of(task: ToSequence[Any], network: Any) -> Part:
-    """What writes, level by level."""
-    levels = [Level(cell_in_words(cell), ("forward",)) for cell in network.decoder.wiring.layers]
-    inputs = ["<s>", *(f"y{step}" for step in BEFORE)]
-    return Part(levels or [Level(str(task.settings.model.decoder.kind), ())], inputs, "s")
-
-
-def cell_in_words(cell: Any) -> str:
-    while isinstance(cell, Wrapper):
-        cell = cell.cell
-    name = getattr(cell, "name", type(cell).__name__.lower())
-    size = getattr(cell, "hidden_size", None)
-    return f"{name} {size}" if size else str(name)
 
 
 def drawn(
@@ -235,55 +168,36 @@ def chain(drawing: Drawing, xs: Sequence[float], y: float, way: str, colour: Col
         drawing.arrow(*ends, colour=colour, dashed=number == len(xs) - 2)
 
 
-def answered(
-    drawing: Drawing,
-    task: Task[Any, Any, Any],
-    network: Any,
-    columns: Sequence[float],
-    tops: Sequence[tuple[float, float]],
-) -> None:
+def answered(drawing: Drawing, anatomy: Anatomy, columns: Sequence[float], tops: Sequence[tuple[float, float]]) -> None:
     """What comes out of each step, or of all together."""
     y = tops[0][1] - ROW + HEIGHT / 2
-    if isinstance(task, Classification):
-        middle, model = (columns[0] + columns[-1]) / 2, task.settings.model
-        name = "answer" if model.encoders == ["bag"] else f"answer, by {name_of(model.summary)}"
-        drawing.box(middle, y, name, width=max(190.0, width_of(name) + 20))
+    if anatomy.answers == "whole":
+        middle = (columns[0] + columns[-1]) / 2
+        drawing.box(middle, y, anatomy.summary, width=max(190.0, width_of(anatomy.summary) + 20))
         for x, top in tops:
             drawing.arrow((x, top), (middle + (x - middle) * 0.35, y + HEIGHT / 2))
         return
-    is_ahead = isinstance(task, LanguageModel | Forecasting)
-    names = [f"x{step}" for step in AHEAD] if is_ahead else [f"y{step}" for step in STEPS]
+    names = [f"x{step}" for step in AHEAD] if anatomy.answers == "ahead" else [f"y{step}" for step in STEPS]
     for (x, top), name in zip(tops, names, strict=True):
         drawing.arrow((x, top), (x, y + 12))
         drawing.text(x, y, name)
-    heads = [type(head).__name__ for head in getattr(network, "heads", ())]
-    if "CRF" in heads:
+    if anatomy.chained:
         for one, other in pairwise(columns):
             drawing.shapes.append(Path([(one + 14, y - 4), (other - 14, y - 4)], "more"))
-        drawing.text(columns[0] - SIDE / 2 - 26, y, "crf", anchor="end", colour="soft")
+        drawing.text(columns[0] - SIDE / 2 - 26, y, anatomy.chained, anchor="end", colour="soft")
 
 
-def written(
-    drawing: Drawing,
-    task: ToSequence[Any],
-    network: Any,
-    columns: Sequence[float],
-    tops: Sequence[tuple[float, float]],
-) -> float:
+def written(drawing: Drawing, anatomy: Anatomy, columns: Sequence[float], tops: Sequence[tuple[float, float]]) -> float:
     """The writer beside the reader, and what it sees of it; where it ends on the right."""
-    part = writer_of(task, network)
+    part = Part(anatomy.writer, ["<s>", *(f"y{step}" for step in BEFORE)], "s")
     others = placed(columns[-1] + SIDE / 2 + APART)
     leaving = drawn(drawing, part, others, named_right=True)
     y = min(leaving[0][1], tops[0][1]) - ROW + HEIGHT / 2
-    model = task.settings.model
-    attention = name_of(getattr(model, "attention", None) or "none")
-    enters = entering(task)
-    if enters:
+    if anatomy.enters:
         drawing.arrow((columns[-1] + SIDE / 2 + 14, -ROW), (others[0] - SIDE / 2, -ROW), colour="less")
-        drawing.text((columns[-1] + others[0]) / 2, -ROW + 20, enters, colour="soft")
-    if attention != "none" or getattr(getattr(model, "decoder", None), "kind", "") == "transformer":
-        is_cells = bool(network.decoder.wiring.layers)
-        name = f"attention: {attention}, {model.context}" if is_cells else "attention in every layer"
+        drawing.text((columns[-1] + others[0]) / 2, -ROW + 20, anatomy.enters, colour="soft")
+    if anatomy.attention:
+        name = anatomy.attention
         middle = (others[0] + others[-1]) / 2
         width = max(others[-1] - others[0] + SIDE, width_of(name) + 30)
         drawing.box(middle, y, name, width=width, colour="less")
@@ -298,11 +212,3 @@ def written(
         drawing.arrow((x, top), (x, y + 12))
         drawing.text(x, y, f"y{step}")
     return others[-1] + 44 + max(width_of(level.name) for level in part.levels)
-
-
-def entering(task: ToSequence[Any]) -> str:
-    """How what was read enters the writer beside attention."""
-    model = task.settings.model
-    if isinstance(task, Vec2Seq):
-        return ", ".join(model.conditioning)
-    return "" if model.decoder.kind == "transformer" or model.start == "zeros" else "first state"

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from recurra.errors import ConfigError, DataError
-from recurra.named import choose
 from recurra.reading.schema import ABOUT
 from recurra.runtime.controls import controls, overrides
 from recurra.runtime.effort import (
@@ -63,8 +62,6 @@ class Hosted:
     @cached_property
     def about(self) -> dict[str, Any]:
         """What the run is, what it is asked with, and how it may be asked to answer."""
-        from recurra.analysis.views import possible
-
         asked = self.task.schema()
         return {
             "name": self.name,
@@ -72,7 +69,7 @@ class Hosted:
             "described": self.task.described(),
             "input": {**asked._asdict(), "about": ABOUT[asked.kind]},
             "decoding": [as_plain(each._asdict()) for each in controls(self.task.decoding)],
-            "views": possible(self.task),
+            "views": list(self.task.viewers()),
             "summary": _summary(folders(self.given)[0]),
         }
 
@@ -106,11 +103,10 @@ class Hosted:
         best: int = 1,
     ) -> dict[str, Any]:
         """The numbers of some views of one answer by their names, and of the rest why there are none."""
-        from recurra.analysis.views import VIEWS, Asked
-        from recurra.reports.explaining import check_answered, numbers_of
+        from recurra.reports.explaining import asked_of, numbers_of, viewer_named
 
         for name in show or ():
-            choose(VIEWS, name, '"show"')
+            viewer_named(self.task, name, '"show":')
         if best < 1:
             raise ConfigError(f'"best" is {best}: the best answer is 1, the next 2.')
         wanted = list(self.about["views"] if show is None else dict.fromkeys(show))
@@ -124,14 +120,14 @@ class Hosted:
         model.task.encode(example)  # what cannot be read is refused once, and not by each view
         check_read(model.task, [example], MOST_EXPLAINED, "are explained here")
         check_written(model.task, [example], searches=1 + len(wanted))  # each view asks the model anew
-        asked = Asked(model, example, "the input", layer, direction, best)
-        check_answered(asked)
-        missing = {}
+        asked = asked_of(model, example)._replace(layer=layer, direction=direction, best=best)
+        model.task.check_explained(example)
+        missing, viewers = {}, model.task.viewers()
         try:
             check_read(model.task, [example], MOST_WEIGHED, "are weighed here, which `recurra explain` does of any")
         except DataError as error:
-            missing = {name: str(error) for name in wanted if name == "saliency"}
-        found = numbers_of(asked, [name for name in wanted if name not in missing])
+            missing = {name: str(error) for name in wanted if viewers[name].work is not None}
+        found = numbers_of(asked, {name: viewers[name] for name in wanted if name not in missing})
         missing = {**found["missing"], **missing}
         return {
             "views": found["views"],
@@ -141,7 +137,11 @@ class Hosted:
 
     def way(self, show: Sequence[str] | None) -> str:
         """Whose modules an explanation takes: what takes long has its own, and is waited for by itself alone."""
-        return "saliency" if "saliency" in (self.about["views"] if show is None else show) else "explanations"
+        viewers = self.task.viewers()
+        wanted = [
+            viewers[name] for name in (viewers if show is None else show) if isinstance(name, str) and name in viewers
+        ]
+        return "saliency" if any(viewer.work is not None for viewer in wanted) else "explanations"
 
     def generate(self, prompt: object, options: Mapping[str, Any]) -> dict[str, Any]:
         """Texts that go on from a prompt, or that may be written of a vector or a picture."""

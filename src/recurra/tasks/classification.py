@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,11 @@ from recurra.classes.learned import Learned, tokens_of
 from recurra.classes.pictures import asked_picture, encoded_picture, with_encoder
 from recurra.classes.pictures import encoding as encoding_of_pictures
 from recurra.config import ClassificationSettings
-from recurra.data.files import lines
+from recurra.data.files import extension, lines
 from recurra.data.normal import Normal
 from recurra.data.pictures import is_picture
 from recurra.data.store import Encoded
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.named import did_you_mean
 from recurra.reading.asked import read_by
@@ -31,15 +31,22 @@ from recurra.reading.schema import Schema
 from recurra.scoring.class_counts import class_counts, number_counts, several_class_counts
 from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.scoring.counted import Counted
+from recurra.scoring.pair_scores import NOTHING
 from recurra.scoring.scores import Scores
 from recurra.settings import name_of
-from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Task
+from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, Verdict, Viewer
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
+from recurra.views.purpose import PICTURES, SERIES
 
 if TYPE_CHECKING:
+    from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.gates import Stack
+    from recurra.analysis.picture_attention import PictureAttention
+    from recurra.analysis.saliency import Probe
+    from recurra.analysis.views import Queries
     from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
 
 POSITIVE = ("1", "true", "yes", "positive", "pos")
@@ -359,6 +366,100 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if self.kind == "labels":
             return several_class_counts(items, decided, labels, threshold=decoding.threshold)
         return class_counts(items, decided, labels, positive=self.positive, abstain=decoding.abstain)
+
+    # Views
+
+    def steps(self, example: LabelledSequence) -> list[str]:
+        if self.is_pictured or not (self.reads or self.frames is not None):
+            raise ConfigError(f"what a {self.name} model like this reads has no steps one after the other.")
+        return super().steps(example) if self.frames is not None else self.tokens(example)
+
+    def stacks(self, model: Any) -> dict[str, Stack]:
+        return {
+            f"encoders.{number}": encoder.recurrent
+            for number, (name, encoder) in enumerate(zip(self.settings.model.encoders, model.encoders, strict=True))
+            if name in ("rnn", "pyramid")
+        }
+
+    def viewers(self) -> dict[str, Viewer]:
+        weighs, is_sequence = name_of(self.settings.model.summary) == "attention", self.reads or self.frames is not None
+        looked = {"attention": Viewer(self.looked, telling=weighs)}
+        if self.is_pictured:
+            return looked
+        saliency = Viewer(self.probe, longest=30, work=lambda n: n, telling=is_sequence)
+        gates = super().viewers()["gates"]._replace(telling=is_sequence)
+        others = {"saliency": saliency, "gates": gates}
+        return {**looked, **others} if weighs else {**others, **looked}
+
+    def looked(self, asked: Asked) -> Queries | PictureAttention:
+        """What the queries of a summary looked at. (torch)"""
+        from recurra.analysis.picture_attention import PictureAttention
+        from recurra.analysis.views import Queries
+        from recurra.data.pictures import picture_of
+
+        answer = self.answered(asked)
+        if "attention" not in answer.detail:
+            raise ConfigError(
+                f"the run {asked.run} does not weigh what it reads by attention: model.summary = attention does."
+            )
+        weights = np.asarray(answer.detail["attention"], np.float64)
+        if weights.ndim == 3:
+            given = asked.example.picture
+            picture = picture_of(given.value, given.place, self.settings.data.image, folder=given.folder)
+            names = [f"query {number + 1}" for number in range(len(weights))]
+            places = weights.reshape(len(weights), -1)
+            return PictureAttention(picture, names, places, weights.shape[2], answer.output)
+        tokens = answer.detail.get("tokens", [str(number + 1) for number in range(weights.shape[1])])
+        if not tokens:
+            raise DataError("there is no answer to explain: nothing was read.")
+        return Queries(answer.output or NOTHING, tokens, weights)  # of several classes, it may be none
+
+    def probe(self, asked: Asked) -> Probe:
+        """What speaks for the classes that are answered. (torch)"""
+        if asked.several:
+            raise ConfigError("several runs answer as one here, each with vectors of its own: name one of them.")
+        if not self.reads and not (self.frames is not None and self.stacks(asked.model)):
+            what = "a bag of words" if self.frames is None else "frames by convolutions"
+            raise ConfigError(f"saliency is of what is read step by step, but {asked.run} reads {what}.")
+        model, labels = cast("Classifier", asked.model), self.labels.tokens
+        threshold = self.settings.decoding.threshold
+        return model.probe(self.copies(asked), self.steps(asked.example), labels, threshold)
+
+    def anatomy(self, model: Any) -> Anatomy:
+        from recurra.analysis.anatomy import Anatomy, Level, levels_of
+
+        settings = self.settings.model
+        if self.is_pictured:
+            reader = [Level(f"a picture, convolutions of {' × '.join(map(str, settings.image.widths))}")]
+        else:
+            stacks = list(self.stacks(model).values())
+            reader = levels_of(stacks[0]) if stacks else [Level(" and ".join(settings.encoders))]
+        summary = "answer" if settings.encoders == ["bag"] else f"answer, by {name_of(settings.summary)}"
+        return Anatomy(reader, is_whole=self.is_pictured, answers="whole", summary=summary)
+
+    def origin(self, example: LabelledSequence) -> tuple[int, int]:
+        return example.file, example.line
+
+    def judge(self, examples: Sequence[LabelledSequence]) -> Callable[[LabelledSequence, Prediction], Verdict | None]:
+        return self._verdict
+
+    def _verdict(self, example: LabelledSequence, answer: Prediction) -> Verdict | None:
+        if self.kind == "targets":
+            return None
+        places = {label: place for place, label in enumerate(self.labels.tokens)}
+        wanted = ",".join(sorted(example.labels, key=lambda label: places.get(label, len(places))))
+        return Verdict(answer.output == wanted, f"{wanted} is right")
+
+    def purpose(self) -> Purpose:
+        data = self.settings.data
+        wanted = {"label": "its label", "labels": "any number of labels", "targets": "a number"}[self.kind]
+        what = "series" if data.frames is not None else "picture" if self.is_pictured else "text"
+        does, kind = f"gives a {what} {wanted}", extension(data.files("train")[0])
+        if data.frames is not None:
+            return SERIES._replace(does=does, asked=f"input.{kind}")
+        if self.is_pictured:
+            return Purpose(does, PICTURES, "pictures", asked=f"input.{kind}", inputs="paths or arrays")
+        return Purpose(does, rows="texts")
 
     def _target_names(self, width: int) -> tuple[str, ...]:
         """A name for each number that is predicted: its column's, or its place where columns hold lists."""

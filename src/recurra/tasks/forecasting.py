@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
 from recurra.data.batches import Batches, in_order_of_length
+from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
 from recurra.data.windows import Windows
@@ -27,9 +30,13 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import frame_counts, frame_scores, value_counts, value_scores
 from recurra.scoring.scores import Scores
 from recurra.settings import Part, name_of
-from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Task
+from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, Viewer
+from recurra.views.purpose import SERIES
 
 if TYPE_CHECKING:
+    from recurra.analysis import forecast_picture
+    from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.gates import Stack
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
 
 TOKENS = 8192
@@ -294,6 +301,72 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             has_density=self.has_density,
             settings=self.settings,
         )
+
+    # Views
+
+    def steps(self, example: Steps) -> list[str]:
+        """Steps by their numbers; zeros are read before the first where that is predicted too."""
+        return [str(number) for number in range(0 if self.from_nothing else 1, len(example.values) + 1)]
+
+    def stacks(self, model: Any) -> dict[str, Stack]:
+        return {"recurrent": model.recurrent}
+
+    def viewers(self) -> dict[str, Viewer]:
+        gates = {"gates": super().viewers()["gates"]._replace(telling=False)}
+        return gates if self.gives_coins else {"forecast": Viewer(self.forecast, longest=sys.maxsize), **gates}
+
+    def forecast(self, asked: Asked) -> forecast_picture.Forecast:
+        """A forecast of the end of a series, which is hidden from the model, beside what came. (torch)"""
+        from recurra.analysis import forecast_picture
+
+        series, horizon = asked.example, self.settings.decoding.horizon
+        now = len(series) - horizon
+        if now < 2:
+            raise DataError(
+                f"a forecast is compared with what came: of {len(series)} steps, {horizon} are hidden (the horizon), "
+                f"and at least 2 must be left to read. Give a longer series, or --set decoding.horizon=…."
+            )
+        paths = forecast_picture.PATHS if self.has_density else 0
+        decoding = dataclasses.replace(self.settings.decoding, paths=paths)
+        task = self.with_settings(dataclasses.replace(self.settings, decoding=decoding), Path())
+        read = slice(max(0, now - forecast_picture.READ), now)
+        known = dataclasses.replace(series, values=series.values[read], known=series.known[read])
+        answer = task.answered(asked._replace(example=known))
+        names = self.settings.data.values or [str(number + 1) for number in range(series.values.shape[1])]
+        low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
+        return forecast_picture.Forecast(
+            f"{series.name or os.path.basename(series.place)}, steps {now + 1} to {len(series)}",
+            list(names),
+            series.values[max(0, now - forecast_picture.BEFORE) : now],
+            np.array(answer.detail["values"]),
+            series.values[now:],
+            low,
+            high,
+        )
+
+    def anatomy(self, model: Any) -> Anatomy:
+        return super().anatomy(model)._replace(answers="ahead")
+
+    def origin(self, example: Steps) -> tuple[int, int]:
+        return example.file, example.line
+
+    def portions(self, examples: Sequence[Steps], count: int) -> list[tuple[Steps, int]]:
+        """Series whose ends are forecast; of few series, also of earlier parts."""
+        horizon = self.settings.decoding.horizon
+        ends = [
+            (each, len(each) - back * horizon)
+            for back in range(count)
+            for each in examples
+            if len(each) - (back + 1) * horizon >= 2
+        ][:count]
+        return [
+            (dataclasses.replace(each, values=each.values[:end], known=each.known[:end]), end) for each, end in ends
+        ]
+
+    def purpose(self) -> Purpose:
+        what = "frames of a sequence" if self.from_nothing else "steps of a series"
+        kind = extension(self.settings.data.files("train")[0])
+        return SERIES._replace(does=f"predicts the next {what}", asked=f"input.{kind}")
 
     def described(self) -> str:
         model = self.settings.model

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -24,12 +24,16 @@ from recurra.reading.texts import Passage, passages, text_of, with_column
 from recurra.scoring.counted import Counted, counted, ratio
 from recurra.scoring.scores import Scores
 from recurra.settings import name_of
-from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Task
+from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, Viewer
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
 from recurra.text.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
+    from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.gates import Stack
+    from recurra.analysis.probabilities import Probabilities
+    from recurra.analysis.saliency import Probe
     from recurra.generation.generated import Manner
     from recurra.generation.writer import Writer
     from recurra.models.language_model import NextToken, TextBatch
@@ -40,6 +44,9 @@ END_OF_LINE = "<eos>"
 NEWLINE = "\n"
 IN_THE_TEXT = -1
 """In place of a file's number: what follows is a token's place in the whole text."""
+
+STRETCH, STRETCHES = 160, 1000
+"""Tokens of a stretch of running text that a report shows, and how many stretches it chooses from."""
 
 CARRY_DRAW = 1
 """Sets what is drawn for states apart from what is drawn for lengths."""
@@ -362,6 +369,83 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         }
         items = [(example.file, example.line) for example in examples]
         return counted(items, [output.predicted for output in outputs], columns, scores)
+
+    # Views
+
+    def steps(self, example: Passage) -> list[str]:
+        """The tokens that are read: the end of the line before, then all but the last."""
+        batch = self.batch([self.encode(example)])
+        return self.vocabulary.tokens_of(batch.inputs.values[0].tolist())
+
+    def stacks(self, model: Any) -> dict[str, Stack]:
+        return {} if model.recurrent is None else {"recurrent": model.recurrent}
+
+    def viewers(self) -> dict[str, Viewer]:
+        return {
+            "probabilities": Viewer(self.probabilities, longest=200),
+            "saliency": Viewer(self.probe, longest=30, work=lambda n: n * n, telling=False),
+            **super().viewers(),
+        }
+
+    def probabilities(self, asked: Asked) -> Probabilities:
+        """How probable each token was. (torch)"""
+        from recurra.analysis.probabilities import Probabilities
+
+        detail = self.answered(asked).detail
+        mean = f"{detail['nll'] / math.log(2):.2f} bits a token"
+        return Probabilities(detail["tokens"], detail["log_probabilities"], mean)
+
+    def probe(self, asked: Asked) -> Probe:
+        """What speaks for each token. (torch)"""
+        model: Any = asked.model
+        return model.probe(self.copies(asked), self.steps(asked.example), self.vocabulary.tokens_of)
+
+    def headline(self, read: str, answer: str) -> str:
+        return read  # the answer is a number
+
+    def anatomy(self, model: Any) -> Anatomy:
+        from recurra.analysis.anatomy import Anatomy, Level, levels_of
+
+        stacks = list(self.stacks(model).values())
+        reader = levels_of(stacks[0]) if stacks else [Level(str(self.settings.model.decoder.kind))]
+        return Anatomy(reader, answers="ahead")
+
+    def origin(self, example: Passage) -> tuple[int, int]:
+        return example.file, example.line
+
+    def portions(self, examples: Sequence[Passage], count: int) -> list[tuple[Passage, int]]:
+        """Lines of a text; as many together as fit a page where they follow on each other."""
+        return list(islice(self._stretches(examples), STRETCHES))
+
+    def _stretches(self, passages: Sequence[Passage]) -> Iterator[tuple[Passage, int]]:
+        together = not self.settings.data.independent
+        for passage in passages:
+            kept, tokens, start = list[str](), 0, 0
+            for number, line in enumerate([*passage.text.split(NEWLINE), None]):
+                size = 0 if line is None else len(self.ids(line))
+                if kept and (line is None or not together or tokens + size > STRETCH):
+                    yield Passage(NEWLINE.join(kept), passage.file, start), tokens
+                    kept, tokens = [], 0
+                if line is not None and line.strip() and size <= STRETCH:
+                    start = start if kept else passage.line + number
+                    kept.append(line)
+                    tokens += size
+
+    def shortened(self, example: Passage, elements: int) -> Passage:
+        """The first line of several."""
+        return example._replace(text=example.text.split(NEWLINE)[0])
+
+    def purpose(self) -> Purpose:
+        return Purpose(
+            "says how likely a text is, and continues it",
+            rows="lines" if self.settings.data.independent else "",
+            generate="--length 200",
+            python="[text] = recurra.generate(model, length=200)\nprint(text.whole)",
+        )
+
+    @property
+    def truncation(self) -> int:
+        return self.settings.reading.steps
 
     def described(self) -> str:
         model = self.settings.model

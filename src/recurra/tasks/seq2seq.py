@@ -5,24 +5,30 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqSettings
+from recurra.data.files import extension
 from recurra.data.store import Encoded
+from recurra.errors import ConfigError
 from recurra.reading.pairs import Pair, asked, key_of, pairs, with_columns
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.sequences.pair_remarks import described
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer
-from recurra.tasks.task import Axes
+from recurra.tasks.task import Asked, Axes, Purpose, Task, Viewer
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.vocabulary import UNKNOWN
+from recurra.views.purpose import SERIES
 
 if TYPE_CHECKING:
+    from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.gates import Stack
+    from recurra.analysis.saliency import Probe
     from recurra.models.seq2seq import SequenceToSequence
 
 
@@ -171,6 +177,48 @@ class Seq2Seq(ToSequence[Pair]):
             return None
         tokens, together = self.texts.source_tokens(example), self.settings.model.steps_in_a_place
         return [" ".join(tokens[first : first + together]) for first in range(0, len(tokens), together)]
+
+    # Views
+
+    def steps(self, example: Pair) -> list[str]:
+        return super().steps(example) if self.texts.source is None else self.texts.source_tokens(example)
+
+    def stacks(self, model: Any) -> dict[str, Stack]:
+        return {} if model.encoder.recurrent is None else {"encoder": model.encoder.recurrent}
+
+    def viewers(self) -> dict[str, Viewer]:
+        """Where it looked comes first; without attention, what mattered tells most."""
+        found = super().viewers()
+        saliency = Viewer(self.probe, longest=30, work=lambda n: n * n, telling=not self.attends)
+        looked, tree, gates = found.pop("attention"), found.pop("tree"), Task.viewers(self)["gates"]
+        others = {**found, "saliency": saliency, "tree": tree, "gates": gates}
+        return {"attention": looked, **others} if self.attends else {**others, "attention": looked}
+
+    def probe(self, asked: Asked) -> Probe:
+        """What speaks for each token of the answer. (torch)"""
+        if asked.several:
+            raise ConfigError("several runs answer as one here, each with vectors of its own: name one of them.")
+        found, model = self.hypothesis(asked), cast("SequenceToSequence", asked.model)
+        title = self.headline(self.shown(asked.example), found.text)
+        return model.probe(self.copies(asked, found.row), self.steps(asked.example), found.tokens, title)
+
+    def anatomy(self, model: Any) -> Anatomy:
+        from recurra.analysis.anatomy import Level, levels_of
+
+        settings, stacks = self.settings.model, list(self.stacks(model).values())
+        reader = levels_of(stacks[0]) if stacks else [Level(str(settings.encoder.kind))]
+        starts = settings.decoder.kind != "transformer" and settings.start != "zeros"
+        enters = ", ".join([*["first state"] * starts, *settings.conditioning])
+        return super().anatomy(model)._replace(reader=reader, enters=enters)
+
+    def origin(self, example: Pair) -> tuple[int, int]:
+        return example.file, example.line
+
+    def purpose(self) -> Purpose:
+        if self.texts.source is not None:
+            return Purpose("turns one sequence into another", rows="pairs")
+        kind = extension(self.settings.data.files("train")[0])
+        return SERIES._replace(does="writes a text for a series", rows="pairs", asked=f"input.{kind}")
 
     def is_empty(self, example: Pair) -> bool:
         has_frames = example.frames is not None and len(example.frames)

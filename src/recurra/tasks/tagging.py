@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,13 +30,17 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.scores import Scores
 from recurra.scoring.tag_counts import Column, Values, tag_counts
 from recurra.settings import name_of
-from recurra.tasks.task import START, Axes, Loss, Moment, Prediction, Task
+from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, Verdict, Viewer
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
+from recurra.views.purpose import SERIES
 from recurra.views.table import Table
 
 if TYPE_CHECKING:
+    from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.gates import Stack
+    from recurra.analysis.saliency import Probe
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
 
 
@@ -352,6 +356,60 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             right = [(example.label or "") == label for example, label in zip(examples, labels, strict=True)]
         items = [(example.file, example.line) for example in examples]
         return tag_counts(items, [len(example) for example in examples], columns, values, right)
+
+    # Views
+
+    def steps(self, example: Sentence) -> list[str]:
+        return super().steps(example) if self.frames is not None else list(example.tokens)
+
+    def stacks(self, model: Any) -> dict[str, Stack]:
+        return {"recurrent": model.recurrent}
+
+    def viewers(self) -> dict[str, Viewer]:
+        return {"saliency": Viewer(self.probe, longest=30, work=lambda n: n * n), **super().viewers()}
+
+    def probe(self, asked: Asked) -> Probe:
+        """What speaks for each tag. (torch)"""
+        if not self.tags:
+            raise ConfigError(f"saliency is of tags, but {asked.run} gives none.")
+        batch = self.copies(asked)
+        [output] = self.predict(asked.model, batch(1))
+        names = [self.tags[0].tokens[number] for number in output.tags[0].tolist()]
+        model: Any = asked.model
+        return model.probe(batch, self.steps(asked.example), output.tags[0], names)
+
+    def anatomy(self, model: Any) -> Anatomy:
+        return (
+            super()
+            .anatomy(model)
+            ._replace(chained="crf" if self.tags and name_of(self.settings.model.head) == "crf" else "")
+        )
+
+    def origin(self, example: Sentence) -> tuple[int, int]:
+        return example.file, example.line
+
+    def judge(self, examples: Sequence[Sentence]) -> Callable[[Sentence, Prediction], Verdict | None]:
+        return self._verdict
+
+    def _verdict(self, example: Sentence, answer: Prediction) -> Verdict | None:
+        """None where numbers are wanted, or not all of the answer is known."""
+        if self.values is not None or not all(all(tags) for tags in example.tags):
+            return None
+        if self.labels is not None and not example.label:
+            return None
+        wrong = []
+        for column, tags in zip(self.settings.data.tags or (), example.tags, strict=True):
+            pairs = zip(example.tokens or self.steps(example), tags, answer.detail[column], strict=True)
+            wrong += [f"{token} is {tag}" for token, tag, said in pairs if tag != said]
+        if self.labels is not None and answer.detail["label"] != example.label:
+            wrong.append(f"{example.label} is right")
+        return Verdict(not wrong, ", ".join(wrong))
+
+    def purpose(self) -> Purpose:
+        if self.frames is None:
+            return Purpose("gives each token of a sentence its tag", rows="sentences")
+        kind = extension(self.settings.data.files("train")[0])
+        return SERIES._replace(does="gives each step of a series its tag", asked=f"input.{kind}")
 
     def _is_unknown(self, token: str) -> bool:
         """Whether a word has no vector of its own."""

@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.data.batches import Batches
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, RecurraError
 from recurra.reading.samples import easy, spread
 from recurra.reading.schema import Schema
 from recurra.scoring.scores import Scores
+from recurra.views.prediction import Prediction
+from recurra.views.purpose import Purpose
+from recurra.views.viewer import Asked, View, Viewer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.gates import Gates, Stack
     from recurra.generation.generated import Manner, TextSource
     from recurra.scoring.counted import Counted
+
+__all__ = [
+    "START",
+    "Asked",
+    "Axes",
+    "Carried",
+    "Loss",
+    "Moment",
+    "Prediction",
+    "Purpose",
+    "Schema",
+    "Scores",
+    "Task",
+    "View",
+    "Viewer",
+]
 
 Axes: TypeAlias = tuple[tuple[str, ...] | None, ...]
 """The tokens that the rows, columns, … of a parameter belong to; None where they belong to none."""
@@ -54,6 +75,13 @@ class Moment(NamedTuple):
 
 
 START = Moment()
+
+
+class Verdict(NamedTuple):
+    """Whether an answer is right, and otherwise what is wrong with it, in words."""
+
+    is_right: bool
+    mistakes: str = ""
 
 
 class Task(ABC, Generic[Example, Batch, Output]):
@@ -239,6 +267,108 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """What `score` is made of, item by item, for intervals and comparisons; None where nothing adds up."""
         return None
 
+    # Views
+
+    def steps(self, example: Example) -> list[str]:
+        """What the steps that are read of an example are called; by default they are counted from 1."""
+        return [str(number) for number in range(1, int(self.lengths(Rows.of([self.encode(example)]))[0]) + 1)]
+
+    def stacks(self, model: nn.Module) -> Mapping[str, Stack]:
+        """The recurrent stacks of a model by name, first the one that reads `steps`; by default all of them. (torch)"""
+        from recurra.analysis.gates import stacks_of
+
+        return stacks_of(model)
+
+    def viewers(self) -> dict[str, Viewer]:
+        """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
+        return {"gates": Viewer(self.gates, longest=60)}
+
+    def gates(self, asked: Asked) -> Gates:
+        """Gates and states of the first of `stacks` while it read. (torch)"""
+        from recurra.analysis.gates import gates_of
+
+        if asked.several:
+            raise ConfigError("several runs answer as one here, each with gates of its own: name one of them.")
+        stacks = self.stacks(asked.model)
+        if not stacks:
+            raise ConfigError(
+                f"the run {asked.run} does not read its input with a recurrent network ({self.described()}), so that "
+                f"there are no gates to show."
+            )
+        batch = self.copies(asked)(1)
+        return gates_of(
+            next(iter(stacks.values())),
+            self.steps(asked.example),
+            lambda: self.predict(asked.model, batch),
+            layer=asked.layer,
+            direction=asked.direction,
+        )
+
+    def copies(self, asked: Asked, row: Encoded | None = None) -> Callable[[int], Batch]:
+        """Batches of so many rows, all of them the example that is asked about, on the model's device. (torch)"""
+        from recurra.padding import moved
+
+        device, one = next(asked.model.parameters()).device, self.encode(asked.example) if row is None else row
+
+        def batch(rows: int) -> Batch:
+            found: Batch = moved(self.batch([one] * rows), device)
+            return found
+
+        return batch
+
+    def answered(self, asked: Asked) -> Prediction:
+        """The answer that is asked about, in detail. (torch)"""
+        [output] = self.predict(asked.model, self.copies(asked)(1), detail=True)
+        return self.answer(asked.example, output)
+
+    def anatomy(self, model: nn.Module) -> Anatomy:
+        """The parts of a model that `recurra info --draw` shows. (torch)"""
+        from recurra.analysis.anatomy import Anatomy, Level, levels_of
+
+        stacks = list(self.stacks(model).values())
+        return Anatomy(levels_of(stacks[0]) if stacks else [Level(type(model).__name__)])
+
+    def check_explained(self, example: Example) -> None:  # most tasks answer whatever they can read
+        """Refuse an example that gets no answer to explain."""
+        return
+
+    def headline(self, read: str, answer: str) -> str:
+        """What was read and what was answered, in one line."""
+        return f"{read} → {answer}"
+
+    # Examples that a report shows
+
+    def origin(self, example: Example) -> tuple[int, int]:
+        """Which of the files that were read an example is from, counted from 0, and its line."""
+        return 0, cast(Any, example).line
+
+    def extent(self, row: Encoded, output: Output) -> int:
+        """Elements that are read or written, whichever are more: how large a picture of an answer is."""
+        return int(self.lengths(Rows.of([row]))[0])
+
+    def portions(self, examples: Sequence[Example], count: int) -> list[tuple[Example, int]] | None:
+        """Pieces of examples to show in their place, so many or more, with their lengths; None: whole ones are."""
+        return None
+
+    def shortened(self, example: Example, elements: int) -> Example:
+        """A beginning of an example of about so many elements; the whole where it cannot be cut."""
+        return example
+
+    def judge(self, examples: Sequence[Example]) -> Callable[[Example, Prediction], Verdict | None]:
+        """What tells right answers from wrong ones, given all examples; None where that cannot be told."""
+        return lambda example, answer: None
+
+    # What is said about it
+
+    def purpose(self) -> Purpose:
+        """What a model of this task is for, in the words of a card."""
+        return Purpose()
+
+    @property
+    def truncation(self) -> int | None:
+        """Steps after which gradients are cut off in training; None: they go through whole rows."""
+        return None
+
     @abstractmethod
     def place(self, row: Encoded) -> str:
         """file:line of an encoded example."""
@@ -250,34 +380,3 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def axes(self) -> Mapping[str, Axes]:
         """For parameters whose rows or columns belong to tokens: the parameter's name, and the tokens of each axis."""
-
-
-class Prediction(NamedTuple):
-    """An answer. `output` is what `recurra predict` prints; `detail` is what --json adds.
-
-    >>> answer = Prediction("ab", "B", -0.1, 1, {"alternatives": [{"output": "C"}], "alignment": [[0.2, 0.8]]})
-    >>> answer.text, answer.alternatives, answer.alignment
-    ('B', [{'output': 'C'}], array([[0.2, 0.8]]))
-    """
-
-    input: str
-    output: str
-    score: float
-    line: int
-    detail: dict[str, Any]
-
-    @property
-    def text(self) -> str:
-        """What is answered."""
-        return self.output
-
-    @property
-    def alternatives(self) -> list[Any]:
-        """What else might be answered, the best first; empty where the task or its settings look for one answer."""
-        return list(self.detail.get("alternatives", ()))
-
-    @property
-    def alignment(self) -> NDArray[np.float64] | None:
-        """(written tokens and end, read tokens): where attention looked, each row a share of 1; None without it."""
-        found = self.detail.get("alignment")
-        return None if found is None else np.array(found, np.float64)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,17 @@ from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_lo
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
 from recurra.settings import name_of
-from recurra.tasks.task import START, Loss, Moment, Prediction, Task
+from recurra.tasks.task import START, Asked, Loss, Moment, Prediction, Task, Verdict, Viewer
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
 
 if TYPE_CHECKING:
+    from recurra.analysis.alignment import Alignment
+    from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.beam_tree import BeamTree
+    from recurra.analysis.picture_attention import PictureAttention
+    from recurra.analysis.probabilities import Probabilities
     from recurra.encoders.memory import Extents
     from recurra.models.searching import Words
     from recurra.models.seq2seq import PairBatch, Sizes
@@ -325,6 +330,154 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             shown=[self.shown(example) for example in examples],
             length_of=self.length_of,
         )
+
+    # Views
+
+    @property
+    def attends(self) -> bool:
+        """Whether there is anything to look at, and an attention that does."""
+        return name_of(self.settings.model.attention) != "none"
+
+    def viewers(self) -> dict[str, Viewer]:
+        is_beam = self.settings.decoding.search == "beam"
+        looked = {"attention": Viewer(self.looked, telling=self.attends)}
+        others = {
+            "probabilities": Viewer(self.probabilities, longest=200),
+            "tree": Viewer(self.tree, longest=30, telling=is_beam),
+        }
+        return {**looked, **others} if self.attends else {**others, **looked}
+
+    def looked(self, asked: Asked) -> Alignment | PictureAttention:
+        """Where the model looked, token by token. (torch)"""
+        from recurra.analysis.alignment import Alignment
+
+        answer = self.best_answer(asked)
+        return Alignment.of(answer, self.headline(answer.input, answer.output))
+
+    def best_answer(self, asked: Asked) -> Prediction:
+        """The answer that is asked about, with where the model looked. (torch)"""
+        if not self.attends:
+            raise ConfigError(
+                f"the run {asked.run} was trained with model.attention = none, so it looked nowhere: train one "
+                f"without that setting to see where it looks."
+            )
+        answer = self.answered(asked)
+        every = [answer.detail, *answer.alternatives]
+        if len(every) < asked.best:
+            raise DataError(f"--best {asked.best}: the search found {len(every)} answer{'s' * (len(every) != 1)}.")
+        if asked.best == 1:
+            return answer
+        chosen = every[asked.best - 1]
+        detail = {**chosen, "source_tokens": answer.detail.get("source_tokens")}
+        return answer._replace(
+            output=chosen["output"],
+            score=chosen["score"],
+            detail={name: value for name, value in detail.items() if value is not None},
+        )
+
+    def probabilities(self, asked: Asked) -> Probabilities:
+        """How probable each token of the answer was. (torch)"""
+        import torch
+
+        from recurra.analysis.probabilities import Probabilities
+
+        found = self.hypothesis(asked)
+        model: Any = asked.model
+        with torch.no_grad():
+            logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).double().cpu().numpy()
+        title = f"{self.headline(self.shown(asked.example), found.text)}, p {math.exp(logs.sum()):.4g}"
+        return Probabilities(found.tokens, logs, title)
+
+    def tree(self, asked: Asked) -> BeamTree:
+        """The search of a beam, step by step. (torch)"""
+        from recurra.analysis.alignment import labels
+        from recurra.analysis.beam_tree import BeamTree
+        from recurra.models.searching import searched
+        from recurra.search.tree import Tree
+
+        decoding = self.settings.decoding
+        if decoding.search != "beam":
+            raise ConfigError(
+                f"decoding.search = '{decoding.search}': only beam search has a tree to show. Add "
+                f"--set decoding.search=beam."
+            )
+        record: list[Tree] = []
+        model: Any = asked.model
+        searched(model, self.copies(asked, self._question(asked.example))(1), decoding, self.words, record=record)
+        ids = sorted({token for layer in record[0].layers for token in layer.tokens})
+        names = dict(zip(ids, labels(self._named(asked.example, ids)), strict=True))
+        return BeamTree(record[0], names, f"A beam of width {decoding.width}")
+
+    def hypothesis(self, asked: Asked) -> Found:
+        """The answer that is asked about as a search finds it. (torch)"""
+        import torch
+
+        from recurra.models.searching import searched
+
+        self.check_explained(asked.example)
+        row, model = self._question(asked.example), cast(Any, asked.model)
+        with torch.no_grad():
+            [found] = searched(model, self.copies(asked, row)(1), self.settings.decoding, self.words)
+        if len(found) < asked.best:
+            raise DataError(f"--best {asked.best}: the search found {len(found)} answer{'s' * (len(found) != 1)}.")
+        ids = found[asked.best - 1].tokens
+        tokens = self._named(asked.example, ids)
+        text = self.texts.target.tokenizer.join([token for token in tokens if token != END])
+        return Found(tokens, text, {**row, "target": np.array(ids)})
+
+    def _question(self, example: AnyExample) -> Encoded:
+        """An example as arrays, without its answer."""
+        return {name: value for name, value in self.encode(example).items() if name != "target"}
+
+    def _named(self, example: AnyExample, ids: Sequence[int]) -> list[str]:
+        """What written ids are called, copied words included."""
+        tokens = self.texts.target.vocabulary.tokens
+        names = [tokens[number] if number < len(tokens) else f"\0{number}" for number in ids]
+        return list(self.spelled(example, Answer(names, "", 0.0, 0.0)).tokens)
+
+    def anatomy(self, model: Any) -> Anatomy:
+        from recurra.analysis.anatomy import Anatomy, Level, cell_in_words
+
+        settings = self.settings.model
+        levels = [Level(cell_in_words(cell), ("forward",)) for cell in model.decoder.wiring.layers]
+        attention = f"attention: {name_of(settings.attention)}, {settings.context}" if self.attends else ""
+        if settings.decoder.kind == "transformer":
+            attention = "attention in every layer"
+        writer = levels or [Level(str(settings.decoder.kind))]
+        return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention)
+
+    def extent(self, row: Encoded, output: Written) -> int:
+        return max(super().extent(row, output), len(output.answers[0].tokens) if output.answers else 0)
+
+    def judge(self, examples: Sequence[AnyExample]) -> Callable[[AnyExample, Prediction], Verdict | None]:
+        """An answer is right if it is any of those to the same source: a word may be said in more than one way."""
+        references: dict[str, list[str]] = {}
+        for example in examples:
+            references.setdefault(self.key(example), []).append(example.target or "")
+        split = self.texts.target.split
+
+        def verdict(example: AnyExample, answer: Prediction) -> Verdict | None:
+            if example.target is None:
+                return None
+            said = answer.output
+            is_right = any(said == each or split(said) == split(each) for each in references[self.key(example)])
+            return Verdict(is_right, f"{example.target} is right")
+
+        return verdict
+
+    def check_explained(self, example: AnyExample) -> None:
+        if self.settings.decoding.search == "given":
+            raise DataError("there is no answer to explain: decoding.search = given writes nothing.")
+        if self.settings.data.empty == "refuse" and self.is_empty(example):
+            raise DataError("there is no answer to explain: nothing was read.")
+
+
+class Found(NamedTuple):
+    """A written answer: its tokens, with the end where it has one, its text, and the row of both sides."""
+
+    tokens: list[str]
+    text: str
+    row: Encoded
 
 
 def _members(model: Any) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from recurra.config import Augmentation, Vec2SeqSettings
 from recurra.data.batches import Batches
+from recurra.data.files import extension
 from recurra.data.images import packed_picture
 from recurra.data.normal import Normal
 from recurra.data.pictures import files_mark, picture_of
@@ -23,14 +24,19 @@ from recurra.reading.schema import Schema, vector_schema
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
 from recurra.sequences.pair_texts import PairTexts, learned_side
 from recurra.settings import SettingError, name_of
-from recurra.tasks.task import Axes
+from recurra.tasks.task import Asked, Axes, Purpose
 from recurra.tasks.to_sequence import ToSequence
+from recurra.views.purpose import NUMBERS, PICTURES
 
 if TYPE_CHECKING:
+    from recurra.analysis.alignment import Alignment
+    from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.picture_attention import PictureAttention
     from recurra.config import Seq2SeqDecoding
     from recurra.generation.describer import Describer
     from recurra.generation.generated import Manner
     from recurra.models.seq2seq import PairBatch, SequenceToSequence
+    from recurra.sequences.written import Written
 
 
 ASKED = 32
@@ -234,6 +240,62 @@ class Vec2Seq(ToSequence[Given]):
 
     def is_empty(self, example: Given) -> bool:
         return False
+
+    # Views
+
+    @property
+    def attends(self) -> bool:
+        return super().attends and self.settings.data.vector is None
+
+    def looked(self, asked: Asked) -> Alignment | PictureAttention:
+        from recurra.analysis.alignment import Alignment
+        from recurra.analysis.picture_attention import PictureAttention
+
+        if self.settings.data.vector is not None:
+            raise ConfigError(
+                f"the run {asked.run} is given one vector at a time, which has no places to look at: models of "
+                f"pictures and of features of places have attention to show."
+            )
+        answer = self.best_answer(asked)
+        if answer.detail.get("columns") is None:
+            return Alignment.of(answer, answer.output)
+        picture, image = None, self.settings.data.image
+        if asked.example.picture is not None:
+            picture = picture_of(asked.example.picture, asked.example.place, image)
+        return PictureAttention.of(answer, picture, answer.output)
+
+    def anatomy(self, model: Any) -> Anatomy:
+        from recurra.analysis.anatomy import Level
+
+        data, is_picture = self.settings.data, self.settings.data.image.given is not None
+        widths = " × ".join(map(str, self.settings.model.image.widths))
+        read = "a vector" if data.vector is not None else f"a picture, convolutions of {widths}"
+        name = read if data.vector is not None or is_picture else "features of places"
+        return super().anatomy(model)._replace(reader=[Level(name)], is_whole=data.vector is not None or is_picture)
+
+    def origin(self, example: Given) -> tuple[int, int]:
+        return example.file, example.line
+
+    def extent(self, row: Encoded, output: Written) -> int:
+        """Tokens that are written: a picture is one thing to look at, however many places it has."""
+        read = max((len(row[name]) for name in ("frames", "target") if name in row), default=1)
+        return max(read, len(output.answers[0].tokens) if output.answers else 0)
+
+    def purpose(self) -> Purpose:
+        data = self.settings.data
+        kind = extension(data.files("train")[0])
+        if data.image.column is not None:
+            does, generate = "writes a text for a picture", "--prompt picture.png --count 5"
+            return Purpose(does, PICTURES, "pairs", inputs="paths or arrays", generate=generate)
+        what = "a drawing" if data.image.strokes else "features of places" if data.frames else "a vector"
+        return Purpose(
+            f"writes a text for {what}",
+            NUMBERS,
+            "pairs",
+            asked=f"input.{kind}",
+            inputs="lists of numbers",
+            generate="--prompt '[…]' --count 5",
+        )
 
     def described(self) -> str:
         data, model = self.settings.data, self.settings.model

@@ -1,0 +1,39 @@
+"""Prediction: an answer as the user sees it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Prediction(NamedTuple):
+    """An answer. `output` is what `recurra predict` prints; `detail` is what --json adds.
+
+    >>> answer = Prediction("ab", "B", -0.1, 1, {"alternatives": [{"output": "C"}], "alignment": [[0.2, 0.8]]})
+    >>> answer.text, answer.alternatives, answer.alignment
+    ('B', [{'output': 'C'}], array([[0.2, 0.8]]))
+    """
+
+    input: str
+    output: str
+    score: float
+    line: int
+    detail: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """What is answered."""
+        return self.output
+
+    @property
+    def alternatives(self) -> list[Any]:
+        """What else might be answered, the best first; empty where the task or its settings look for one answer."""
+        return list(self.detail.get("alternatives", ()))
+
+    @property
+    def alignment(self) -> NDArray[np.float64] | None:
+        """(written tokens and end, read tokens): where attention looked, each row a share of 1; None without it."""
+        found = self.detail.get("alignment")
+        return None if found is None else np.array(found, np.float64)
