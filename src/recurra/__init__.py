@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from recurra.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from recurra.analysis.comparison import compare
     from recurra.cells import Cell
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from recurra.recurrent import Recurrent, detached
     from recurra.runs import train
     from recurra.training.trained import Trained, load
-
-__version__ = "0.1.0"
 
 # Where each public name lives. It is imported when first touched, so that `import recurra` does not import torch.
 _HOMES = {

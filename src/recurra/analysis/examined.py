@@ -90,8 +90,8 @@ def gradients_of(
         why = (
             "its cells read only what they write, which takes answers: give a file of data"
             if loss is None
-            else f"its cells take one step at a time, each with what the one before it saw, as model.context = "
-            f"{getattr(settings.model, 'context', 'inside')} has it"
+            else f"its cells take one step at a time, each with what the one before it saw, as model.wiring = "
+            f"{getattr(settings.model, 'wiring', 'inside')} has it"
         )
         raise ConfigError(f"{title} reads no whole sequence here: {why}.")
     return report

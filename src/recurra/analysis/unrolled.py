@@ -283,7 +283,7 @@ def written(
         drawing.text((columns[-1] + others[0]) / 2, -ROW + 20, enters, colour="soft")
     if attention != "none" or getattr(getattr(model, "decoder", None), "kind", "") == "transformer":
         is_cells = bool(network.decoder.wiring.layers)
-        name = f"attention: {attention}, {model.context}" if is_cells else "attention in every layer"
+        name = f"attention: {attention}, {model.wiring}" if is_cells else "attention in every layer"
         middle = (others[0] + others[-1]) / 2
         width = max(others[-1] - others[0] + SIDE, width_of(name) + 30)
         drawing.box(middle, y, name, width=width, colour="less")

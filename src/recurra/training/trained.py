@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from recurra.config.given import Given
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.named import find
-from recurra.settings import read_toml, settings_from, table_of, with_overrides
 from recurra.tasks.task import Prediction, Scores, Task
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
@@ -124,7 +124,7 @@ class Trained:
         if not overrides:
             return self
         settings = self.task.settings
-        changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
+        changed = Given.of_settings(settings).options(overrides).settings(type(settings))
         return Trained(
             self.task.with_settings(changed, self.folder),
             self.model,
@@ -245,20 +245,7 @@ def load_task(folder: Path) -> Task[Any, Any, Any]:
         runs = sorted(str(path.parent) for path in folder.glob("seed-*/config.toml"))
         seeds = f" {folder} holds one for each seed: name one of them, or all as one, {','.join(runs)}." if runs else ""
         raise CheckpointError(f"{what} {folder}: a run is a folder that `recurra train --out` made.{seeds}")
-    table = without_idle(read_toml(folder / "config.toml"))
-    kind: type[Task[Any, Any, Any]] = find(Task, table.get("task", "")).fitting(table)
-    return kind.load(settings_from(kind.Settings, table, folder / "config.toml"), folder)
-
-
-def without_idle(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The saved settings of a run, less one that had no effect: beside others it would be refused as a mistake.
-
-    A run saves all settings, and what was the usual batch_tokens then need not be so now.
-
-    >>> without_idle({"training": {"batch_size": 32, "batch_tokens": 500, "seed": 1}})
-    {'training': {'batch_size': 32, 'seed': 1}}
-    """
-    training = table.get("training")
-    if not isinstance(training, Mapping) or training.get("batch_size", "none") == "none":
-        return dict(table)
-    return {**table, "training": {name: value for name, value in training.items() if name != "batch_tokens"}}
+    given = Given.of_run(folder)
+    kind: type[Task[Any, Any, Any]] = find(Task, str(given.task or ""))
+    kind = kind.fitting(given.table(kind.Settings))
+    return kind.load(given.settings(kind.Settings), folder)
