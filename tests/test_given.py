@@ -144,6 +144,20 @@ def test_a_mistake_in_python_names_the_keyword(tmp_path: Path) -> None:
         recurra.train("tagging", train="x", valid=3, out=tmp_path / "run")  # type: ignore[arg-type]
 
 
+def test_a_model_takes_settings_as_a_table_too() -> None:
+    model = load(OLD / "seq2seq" / "run")
+    typed = model.with_settings(["decoding.best=2", "decoding.width=3"]).task.settings
+    assert model.with_settings({"decoding": {"best": 2, "width": 3}}).task.settings == typed
+    assert model.with_settings({"decoding.best": 2, "decoding.width": 3}).task.settings == typed
+    assert model.with_settings({}) is model
+    with pytest.raises(ConfigError, match=r"keeps its settings: settings\['model.hidden'\] is none of evaluation or"):
+        model.with_settings({"model.hidden": 3})
+    with pytest.raises(ConfigError, match=r"^settings\['decoding'\]\['width'\]: decoding\.width must be"):
+        model.with_settings({"decoding": {"width": 0}})
+    with pytest.raises(ConfigError, match=r"^width = 0: decoding\.width must be"):
+        model.predict(["cat"], width=0)
+
+
 def test_a_mistake_that_only_the_data_shows_has_its_place_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

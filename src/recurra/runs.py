@@ -40,7 +40,7 @@ class Setup(NamedTuple):
     given: Given = Given()
 
 
-def setup(what: Config, *, given: Mapping[str, Any] | None = None, overrides: Sequence[str] = ()) -> Setup:
+def setup(what: Config, *, given: Mapping[str, object] | None = None, overrides: Sequence[str] = ()) -> Setup:
     """What a task's name or a config file, files given on the command line and --set mean.
 
     >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
@@ -79,7 +79,7 @@ def train(
     valid: Files = (),
     test: Files = (),
     out: str | os.PathLike[str],
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     start_from: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Trained:

@@ -31,7 +31,7 @@ S = TypeVar("S")
 
 Keys: TypeAlias = tuple[str, ...]
 Files: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Config: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
+Config: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
 """The name of a task, a config file, or a table such as such a file holds."""
 
 
@@ -69,7 +69,7 @@ class Given:
     """
 
     assignments: tuple[Assignment, ...] = ()
-    is_run: bool = False  # no one is told of old names that a run was begun with
+    is_run: bool = False  # the file is that of a run: no one is told of the old names that it was begun with
 
     @classmethod
     def of(cls, what: Config) -> Given:
@@ -122,7 +122,7 @@ class Given:
             added += [Assignment((*keys, *more), one, origin) for more, one in inside]
         return self._with(added)
 
-    def keywords(self, table: Mapping[str, Any], name: str) -> Given:
+    def keywords(self, table: Mapping[str, object], name: str) -> Given:
         """With the settings of a keyword argument: tables inside of tables, or names with dots, as model.hidden."""
         if not isinstance(table, Mapping):
             raise ConfigError(f'{name} must be a table such as {{"model.hidden": 16}}, but is {shown(table)}.')
@@ -146,9 +146,13 @@ class Given:
             added.append(Assignment(keys, _as_toml_has_it(value), origin))
         return self._with(added)
 
-    def also(self, keys: Keys, value: object) -> Given:
-        """With a setting that follows from others."""
-        return self._with([Assignment(keys, value, None)])
+    def also(self, keys: Keys, value: object, word: str | None = None) -> Given:
+        """With one setting more: by an argument of its own, or one that follows from others."""
+        return self._with([Assignment(keys, value, None if word is None else Origin(word, keys=keys))])
+
+    def over(self, other: Given) -> Given:
+        """These assignments, made after those of another."""
+        return other._with(self.assignments)
 
     def _with(self, added: Sequence[Assignment]) -> Given:
         return Given((*self.assignments, *added), self.is_run)
@@ -164,11 +168,10 @@ class Given:
 
     def settings(self, kind: type[S]) -> S:
         """The settings they mean. Old names that the user wrote are told of."""
-        if not self.is_run:
-            for one in self.assignments:
-                renamed = renamed_setting(one.keys, kind)
-                if renamed is not None:
-                    tell(renamed, one.origin.place() if one.origin is not None else "")
+        for keys, _, origin in self.assignments:
+            renamed = renamed_setting(keys, kind)
+            if renamed is not None and origin is not None and not (self.is_run and origin.file is not None):
+                tell(renamed, origin.place())
         with self.placing(kind):
             return settings_from(kind, self.table(kind))
 
@@ -240,7 +243,7 @@ def _of_file(table: Mapping[str, Any], path: Path, what: str) -> tuple[Assignmen
     return tuple(Assignment(keys, value, origin(keys)) for keys, value in _leaves(plain))
 
 
-def _leaves(table: Mapping[str, Any]) -> Iterator[tuple[Keys, object]]:
+def _leaves(table: Mapping[str, object]) -> Iterator[tuple[Keys, object]]:
     """What tables inside of tables hold, by its keys; a table with a name is a part, which is not taken apart."""
     waiting: list[tuple[Keys, object]] = [((), table)]
     while waiting:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from recurra.errors import ConfigError
 from recurra.settings import SettingError, toml_text
@@ -23,7 +22,7 @@ def run_text(settings: object) -> str:
     return f'format = {FORMAT}\nversion = "{__version__}"\n{toml_text(settings)}'
 
 
-def check_format(table: Mapping[str, Any], what: str) -> None:
+def check_format(table: Mapping[str, object], what: str) -> None:
     """Refuse a file that a later version wrote in a format of its own. One without a number is of the first format."""
     found = table.get("format", 1)
     if not isinstance(found, int) or isinstance(found, bool):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,20 +111,24 @@ class Trained:
         outputs = outputs_to_score(self.task, self._quick, [self.task.encode(example) for example in examples])
         return examples, outputs
 
-    def with_settings(self, overrides: Sequence[str]) -> Trained:
+    def with_settings(self, changes: Sequence[str] | Mapping[str, object]) -> Trained:
         """The same model, scored or answering otherwise: of its settings, evaluation and decoding may change.
 
-        `overrides` are written as for --set: "evaluation.manner=windowed", "decoding.horizon=24".
+        `changes` are a table, {"decoding": {"best": 4}} or {"decoding.best": 4}, or written as for --set:
+        ["evaluation.manner=windowed", "decoding.horizon=24"].
         """
-        for override in overrides:
-            if not override.strip().startswith(("evaluation.", "decoding.")):
-                raise ConfigError(
-                    f"a trained model keeps its settings: --set {override} is none of evaluation or decoding."
-                )
-        if not overrides:
+        given = Given().keywords(changes, "settings") if isinstance(changes, Mapping) else Given().options(changes)
+        return self._changed(given)
+
+    def _changed(self, given: Given) -> Trained:
+        for keys, _, origin in given.assignments:
+            if keys[0] not in ("evaluation", "decoding"):
+                words = "" if origin is None else origin.words
+                raise ConfigError(f"a trained model keeps its settings: {words} is none of evaluation or decoding.")
+        if not given.assignments:
             return self
         settings = self.task.settings
-        changed = Given.of_settings(settings).options(overrides).settings(type(settings))
+        changed = given.over(Given.of_settings(settings)).settings(type(settings))
         return Trained(
             self.task.with_settings(changed, self.folder),
             self.model,
@@ -135,16 +139,18 @@ class Trained:
 
     def searching(self, *, search: str | None = None, width: int | None = None, best: int | None = None) -> Trained:
         """The same model, with these of [decoding] where they are given."""
-        given = {"search": search, "width": width, "best": best}
-        wanted = {name: value for name, value in given.items() if value is not None}
+        given = Given()
         decoding = getattr(self.task.settings, "decoding", None)
-        for name in wanted:
+        for name, value in (("search", search), ("width", width), ("best", best)):
+            if value is None:
+                continue
             if not hasattr(decoding, name):
                 raise ConfigError(
                     f"{name} is for answers that are searched for, but {self.task.name} searches for none: leave it "
                     f"out."
                 )
-        found = self.with_settings([f"decoding.{name}={value}" for name, value in wanted.items()])
+            given = given.also(("decoding", name), value, word=f"{name} = {value}")
+        found = self._changed(given)
         if width is not None and found.task.settings.decoding.search != "beam":
             raise ConfigError(
                 f"width = {width} is how many hypotheses a beam keeps, but the search is "
