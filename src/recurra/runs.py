@@ -24,7 +24,8 @@ from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
 
 if TYPE_CHECKING:
-    from recurra.data.store import Store
+    from recurra.data.store import Encoded, Store
+    from recurra.training.preparation import HeldOut
     from recurra.training.trained import Trained
     from recurra.training.trainer import Trainer
 
@@ -116,7 +117,8 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
         from recurra.training.trainer import Trainer
         from recurra.training.transfer import start_from as transfer
 
-        trainer = Trainer(task, store, held_out(task, progress), folder, progress)
+        apart = held_out(task, progress)
+        trainer = Trainer(task, store, apart["valid"], folder, progress)
         if (said := task.initialise(trainer.model)) is not None:
             progress.note(said)
         if start_from is not None:
@@ -129,23 +131,24 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
             (folder / "config.toml").write_text(run_text(task.settings), "utf-8")
             with Log(folder) as log:
                 trainer.run(log)
-            _finish(trainer, store)
+            _finish(trainer, store, apart)
 
 
-def held_out(task: Task[Any, Any, Any], progress: Progress) -> list[Any]:
-    """The validation examples. The test files are read too, so that a mistake in them shows before training."""
+def held_out(task: Task[Any, Any, Any], progress: Progress) -> dict[str, HeldOut]:
+    """The validation and the test examples, which are both read now, so that a mistake shows before training."""
+    from recurra.training.preparation import HeldOut
+
     data = task.settings.data
-    for example in task.read(data.files("test")):
-        task.encode(example)
+    test = HeldOut.of(task, data.files("test"))
     if not data.files("valid"):
         progress.note("no validation data: the weights of the last step are kept")
     for file in data.files("valid"):
         if file in data.files("train"):
             progress.note(f"{file} is both trained on and validated on: its scores do not tell of what is new")
-    examples = list(task.read(data.files("valid")))
-    if (said := task.noticed(examples)) is not None:
+    valid = HeldOut.of(task, data.files("valid"))
+    if (said := task.noticed(valid.examples)) is not None:
         progress.note(said)
-    return examples
+    return {"valid": valid, "test": test}
 
 
 def check_is_new(folder: Path) -> None:
@@ -174,7 +177,8 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
             settings = Given.of_run(folder).options(overrides).settings(type(task.settings))
             task = type(task).load(settings, folder)
         _, store = prepared(type(task), task.settings, progress.note)
-        trainer = Trainer(task, store, held_out(task, progress), folder, progress)
+        apart = held_out(task, progress)
+        trainer = Trainer(task, store, apart["valid"], folder, progress)
         trainer.restore()
         if overrides:
             (folder / "config.toml").write_text(run_text(task.settings), "utf-8")
@@ -182,10 +186,10 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
         with Log(folder, at.log_bytes) as log:
             log.write(EventLine(at.step, f"resumed from step {at.step}"))
             trainer.run(log)
-        _finish(trainer, store)
+        _finish(trainer, store, apart)
 
 
-def _finish(trainer: Trainer, store: Store) -> None:
+def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> None:
     """The best weights scored once more, the summary, the report and the card."""
     import torch
 
@@ -201,12 +205,11 @@ def _finish(trainer: Trainer, store: Store) -> None:
     data, at = task.settings.data, trainer.position
     found: dict[str, Scores] = {}
     parts: dict[str, dict[str, Any]] = {}
-    validated: tuple[list[Any], list[Any], list[Any]] | None = None
-    for which in ("valid", "test"):
+    validated: tuple[Sequence[Any], Sequence[Encoded], list[Any]] | None = None
+    for which, (examples, rows) in apart.items():
         if data.files(which):
-            examples, outputs = model.to_score(data.files(which))
+            outputs = model.outputs(rows)
             found[which] = task.score(examples, outputs)
-            rows = [task.encode(example) for example in examples]
             tokens = int(task.lengths(Rows(rows)).sum())
             parts[which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
             if which == "valid":

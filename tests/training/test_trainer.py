@@ -21,7 +21,7 @@ from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, TrainingError
 from recurra.runs import begin, resume, setup
 from recurra.training.log import Log, TrainLine, ValidLine, read_log
-from recurra.training.preparation import prepared
+from recurra.training.preparation import HeldOut, prepared
 from recurra.training.progress import Progress, Silent
 from recurra.training.trained import load
 from recurra.training.trainer import Trainer
@@ -150,7 +150,7 @@ def test_ctrl_c_saves_and_exits_with_130(tmp_path: Path) -> None:
 def test_a_loss_that_is_no_number_names_step_layer_and_batch(tmp_path: Path) -> None:
     this = small_setup(tmp_path)
     task, store = prepared(this.kind, this.settings, lambda _: None)
-    trainer = Trainer(task, store, [], tmp_path / "run", Silent())
+    trainer = Trainer(task, store, HeldOut([], []), tmp_path / "run", Silent())
     with torch.no_grad():
         trainer.model.recurrent.cells[0][0].from_input.weight.fill_(math.nan)  # type: ignore[union-attr, index]
     with Log(tmp_path / "run") as log, pytest.raises(TrainingError) as error:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from recurra.config.given import Given
+from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.named import find
 from recurra.tasks.task import Prediction, Scores, Task
@@ -108,8 +109,11 @@ class Trained:
     def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
         examples = list(self.task.read(files))
-        outputs = outputs_to_score(self.task, self._quick, [self.task.encode(example) for example in examples])
-        return examples, outputs
+        return examples, self.outputs([self.task.encode(example) for example in examples])
+
+    def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
+        """The model's outputs for encoded examples with answers, as Task.score takes them."""
+        return outputs_to_score(self.task, self._quick, rows)
 
     def with_settings(self, changes: Sequence[str] | Mapping[str, object]) -> Trained:
         """The same model, scored or answering otherwise: of its settings, evaluation and decoding may change.
