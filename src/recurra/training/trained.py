@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
 
 AHEAD = 4096
-"""Lines that are read before they are answered, where no one waits for each."""
+"""Lines, at most, that are read before they are answered."""
 
 
 class Trained:
@@ -82,13 +82,22 @@ class Trained:
         return asked.answers(examples, detail=detail, batch_tokens=batch_tokens)
 
     def predict_file(
-        self, file: str | Path | None, lines: Iterable[str], *, detail: bool = False, at_once: bool = False
+        self,
+        file: str | Path | None,
+        lines: Iterable[str],
+        *,
+        detail: bool = False,
+        has_arrived: Callable[[], bool] = lambda: True,
     ) -> Iterator[Prediction]:
-        """Answers to the examples of a file or to lines, in order; at_once: each as soon as its line is there."""
+        """Answers to the examples of a file or to lines, in order, many of them computed together.
+
+        `has_arrived` says whether the next line is there already: before one has to be waited for, all that came
+        before it are answered.
+        """
         waiting: list[Any] = []
         for example in self.task.questions(file, lines):
             waiting.append(example)
-            if at_once or len(waiting) >= AHEAD:
+            if len(waiting) >= AHEAD or not has_arrived():
                 yield from self.answers(waiting, detail=detail)
                 waiting = []
         yield from self.answers(waiting, detail=detail)
