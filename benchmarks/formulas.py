@@ -61,8 +61,8 @@ SEEING = 'model.attention={name="additive", location={filters=32, width=7, of="a
 """As published recognisers look: a score that sees how much of each place, and around it, was looked at before."""
 
 SETTINGS = {
-    "recurrent": [SEEING, "model.context=between", "model.hidden=384", "model.embedding=256"],
-    "conditional": [SEEING, "model.context=conditional", "model.cell=gru", "model.embedding=256"],
+    "recurrent": [SEEING, "model.wiring=between", "model.hidden=384", "model.embedding=256"],
+    "conditional": [SEEING, "model.wiring=conditional", "model.cell=gru", "model.embedding=256"],
     "transformer": [
         *("model.decoder=transformer", "model.decoder.layers=3", "model.embedding=256", "model.conditioning=[]"),
         *("model.dropout=0.3", "model.token_dropout=0.1", "training.precision=bfloat16", "training.warmup=800"),

@@ -30,7 +30,7 @@ LETTERS = ["data.source.tokens=characters", "data.target.tokens=symbols", "train
 SETTINGS = [
     *LETTERS,
     'model.attention={name="projected_dot", terms=["monotonic"]}',
-    "model.context=feeding",
+    "model.wiring=feeding",
     "model.encoder.layers=2",
     "model.dropout=0.25",
     "training.batch_size=120",
@@ -43,7 +43,7 @@ SETTINGS = [
 CMUDICT = [
     *LETTERS,
     'model.attention={name="bilinear", terms=["monotonic"]}',
-    "model.context=between",
+    "model.wiring=between",
     "model.hidden=512",
     "model.embedding=256",
     "model.encoder.layers=2",

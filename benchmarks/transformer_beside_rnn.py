@@ -170,7 +170,7 @@ def inner_size(problem: Problem) -> int:
 
 def parameters(problem: Problem, settings: list[str]) -> int:
     """How many numbers are learned."""
-    kind, found = setup(problem.task, given=problem.files, overrides=settings)
+    kind, found, _ = setup(problem.task, given=problem.files, overrides=settings)
     task = prepared(kind, found, lambda _: None).task
     return sum(parameter.numel() for parameter in task.build().parameters())
 

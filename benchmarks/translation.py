@@ -46,7 +46,7 @@ COMMON = [
 
 SETTINGS = {
     "attention": ["model.attention=projected_dot"],
-    "between": ["model.attention=projected_dot", "model.context=between"],
+    "between": ["model.attention=projected_dot", "model.wiring=between"],
     "alone": ["model.attention=none", 'model.conditioning=["every"]'],
 }
 

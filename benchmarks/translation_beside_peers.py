@@ -48,7 +48,7 @@ SHAPE = [
 ]
 
 
-def ours(context: str, threads: int, updates: int, data: Path, repeat: int) -> None:
+def ours(wiring: str, threads: int, updates: int, data: Path, repeat: int) -> None:
     """One of our wirings in this process; each figure is a line of JSON."""
     import torch
 
@@ -71,7 +71,7 @@ def ours(context: str, threads: int, updates: int, data: Path, repeat: int) -> N
         def stop(self) -> None: ...
 
     given = {"train": f"{data}/train.en,{data}/train.de"}
-    own = [f"model.context={context}", f"training.steps={updates}", f"training.threads={threads}"]
+    own = [f"model.wiring={wiring}", f"training.steps={updates}", f"training.threads={threads}"]
     with tempfile.TemporaryDirectory() as folder:
         timed = Timed()
         begin(setup("seq2seq", given=given, overrides=[*SHAPE, *own]), Path(folder) / "run", timed)

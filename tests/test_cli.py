@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -374,3 +375,22 @@ def test_what_needs_no_torch_does_not_import_it(arguments: list[str], tmp_path: 
     code = f"import sys, recurra.cli\nrecurra.cli.main({arguments!r})\nassert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_co_process_gets_each_answer_before_it_sends_the_next_line() -> None:
+    folder = Path(__file__).parent / "old_runs" / "0.1" / "tagging" / "run"
+    command = [sys.executable, "-m", "recurra", "predict", str(folder), "-", "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            for line in (b"they run", b"the walk", b"", b"they Talk the run"):
+                process.stdin.write(line + b"\n")
+                ready, _, _ = select.select([process.stdout], [], [], 50)
+                assert ready, f"no answer to {line!r}"
+                answer = process.stdout.readline()
+                assert json.loads(answer)["input"] == line.decode()
+            process.stdin.close()
+            assert process.wait(timeout=50) == 0
+        finally:
+            process.kill()

@@ -125,24 +125,24 @@ def test_one_file_or_several_are_a_list() -> None:
         ({"decoder": {"hidden": [3, 4], "layers": 3}}, "model.decoder.hidden = [3, 4] gives 2 layers, but model.decod"),
         ({"conditioning": ["always"]}, 'model.conditioning must name first, every and output, as in ["every", "outp'),
         (
-            {"context": "insde"},
-            "model.context = 'insde' is not known. Did you mean 'inside'? Known: outside, between, inside, feeding, "
+            {"wiring": "insde"},
+            "model.wiring = 'insde' is not known. Did you mean 'inside'? Known: outside, between, inside, feeding, "
             "conditional. A wiring of your own is named as 'package.module:Class'.",
         ),
-        ({"context": {"rate": 1}}, "model.context = 'outside' has no options: write its name alone."),
+        ({"wiring": {"rate": 1}}, "model.wiring = 'outside' has no options: write its name alone."),
         (
             {"summary": "mean"},
             "model.summary = 'mean' has no effect: model.conditioning names no place where it enters. Set that, as in",
         ),
         (
-            {"attention": "none", "context": "inside"},
-            "model.context = 'inside' says where attention meets the decoder,",
+            {"attention": "none", "wiring": "inside"},
+            "model.wiring = 'inside' says where attention meets the decoder,",
         ),
         ({"attention": "none", "copy": True}, "model.copy = true points by attention, but model.attention is none."),
         ({"attention": "none", "query": "current"}, "model.query = 'current' has no effect: there is no attention. Le"),
         (
-            {"context": "feeding", "query": "previous"},
-            "no effect: context = 'feeding' has its own query. Leave it out.",
+            {"wiring": "feeding", "query": "previous"},
+            "no effect: wiring = 'feeding' has its own query. Leave it out.",
         ),
         (
             {"attention": {"name": "additive", "location": {"dimensions": 2}}},
@@ -152,8 +152,8 @@ def test_one_file_or_several_are_a_list() -> None:
             {"attention": {"name": "dot", "terms": ["coverage", {"name": "location", "dimensions": 2}]}},
             "stand in one row: set dimensions = 1, or leave it out.",
         ),
-        ({"context": "between", "decoder": {"layers": 1}}, "model.context = 'between' puts attention between two dec"),
-        ({"context": "between", "decoder": {"hidden": [5]}}, "but there is one: set model.decoder.layers = 2."),
+        ({"wiring": "between", "decoder": {"layers": 1}}, "model.wiring = 'between' puts attention between two dec"),
+        ({"wiring": "between", "decoder": {"hidden": [5]}}, "but there is one: set model.decoder.layers = 2."),
         (
             {"encoder": {"kind": "cnn"}},
             "model.encoder.kind = 'cnn' has no last state to start the decoder from: set mo",
@@ -167,14 +167,14 @@ def test_one_file_or_several_are_a_list() -> None:
             "model.summary = 'last' is a state of a recurrent encoder, but model.encoder.kind = 'bag': set model.sum",
         ),
         ({"start": "zeros", "bridge": "map"}, "model.bridge = 'map' has no effect: with model.start = 'zeros' nothing"),
-        ({"locked": True, "context": "feeding"}, "model.locked = true has one mask for a whole row, but model.context"),
+        ({"locked": True, "wiring": "feeding"}, "model.locked = true has one mask for a whole row, but model.wiring"),
         (
             {"locked": True, "conditioning": ["first"]},
             "but model.conditioning = ['first', …] trains step by step: leav",
         ),
         (
-            {"skip": "residual", "context": "inside", "layers": 2},
-            "model.skip = 'residual' leads past the decoder's second layer, but model.context = 'inside' runs its fir",
+            {"skip": "residual", "wiring": "inside", "layers": 2},
+            "model.skip = 'residual' leads past the decoder's second layer, but model.wiring = 'inside' runs its fir",
         ),
     ],
 )
@@ -183,8 +183,8 @@ def test_a_network_of_pairs_that_cannot_be_built_is_refused(model: dict[str, Any
 
 
 def test_a_wiring_of_your_own_may_take_options_and_either_query() -> None:
-    own: dict[str, Any] = {"context": {"name": "my.lab:Mine", "rate": 0.1}, "query": "previous"}
-    assert settings_from(Seq2SeqSettings, {"model": own}).model.context == own["context"]
+    own: dict[str, Any] = {"wiring": {"name": "my.lab:Mine", "rate": 0.1}, "query": "previous"}
+    assert settings_from(Seq2SeqSettings, {"model": own}).model.wiring == own["wiring"]
 
 
 @pytest.mark.parametrize(
@@ -235,12 +235,12 @@ def test_what_the_settings_of_pairs_cannot_mean_is_refused(table: dict[str, Any]
         {"data": {"frames": "x"}},
         {"data": {"joint": True}, "model": {"tied": "all", "copy": True}},
         {"model": {"attention": "none", "conditioning": ["first", "every", "output"], "start": "zeros"}},
-        {"model": {"attention": {"name": "dot", "terms": ["coverage"]}, "context": "between", "query": "previous"}},
+        {"model": {"attention": {"name": "dot", "terms": ["coverage"]}, "wiring": "between", "query": "previous"}},
         {"model": {"encoder": {"kind": "cnn"}, "start": "max", "conditioning": ["every"], "summary": "mean"}},
-        {"model": {"skip": "residual", "layers": 3, "context": "outside"}},
-        {"model": {"skip": "residual", "encoder": {"layers": 3}, "context": "inside"}},
-        {"model": {"locked": True, "context": "conditional"}, "training": {"forcing": "constant"}},
-        {"model": {"locked": True, "dropout": 0.0, "context": "feeding"}, "training": {"forcing": 0.5}},
+        {"model": {"skip": "residual", "layers": 3, "wiring": "outside"}},
+        {"model": {"skip": "residual", "encoder": {"layers": 3}, "wiring": "inside"}},
+        {"model": {"locked": True, "wiring": "conditional"}, "training": {"forcing": "constant"}},
+        {"model": {"locked": True, "dropout": 0.0, "wiring": "feeding"}, "training": {"forcing": 0.5}},
         {"decoding": {"search": "sampling", "best": 9, "top_p": 1.0, "temperature": 0}},
         {"decoding": {"search": "exhaustive", "best": 9}},
     ],
@@ -261,9 +261,9 @@ def test_what_the_settings_of_pairs_can_mean_is_taken(table: dict[str, Any]) -> 
         ({"hidden": 8, "encoder": {"kind": "cnn"}, "start": "mean"}, (8,), (8,)),
         ({"hidden": 8, "encoder": {"hidden": 5, "layers": 3}}, (5, 5, 5), (8,)),
         ({"hidden": 8, "encoder": {"hidden": [5, 2]}, "decoder": {"hidden": [3, 9]}}, (5, 2), (3, 9)),
-        ({"hidden": 8, "context": "between"}, (4,), (8, 8)),
-        ({"hidden": 8, "context": "between", "layers": 3}, (4, 4, 4), (8, 8, 8)),
-        ({"hidden": 8, "context": "between", "decoder": {"hidden": 6, "layers": 2}}, (4,), (6, 6)),
+        ({"hidden": 8, "wiring": "between"}, (4,), (8, 8)),
+        ({"hidden": 8, "wiring": "between", "layers": 3}, (4, 4, 4), (8, 8, 8)),
+        ({"hidden": 8, "wiring": "between", "decoder": {"hidden": 6, "layers": 2}}, (4,), (6, 6)),
     ],
 )
 def test_encoder_and_decoder_have_the_sizes_that_they_are_told(

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recurra.config.forcing import SHAPES, Forcing
+from recurra.config.given import Given
 from recurra.config.seq2seq import Seq2SeqSettings
 from recurra.errors import ConfigError
-from recurra.settings import read_toml, settings_from, with_overrides
+from recurra.settings import settings_from, with_overrides
 
 STEPS = np.arange(0, 50_000, 97)
 share = st.floats(0, 1)
@@ -104,7 +105,7 @@ def test_a_mistake_is_said_with_the_line_of_the_file(tmp_path: Path, value: str,
     path = tmp_path / "config.toml"
     path.write_text(f'task = "seq2seq"\n\n[training]\nepochs = 3\nforcing = {value}\n')
     with pytest.raises(ConfigError) as refusal:
-        settings_from(Seq2SeqSettings, read_toml(path), path)
+        Given.of_file(path).settings(Seq2SeqSettings)
     assert str(refusal.value).startswith(f"{path}:5: ")
     assert message in str(refusal.value)
 

@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from recurra.config import TaggingSettings
+from recurra.config.given import Given
 from recurra.errors import ConfigError
-from recurra.settings import Part, read_toml, section, setting, settings_from, table_of, toml_text, with_overrides
+from recurra.settings import Part, section, setting, settings_from, table_of, toml_text, with_overrides
 from recurra.toml import toml_value
 
 
@@ -258,7 +259,7 @@ def refused_in_words(path: Path, content: bytes) -> None:
     """Settings, or a ConfigError; never anything else."""
     path.write_bytes(content)
     try:
-        made = settings_from(TaggingSettings, read_toml(path), path)
+        made = Given.of_file(path).settings(TaggingSettings)
     except ConfigError:
         return
     assert repr(settings_from(TaggingSettings, tomllib.loads(toml_text(made)))) == repr(made)

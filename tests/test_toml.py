@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recurra.config import TaggingSettings
+from recurra.config.given import Given
 from recurra.errors import ConfigError
-from recurra.settings import read_toml, settings_from, with_overrides
+from recurra.settings import read_toml
 from recurra.toml import toml_value
 from tests.test_settings import VALUES, nested
 
@@ -83,7 +84,7 @@ def test_an_error_names_the_line_of_the_key(tmp_path: Path, text: str, line: int
     path = tmp_path / "config.toml"
     path.write_bytes(text.encode())
     with pytest.raises(ConfigError) as refusal:
-        settings_from(TaggingSettings, read_toml(path), path)
+        Given.of_file(path).settings(TaggingSettings)
     assert str(refusal.value).startswith(f"{path}:{line}: ")
     assert message in str(refusal.value)
 
@@ -95,16 +96,16 @@ def test_the_line_is_right_wherever_the_key_stands(tmp_path: Path, before: int, 
     lines = ["[data]", *["# text"] * before, "columns = [", *["  'a',"] * long, "]", "[model]", "layers = 0"]
     path.write_text("\n".join([*lines, *["# text"] * after]))
     with pytest.raises(ConfigError, match=f":{len(lines)}: model.layers must"):
-        settings_from(TaggingSettings, read_toml(path), path)
+        Given.of_file(path).settings(TaggingSettings)
 
 
 def test_a_value_given_by_set_is_not_blamed_on_the_file(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("[model]\nlayers = 2\n")
-    with pytest.raises(ConfigError, match=r"^model\.layers must be at least 1"):
-        settings_from(TaggingSettings, with_overrides(read_toml(path), ["model.layers=0"]), path)
-    with pytest.raises(ConfigError, match=r"^training\.epochs must be at least 1"):
-        settings_from(TaggingSettings, with_overrides(read_toml(path), ["training.epochs=0"]), path)
+    with pytest.raises(ConfigError, match=r"^--set model\.layers=0: model\.layers must be at least 1"):
+        Given.of_file(path).options(["model.layers=0"]).settings(TaggingSettings)
+    with pytest.raises(ConfigError, match=r"^--set training\.epochs=0: training\.epochs must be at least 1"):
+        Given.of_file(path).options(["training.epochs=0"]).settings(TaggingSettings)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from recurra.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from recurra.cells import Cell
     from recurra.errors import CheckpointError, ConfigError, DataError, EngineError, RecurraError, TrainingError
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from recurra.stacks.recurrent import Recurrent, detached
     from recurra.training.trained import Trained, load
     from recurra.training.writing import generate
-
-__version__ = "0.1.0"
 
 # Where each public name lives. It is imported when first touched, so that `import recurra` does not import torch.
 _HOMES = {

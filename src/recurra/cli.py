@@ -6,9 +6,12 @@ Nothing here imports torch until a command needs it, so that --help and --versio
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import TextIO
 
 import recurra
 from recurra.commands.answers import explain, generate, predict, serve
@@ -27,10 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.append("")
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without σ shows a ? in its place
-    options = parsed(arguments)
-    command: Callable[[argparse.Namespace], None] = options.command
     try:
-        command(options)
+        with notices_in_words():
+            options = parsed(sys.argv[1:] if arguments is None else arguments)
+            command: Callable[[argparse.Namespace], None] = options.command
+            command(options)
         sys.stdout.flush()
     except RecurraError as error:
         said = "\n".join(without_controls(line) for line in f"recurra: {error}".replace("\t", " ").split("\n"))
@@ -59,10 +63,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+@contextlib.contextmanager
+def notices_in_words() -> Iterator[None]:
+    """What Python code hears as a RenamedWarning is said to whoever typed a command in one line, once."""
+    show = warnings.showwarning
+
+    def tell(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category.__name__ == "RenamedWarning":  # its module is not imported for commands without settings
+            print(f"recurra: {without_controls(str(message))}", file=sys.stderr)
+        else:
+            show(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("once", message=".* is now called .*", category=FutureWarning)
+        warnings.showwarning = tell
+        yield
+
+
+def with_new_name(arguments: Sequence[str], known: Container[str]) -> list[str]:
+    """The arguments, with the name that a renamed command has today."""
+    given = list(arguments)
+    if given and given[0] not in known:
+        from recurra.config import renamed  # costs time that a known command need not wait
+
+        for one in renamed.COMMANDS:
+            if given[0] == one.old:
+                renamed.tell(one)
+                return [one.new, *given[1:]]
+    return given
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The options as typed; predict's FILE may come after them too, which argparse lets only what is required do."""
-    top = parser()
-    options, left = top.parse_known_args(arguments)
+    top, commands = parser_and_commands()
+    options, left = top.parse_known_args(with_new_name(arguments, commands))
     if options.command is predict and options.file is None and len(left) == 1 and not left[0].startswith("-"):
         options.file, left = left[0], []
     if left:
@@ -72,6 +113,11 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
+    return parser_and_commands()[0]
+
+
+def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
+    """The same, and the names of the commands."""
     top = argparse.ArgumentParser(prog="recurra", description="Recurrent sequence models: every cell, exact and fast.")
     top.add_argument("--version", action="version", version=f"recurra {recurra.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -236,4 +282,4 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--seconds", type=float, default=2.0, help="at most so long for each figure (2)")
     sub.add_argument("--explain", action="store_true", help="say why an engine was refused")
     sub.add_argument("--json", action="store_true", help="one JSON object a line and nothing else")
-    return top
+    return top, list(commands.choices)

@@ -14,16 +14,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recurra.config.given import Config, Files, Given
+from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
 from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
-from recurra.settings import read_toml, settings_from, table_of, toml_text, with_overrides
+from recurra.settings import SettingError, read_toml
 from recurra.tasks.task import Task
 from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
 
 if TYPE_CHECKING:
-    from recurra.data.store import Store
+    from recurra.data.store import Encoded, Store
+    from recurra.training.preparation import HeldOut
+    from recurra.training.trained import Trained
     from recurra.training.trainer import Trainer
 
 LIMITS = ("epochs", "steps", "minutes", "patience", "save_minutes", "threads", "device")
@@ -31,91 +35,73 @@ LIMITS = ("epochs", "steps", "minutes", "patience", "save_minutes", "threads", "
 
 
 class Setup(NamedTuple):
-    """A task's class and its settings."""
+    """A task's class and its settings, and how these were given."""
 
     kind: type[Task[Any, Any, Any]]
     settings: Any
+    given: Given = Given()
 
 
-def setup(what: str, *, given: Mapping[str, Any] | None = None, overrides: Sequence[str] = ()) -> Setup:
-    """The settings that a task's name or a config file, files given on the command line and --set mean.
+def setup(what: Config, *, given: Mapping[str, object] | None = None, overrides: Sequence[str] = ()) -> Setup:
+    """What a task's name or a config file, files given on the command line and --set mean.
 
     >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
     64
     """
-    if (Path(what) / "config.toml").is_file():
-        raise ConfigError(
-            f"{what} is a run: go on with it by --resume, or take its settings for another: {what}/config.toml."
-        )
-    source = what if what.endswith(".toml") or Path(what).is_file() else None
-    table: dict[str, Any] = read_toml(what) if source is not None else {"task": what}
-    if "task" not in table:
-        raise ConfigError(f'{what} does not say which task it is for: begin it with task = "tagging".')
-    kind = task_named(table["task"])
-    data = table.get("data", {})
-    if not isinstance(data, dict):
-        raise ConfigError(f"{what}: data is a section, [data], but is {data!r}.")
-    table["data"] = {**data, **{key: value for key, value in (given or {}).items() if value}}
-    table = with_overrides(table, overrides)
-    kind = kind.fitting(table)
-    settings: Any = settings_from(kind.Settings, without_other_limits(table), source)
-    return Setup(kind, settings)
+    return setup_of(Given.of(what).files(given or {}, "--{}").options(overrides))
 
 
-def without_other_limits(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A limit in steps or minutes stands alone: the usual number of epochs does not end a run before it.
-
-    >>> without_other_limits({"training": {"steps": 80}})
-    {'training': {'steps': 80, 'epochs': None}}
-    """
-    training = table.get("training")
+def setup_of(given: Given) -> Setup:
+    """The task and the settings that were given, by whichever way."""
+    with given.placing():
+        kind = task_named(given.task)
+    kind = kind.fitting(given.table(kind.Settings))
+    training = given.table(kind.Settings).get("training")
     if isinstance(training, Mapping) and training.keys() & {"steps", "minutes"} and "epochs" not in training:
-        return {**table, "training": {**training, "epochs": None}}
-    return dict(table)
+        # A limit in steps or minutes stands alone: the usual number of epochs does not end a run before it.
+        given = given.also(("training", "epochs"), None)
+    return Setup(kind, given.settings(kind.Settings), given)
 
 
 def task_named(name: object) -> type[Task[Any, Any, Any]]:
     """The class of a task."""
     if not isinstance(name, str):
-        raise ConfigError(f"task = {name!r} is not the name of a task. Known: {', '.join(catalogue(Task))}.")
-    return find(Task, name)
+        known = ", ".join(catalogue(Task))
+        raise SettingError(f"task = {name!r} is not the name of a task. Known: {known}.", ("task",))
+    try:
+        return find(Task, name)
+    except ConfigError as error:
+        raise SettingError(str(error), ("task",)) from error
 
 
 def train(
-    task: str,
+    task: Config,
     *,
-    train: str | Sequence[str] = "",
-    valid: str | Sequence[str] = "",
-    test: str | Sequence[str] = "",
+    train: Files = (),
+    valid: Files = (),
+    test: Files = (),
     out: str | os.PathLike[str],
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     start_from: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> Any:
-    """Train a model and return it: by the name of a task and files, or by a config file.
+) -> Trained:
+    """Train a model and return it: by the name of a task and files, by a config file, or by a table such as one holds.
+
+    `settings` are laid over those: tables inside of tables, {"model": {"hidden": 16}}, or names with dots.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "train.conll").write_text("the\\tDET\\ncat\\tNOUN\\n\\na\\tDET\\ndog\\tNOUN\\n")
-    >>> few = {"training.steps": 30, "model.hidden": 16, "model.dropout": 0.0, "data.cache": False}
-    >>> model = train("tagging", train=str(folder / "train.conll"), out=folder / "run", settings=few)
+    >>> few = {"training.steps": 30, "model": {"hidden": 16, "dropout": 0.0}, "data.cache": False}
+    >>> model = train("tagging", train=folder / "train.conll", out=folder / "run", settings=few)
     >>> model.predict(["the dog"])[0].output
     'DET NOUN'
     """
     from recurra.training.trained import load
 
-    given = {
-        name: list(value) if not isinstance(value, str) else value
-        for name, value in (("train", train), ("valid", valid), ("test", test))
-    }
-    if not isinstance(settings or {}, Mapping):
-        raise ConfigError(f'settings are a table such as {{"model.hidden": 16}}, but found {settings!r:.60}.')
-    table = _merged({"data": {key: value for key, value in given.items() if value}}, settings or {})
-    base = read_toml(task) if task.endswith(".toml") else {"task": task}
-    whole = without_other_limits(_merged(base, table))
-    kind = task_named(base.get("task")).fitting(whole)
-    made: Any = settings_from(kind.Settings, whole)
-    begin(Setup(kind, made), Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None)
+    given = Given.of(task).files({"train": train, "valid": valid, "test": test}, "{}=")
+    this = setup_of(given.keywords({} if settings is None else settings, "settings"))
+    begin(this, Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None)
     return load(out)
 
 
@@ -125,13 +111,15 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
 
     check_is_new(folder)
     with progress:
-        task, store = prepared(this.kind, this.settings, progress.note)
+        with this.given.placing(this.kind.Settings):
+            task, store = prepared(this.kind, this.settings, progress.note)
         # What is wrong with a file is said before torch is imported.
         from recurra.training.trained import load_task
         from recurra.training.trainer import Trainer
         from recurra.training.transfer import start_from as transfer
 
-        trainer = Trainer(task, store, held_out(task, progress), folder, progress)
+        apart = held_out(task, progress)
+        trainer = Trainer(task, store, apart["valid"], folder, progress)
         if (said := task.initialise(trainer.model)) is not None:
             progress.note(said)
         if start_from is not None:
@@ -141,26 +129,27 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
         with held(folder):
             check_is_new(folder)
             task.save(folder)
-            (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
+            (folder / "config.toml").write_text(run_text(task.settings), "utf-8")
             with Log(folder) as log:
                 trainer.run(log)
-            _finish(trainer, store)
+            _finish(trainer, store, apart)
 
 
-def held_out(task: Task[Any, Any, Any], progress: Progress) -> list[Any]:
-    """The validation examples. The test files are read too, so that a mistake in them shows before training."""
+def held_out(task: Task[Any, Any, Any], progress: Progress) -> dict[str, HeldOut]:
+    """The validation and the test examples, which are both read now, so that a mistake shows before training."""
+    from recurra.training.preparation import HeldOut
+
     data = task.settings.data
-    for example in task.read(data.files("test")):
-        task.encode(example)
+    test = HeldOut.of(task, data.files("test"))
     if not data.files("valid"):
         progress.note("no validation data: the weights of the last step are kept")
     for file in data.files("valid"):
         if file in data.files("train"):
             progress.note(f"{file} is both trained on and validated on: its scores do not tell of what is new")
-    examples = list(task.read(data.files("valid")))
-    if (said := task.noticed(examples)) is not None:
+    valid = HeldOut.of(task, data.files("valid"))
+    if (said := task.noticed(valid.examples)) is not None:
         progress.note(said)
-    return examples
+    return {"valid": valid, "test": test}
 
 
 def check_is_new(folder: Path) -> None:
@@ -186,21 +175,22 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
     task = load_task(folder)
     with progress, held(folder):
         if overrides:
-            table = with_overrides(table_of(task.settings), overrides)
-            task = type(task).load(settings_from(type(task.settings), table), folder)
+            settings = Given.of_run(folder).options(overrides).settings(type(task.settings))
+            task = type(task).load(settings, folder)
         _, store = prepared(type(task), task.settings, progress.note)
-        trainer = Trainer(task, store, held_out(task, progress), folder, progress)
+        apart = held_out(task, progress)
+        trainer = Trainer(task, store, apart["valid"], folder, progress)
         trainer.restore()
         if overrides:
-            (folder / "config.toml").write_text(toml_text(task.settings), "utf-8")
+            (folder / "config.toml").write_text(run_text(task.settings), "utf-8")
         at = trainer.position
         with Log(folder, at.log_bytes) as log:
             log.write(EventLine(at.step, f"resumed from step {at.step}"))
             trainer.run(log)
-        _finish(trainer, store)
+        _finish(trainer, store, apart)
 
 
-def _finish(trainer: Trainer, store: Store) -> None:
+def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> None:
     """The best weights scored once more, the summary, the report and the card."""
     import torch
 
@@ -216,12 +206,11 @@ def _finish(trainer: Trainer, store: Store) -> None:
     data, at = task.settings.data, trainer.position
     found: dict[str, Scores] = {}
     parts: dict[str, dict[str, Any]] = {}
-    validated: tuple[list[Any], list[Any], list[Any]] | None = None
-    for which in ("valid", "test"):
+    validated: tuple[Sequence[Any], Sequence[Encoded], list[Any]] | None = None
+    for which, (examples, rows) in apart.items():
         if data.files(which):
-            examples, outputs = model.to_score(data.files(which))
+            outputs = model.outputs(rows)
             found[which] = task.score(examples, outputs)
-            rows = [task.encode(example) for example in examples]
             tokens = int(task.lengths(Rows(rows)).sum())
             parts[which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
             if which == "valid":
@@ -328,7 +317,8 @@ def rehearsed(this: Setup, progress: Progress) -> str:
     from recurra.training.preparation import prepared
     from recurra.training.rehearsal import rehearsal
 
-    task, store = prepared(this.kind, this.settings, progress.note)
+    with this.given.placing(this.kind.Settings):
+        task, store = prepared(this.kind, this.settings, progress.note)
     return rehearsal(task, store)
 
 
@@ -354,7 +344,7 @@ def several(this: Setup, folder: Path, seeds: int, progress: Progress, *, start_
         training = dataclasses.replace(this.settings.training, seed=seed)
         part = folder / f"seed-{seed}"
         if not (part / "summary.json").exists():
-            one = Setup(this.kind, dataclasses.replace(this.settings, training=training))
+            one = this._replace(settings=dataclasses.replace(this.settings, training=training))
             if (part / "config.toml").exists():
                 resume(part, progress)
             else:
@@ -390,19 +380,6 @@ def held(folder: Path) -> Iterator[None]:
             lock.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 folder.rmdir()
-
-
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables laid over each other; 'model.hidden' in the second is hidden in its model."""
-    result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in first.items()}
-    for key, value in second.items():
-        section, dot, rest = key.partition(".")
-        inner = {rest: value} if dot else value
-        if isinstance(inner, Mapping) and (dot or isinstance(result.get(section), dict)):
-            result[section] = _merged(result.get(section) or {}, inner)
-        else:
-            result[section] = inner
-    return result
 
 
 def _finite(scores: Mapping[str, float]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Settings to and from TOML: frozen dataclasses whose fields carry their default and a line that explains them.
 
-What a file or --set gives is checked by name and by type; a section checks its own numbers when it is made. The
-sections themselves are in config.py.
+What is given is checked by name and by type; a section checks its own numbers when it is made. The sections themselves
+are in config/, and `config.given` gathers what files, options and keywords give.
 
 TOML has no word for nothing, so "none" stands for it wherever a setting may be absent.
 """
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
 
 from recurra.errors import ConfigError
 from recurra.named import choices_of, did_you_mean, fits, in_words
-from recurra.toml import clipped, dotted, line_of, shown, toml_value
+from recurra.toml import clipped, dotted, shown, toml_value
 
 S = TypeVar("S")
 
@@ -34,11 +34,12 @@ DEEPEST = 16
 
 @final
 class SettingError(ConfigError):
-    """A setting that cannot be used, and its keys, by which settings_from finds its line."""
+    """A setting that cannot be used, and its keys, by which `config.given` finds who gave it."""
 
-    def __init__(self, message: str, keys: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, keys: Sequence[str] = (), *, is_placed: bool = False) -> None:
         super().__init__(message)
         self.keys = tuple(keys)
+        self.is_placed = is_placed  # the message says already where the setting was given
 
 
 def name_of(part: Part) -> str:
@@ -123,28 +124,48 @@ def with_overrides(table: Table, overrides: Sequence[str]) -> dict[str, Any]:
     """
     result = dict(table)
     for override in overrides:
-        name, equals, text = override.partition("=")
-        keys = [key.strip() for key in name.split(".")]
-        if not equals or not all(keys):
-            raise ConfigError(f"--set takes section.key=value, such as model.hidden=256, but got {shown(override)}.")
-        place = result
-        for key in keys[:-1]:
-            inner = {} if place.get(key) is None else place[key]
-            if isinstance(inner, str):  # a part given by its name gains options: cell.reset=after
-                inner = {"name": inner}
-            if not isinstance(inner, Mapping):
-                raise ConfigError(f"--set {clipped(override)}: {key} is not a section but {shown(inner)}.")
-            inner = place[key] = dict(inner)  # the caller's table stays as it was
-            place = inner
-        if keys[-1] == "kind":  # of a section that may be given by its kind alone: the one it had is no more
-            place.pop("name", None)
-        place[keys[-1]] = value = value_of(text)
-        if isinstance(value, str) and value[:1] + value[-1:] in ("{}", "[]"):
-            raise ConfigError(
-                f"--set {clipped(override)}: this is not a table or a list as TOML writes it. Texts stand in quotes, "
-                f"and all of it in quotes for the shell: --set '{name}={_quoted(value)}'."
-            )
+        keys, value = parsed_override(override)
+        try:
+            put(result, keys, value)
+        except SettingError as error:
+            raise SettingError(f"--set {clipped(override)}: {error}", keys) from error
     return result
+
+
+def parsed_override(override: str) -> tuple[tuple[str, ...], Any]:
+    """The keys and the value of a 'section.key=value'.
+
+    >>> parsed_override("model.hidden=[64, 32]")
+    (('model', 'hidden'), [64, 32])
+    """
+    name, equals, text = override.partition("=")
+    keys = tuple(key.strip() for key in name.split("."))
+    if not equals or not all(keys):
+        raise ConfigError(f"--set takes section.key=value, such as model.hidden=256, but got {shown(override)}.")
+    value = value_of(text)
+    if isinstance(value, str) and value[:1] + value[-1:] in ("{}", "[]"):
+        raise ConfigError(
+            f"--set {clipped(override)}: this is not a table or a list as TOML writes it. Texts stand in quotes, "
+            f"and all of it in quotes for the shell: --set '{name}={_quoted(value)}'."
+        )
+    return keys, value
+
+
+def put(table: dict[str, Any], keys: Sequence[str], value: object) -> None:
+    """Give a setting of a table a value; tables inside of it are copied, for they may be the caller's."""
+    for key in keys[:-1]:
+        inner = {} if table.get(key) is None else table[key]
+        if isinstance(inner, str):  # a part given by its name gains options: cell.reset=after
+            inner = {"name": inner}
+        if not isinstance(inner, Mapping):
+            raise SettingError(f"{key} is not a section but {shown(inner)}.", keys)
+        table[key] = dict(inner)
+        table = table[key]
+    if keys[-1] == "kind":  # of a section that may be given by its kind alone: the one it had is no more
+        table.pop("name", None)
+    if value == {} and isinstance(table.get(keys[-1]), Mapping):
+        return  # a section in which nothing is said
+    table[keys[-1]] = value
 
 
 def _quoted(text: str) -> str:
@@ -174,8 +195,8 @@ def value_of(text: str) -> Any:
     return text if found or isinstance(value, datetime.date | datetime.time) else value
 
 
-def settings_from(kind: type[S], table: Table, source: str | Path | None = None) -> S:
-    """The settings that a table means; a ConfigError gives the file, the line, the name and the nearest known one.
+def settings_from(kind: type[S], table: Table) -> S:
+    """The settings that a table means; a SettingError gives the name and the nearest known one.
 
     What the table does not give is as the class has it, or as its `usual(table)` has it, where the one hangs on the
     other: a Transformer is not trained as cells are.
@@ -189,14 +210,8 @@ def settings_from(kind: type[S], table: Table, source: str | Path | None = None)
     Traceback (most recent call last):
     recurra.settings.SettingError: there is no setting 'sede'. Did you mean 'seed'? Known: seed.
     """
-    try:
-        usual = getattr(kind, "usual", None)
-        return _made(kind, table, (), None if usual is None else usual(table))
-    except SettingError as error:
-        line = None if source is None else line_of(Path(source), error.keys, table)
-        if line is None:
-            raise
-        raise SettingError(f"{source}:{line}: {error}", error.keys) from error
+    usual = getattr(kind, "usual", None)
+    return _made(kind, table, (), None if usual is None else usual(table))
 
 
 @functools.cache

@@ -77,17 +77,17 @@ def clipped(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-def line_of(path: Path, keys: Sequence[str], table: Mapping[str, Any]) -> int | None:
-    """The line of a config file that gives a key the value it has in a table; none where something else gave it.
+def line_of(path: Path, keys: Sequence[str]) -> int | None:
+    """The line of a config file that gives a key its value; none where it gives it none.
 
     The lines before it are the longest beginning of the file that is TOML without that key.
     """
     try:
         lines = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
-        found, given = _inside(tomllib.loads("\n".join(lines)), keys), _inside(table, keys)
+        found = _inside(tomllib.loads("\n".join(lines)), keys)
     except (OSError, ValueError, RecursionError):
         return None
-    if not found or not given or written_out(found[0]) != written_out(given[0]) or len(lines) > LONGEST:
+    if not found or len(lines) > LONGEST:
         return None
     without, having = 0, len(lines)
     while having - without > 1:

@@ -210,7 +210,7 @@ def test_cells_that_take_one_step_at_a_time_are_no_sequence(tmp_path: Path, caps
     config = tmp_path / "config.toml"
     config.write_text(f'task = "vec2seq"\n[data]\ntrain = "{tmp_path}/a.jsonl"\ncache = false\n[model]\nhidden = 4\n')
     assert "decoder.wiring.cells" in printed(capsys, str(config))
-    assert main(["gradients", str(config), "--set", "model.context=inside"]) == 2
+    assert main(["gradients", str(config), "--set", "model.wiring=inside"]) == 2
     assert "one step at a time, each with what the step before it attended to" in capsys.readouterr().err
 
 

@@ -103,7 +103,7 @@ def test_a_summary_at_the_output_is_joined_to_every_step() -> None:
     same(decoder(Padded.full(TOKENS), other).values.atanh() - before, shift.expand_as(before))
 
 
-@pytest.mark.parametrize("options", [{"context": "outside"}, {"context": "inside"}, {"attention": "none"}])
+@pytest.mark.parametrize("options", [{"wiring": "outside"}, {"wiring": "inside"}, {"attention": "none"}])
 def test_an_empty_source_is_answered_too(options: Any) -> None:
     model = network(**options)
     read = model.read(Padded(torch.zeros(1, 0, dtype=torch.long), torch.tensor([0])))

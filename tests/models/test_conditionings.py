@@ -164,12 +164,12 @@ def test_without_conditioning_and_attention_nothing_depends_on_the_vector() -> N
         assert log_p(network(conditioning=places), one) != pytest.approx(log_p(network(conditioning=places), other))
 
 
-@pytest.mark.parametrize("context", ["outside", "between", "inside", "feeding", "conditional"])
+@pytest.mark.parametrize("wiring", ["outside", "between", "inside", "feeding", "conditional"])
 @pytest.mark.parametrize("kind", ["places", "grid", "picture"])
-def test_a_source_is_the_same_alone_and_in_any_padded_batch(kind: str, context: str) -> None:
+def test_a_source_is_the_same_alone_and_in_any_padded_batch(kind: str, wiring: str) -> None:
     draw = torch.Generator().manual_seed(4)
     sizes = [(3, 5), (1, 1), (6, 2)]
-    settings = {"attention": "additive", "context": context, "conditioning": ["initial", "every"]}
+    settings = {"attention": "additive", "wiring": wiring, "conditioning": ["initial", "every"]}
     image = ImageModel(widths=[3, 4], layers=1)
     model = network(2, pictures=kind == "picture", image=image, **settings)
     sources = [torch.rand(1 if kind == "picture" else 2, *size, generator=draw).double() for size in sizes]

@@ -15,7 +15,7 @@ from tests.models.pairs import CONTEXTS, PAIRS, START, batch, network, tokens_re
 every = pytest.mark.parametrize("options", CONTEXTS, ids=str)
 
 
-@pytest.mark.parametrize("options", [{}, {"context": "feeding"}, {"context": "inside", "cell": "gru"}])
+@pytest.mark.parametrize("options", [{}, {"wiring": "feeding"}, {"wiring": "inside", "cell": "gru"}])
 def test_where_the_right_token_is_always_read_it_is_teacher_forcing_bit_for_bit(options: Any) -> None:
     model = network(**options, dropout=0.3, token_dropout=0.1).train()
     found = []
@@ -103,6 +103,6 @@ def test_what_is_drawn_follows_the_network() -> None:
 
 
 def test_a_choice_has_no_gradient_but_what_follows_it_has() -> None:
-    model = network(context="feeding").train()
+    model = network(wiring="feeding").train()
     model.loss(PAIRS, forced=Forced(0.5, "token", "sampled")).backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())

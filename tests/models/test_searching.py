@@ -237,7 +237,7 @@ def test_a_network_that_copies_writes_words_of_the_source() -> None:
 # Several networks
 
 
-@pytest.mark.parametrize("options", [{"attention": "none"}, {"context": "feeding"}, {"copy": True}])
+@pytest.mark.parametrize("options", [{"attention": "none"}, {"wiring": "feeding"}, {"copy": True}])
 def test_a_network_twice_is_that_network(options: Any) -> None:
     model = network(**options)
     asked = ASKED._replace(copied=ASKED.source.values, extra=1) if options.get("copy") else ASKED
@@ -250,7 +250,7 @@ def test_a_network_twice_is_that_network(options: Any) -> None:
 
 
 def test_two_networks_write_by_the_mean_of_their_probabilities() -> None:
-    members = network(seed=1, context="inside", cell="gru"), network(seed=2, attention="none", hidden=6)
+    members = network(seed=1, wiring="inside", cell="gru"), network(seed=2, attention="none", hidden=6)
     both = Ensemble(members)
     for row, found in enumerate(answers(both, best=3, watch=True)):
         sums, _ = recomputed(both, ASKED, row, found)
@@ -271,7 +271,7 @@ def test_two_networks_write_by_the_mean_of_their_probabilities() -> None:
 
 
 def test_where_both_look_the_mean_of_their_weights_is_shown() -> None:
-    members = network(seed=1), network(seed=2, context="between")
+    members = network(seed=1), network(seed=2, wiring="between")
     for row, found in enumerate(answers(Ensemble(members), watch=True)):
         looks = [recomputed(member, ASKED, row, found)[1][0] for member in members]
         assert found[0].watched is not None
@@ -279,7 +279,7 @@ def test_where_both_look_the_mean_of_their_weights_is_shown() -> None:
 
 
 def test_an_ensemble_finds_the_best_of_all_sequences_too() -> None:
-    both = Ensemble([network(seed=3, context="feeding"), network(seed=4)])
+    both = Ensemble([network(seed=3, wiring="feeding"), network(seed=4)])
     wide, all_ = (answers(both, max_length=3, best=4, search=search, width=100) for search in ("beam", "exhaustive"))
     for found, expected in zip(wide, all_, strict=True):
         same(found, expected)

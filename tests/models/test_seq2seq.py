@@ -97,7 +97,7 @@ def test_a_source_is_read_by_any_encoder(kind: str) -> None:
     "options",
     [
         {"attention": {"name": "additive", "terms": ["location"]}},
-        {"start": "mean", "conditioning": ["every"], "summary": "ends", "context": "feeding"},
+        {"start": "mean", "conditioning": ["every"], "summary": "ends", "wiring": "feeding"},
         {"encoder": {"kind": "pyramid", "layers": 2}, "layers": 2, "bridge": "identity"},
         {"encoder": {"kind": "pyramid", "cell": "gru"}, "start": "zeros", "attention": "none", "bidirectional": False},
     ],

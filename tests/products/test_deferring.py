@@ -18,17 +18,17 @@ def pairs() -> PairBatch:
     return PairBatch(source, Padded(torch.randint(0, 8, (3, 5)), torch.tensor([5, 3, 1])), None)
 
 
-@pytest.mark.parametrize("context", ["feeding", "inside", "conditional"])
+@pytest.mark.parametrize("wiring", ["feeding", "inside", "conditional"])
 @pytest.mark.parametrize("cell", ["lstm", "gru", "peephole_lstm", "layer_norm_lstm"])
 @pytest.mark.parametrize("layers", [1, 2])
-def test_training_has_the_gradients_of_the_plain_loop(context: str, cell: str, layers: int) -> None:
+def test_training_has_the_gradients_of_the_plain_loop(wiring: str, cell: str, layers: int) -> None:
     torch.manual_seed(0)
     settings = Seq2SeqModel(
         embedding=5,
         hidden=6,
         layers=layers,
         cell=cell,
-        context=context,
+        wiring=wiring,
         attention={"name": "additive", "terms": ["monotonic"]},
         dropout=0.0,
         label_smoothing=0.0,

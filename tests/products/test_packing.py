@@ -185,7 +185,7 @@ def test_several_threads_may_ask_at_once(model: Two) -> None:
         assert_close(found[number], expected[number], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("options", [[], ["model.cell=gru", "model.context=feeding"], ["model.tied=output"]])
+@pytest.mark.parametrize("options", [[], ["model.cell=gru", "model.wiring=feeding"], ["model.tied=output"]])
 def test_a_model_answers_the_same_packed_and_plain(tmp_path: Path, options: list[str]) -> None:
     model = untrained(
         tmp_path, words(tmp_path), "model.hidden=132", "model.embedding=132", "model.engine=loop", *options

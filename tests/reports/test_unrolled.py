@@ -59,7 +59,7 @@ def test_a_cell_stands_for_each_layer_way_and_step(tmp_path: Path) -> None:
 
 def test_attention_its_wiring_and_the_first_state_are_named(tmp_path: Path) -> None:
     train = table(tmp_path / "pairs.tsv", small_pairs.WORDS)
-    seen = words(unrolled(prepared("seq2seq", train, "model.attention=additive", "model.context=feeding")))
+    seen = words(unrolled(prepared("seq2seq", train, "model.attention=additive", "model.wiring=feeding")))
     assert "attention: additive, feeding" in seen
     assert "first state" in seen
     alone = words(unrolled(prepared("seq2seq", train, "model.attention=none")))

@@ -125,7 +125,7 @@ def asked(case: str, folder: Path) -> tuple[Task[Any, Any, Any], list[Any], list
 
     name, data, options = CASES[case]
     train = data(folder, is_test=False)
-    task, _ = prepared(*setup(name, given={"train": train}, overrides=[*SMALL, *options]), lambda _: None)
+    task, _ = prepared(*setup(name, given={"train": train}, overrides=[*SMALL, *options])[:2], lambda _: None)
     torch.manual_seed(0)
     examples = list(task.read([data(folder, is_test=True)]))
     rows = [task.encode(example) for example in examples]
@@ -156,7 +156,7 @@ def test_it_is_known_of_each_first_score_whether_more_is_better(case: str, tmp_p
 def test_a_text_that_is_read_as_a_whole_has_no_items(tmp_path: Path) -> None:
     options = [*SMALL, "model.embedding=4", "data.text.tokens=words"]
     given = {"train": lines(tmp_path, is_test=False)}
-    task, _ = prepared(*setup("language_model", given=given, overrides=options), lambda _: None)
+    task, _ = prepared(*setup("language_model", given=given, overrides=options)[:2], lambda _: None)
     assert task.counted([], []) is None
 
 

@@ -33,10 +33,10 @@ def answers(model: Trained, sources: list[str]) -> list[str]:
         [],
         ["model.attention=none"],
         ["model.attention=none", 'model.conditioning=["every"]', "model.start=zeros", "model.cell=gru"],
-        ["model.context=between", "model.attention=dot"],
-        ["model.context=inside", "model.attention=additive"],
-        ["model.context=feeding", 'model.attention={name="bilinear", terms=["monotonic"]}'],
-        ["model.context=conditional", "model.cell=gru"],
+        ["model.wiring=between", "model.attention=dot"],
+        ["model.wiring=inside", "model.attention=additive"],
+        ["model.wiring=feeding", 'model.attention={name="bilinear", terms=["monotonic"]}'],
+        ["model.wiring=conditional", "model.cell=gru"],
         ["model.cell=elman", "training.steps=100", "training.learning_rate=0.01"],
         ["model.encoder.kind=cnn", "model.start=mean", "model.tied=output"],
         ["training.forcing=0.7", "training.r_drop=1", "model.dropout=0.1", "training.steps=120"],
@@ -168,7 +168,7 @@ BREAKABLE = [
     ["training.r_drop=1", "model.token_dropout=0.1", "training.average=ema"],
     ['data.source.tokens={name="subwords", size=20, dropout=0.3}', "training.average=ema", "training.accumulate=2"],
     ["model.copy=true", "data.joint=true", "model.locked=true", "training.schedule=plateau"],
-    ["model.context=feeding", "training.validate_with=decoding", "training.optimizer=adamw"],
+    ["model.wiring=feeding", "training.validate_with=decoding", "training.optimizer=adamw"],
 ]  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def test_eight_names_are_learned_by_heart_and_written_back(tmp_path: Path, optio
         (lambda folder: places(folder, rows=2), NAMES, []),
         (strokes, SHAPES, SMALL_PICTURES),
         (pixels, SHAPES, ["model.attention=none", "data.image.channels=3", "model.image.positions=false"]),
-        (pixels, SHAPES, ["model.conditioning=[]", "model.context=feeding", "model.attention=additive"]),
+        (pixels, SHAPES, ["model.conditioning=[]", "model.wiring=feeding", "model.attention=additive"]),
     ],
     ids=["places", "grid", "strokes", "mean of pixels", "attention alone"],
 )

@@ -207,7 +207,7 @@ SETTINGS = [
         ["model.attention=bilinear"],
         "model.attention = 'bilinear' looks at one place after the other, but a vector is only one: leave it out",
     ),
-    ("colours.tsv", ["model.context=feeding"], "but model.attention is none: leave one of them out"),
+    ("colours.tsv", ["model.wiring=feeding"], "but model.attention is none: leave one of them out"),
     ("colours.tsv", ["decoding.coverage_penalty=0.2"], "decoding.coverage_penalty counts where attention looks"),
     (
         "colours.tsv",

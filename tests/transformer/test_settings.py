@@ -37,7 +37,7 @@ WRITES = {"decoder": "transformer"}
             {**WRITES, "attention": {"name": "bilinear", "terms": ["monotonic"]}},
             "model.attention = 'bilinear' has no e",
         ),
-        ({**WRITES, "context": "inside"}, "model.context = 'inside' has no effect: a Transformer that writes looks at"),
+        ({**WRITES, "wiring": "inside"}, "model.wiring = 'inside' has no effect: a Transformer that writes looks at"),
         ({**WRITES, "query": "previous"}, "model.query = 'previous' has no effect: a Transformer that writes looks at"),
         (
             {**WRITES, "start": "mean"},
@@ -90,7 +90,7 @@ def test_what_a_transformer_cannot_be_told_is_refused(model: dict[str, Any], mes
         BOTH,
         WRITES,
         {"encoder": "transformer", "start": "mean", "bridge": "map"},
-        {"encoder": "transformer", "start": "zeros", "context": "feeding", "decoder": {"cell": "gru"}},
+        {"encoder": "transformer", "start": "zeros", "wiring": "feeding", "decoder": {"cell": "gru"}},
         {**BOTH, "attention": "none", "conditioning": ["first"], "summary": "mean"},
         {**BOTH, "bidirectional": False, "copy": True, "tied": "output", "layers": 3},
         {**WRITES, "skip": "residual", "encoder": {"layers": 2}},

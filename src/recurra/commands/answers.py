@@ -6,11 +6,14 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from recurra.errors import ConfigError
+
+if TYPE_CHECKING:
+    from recurra.data.arriving import Arriving
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -23,10 +26,20 @@ def predict(options: argparse.Namespace) -> None:
     model = load(options.run, device=options.device).with_settings(options.set)
     model = model.searching(search=options.search, width=options.width, best=options.best)
     file = None if options.file in (None, "-") else options.file
-    text = (line for _, line in (lines(file) if file is not None else standard_input()))
     is_talk = file is None and sys.stdin.isatty()
     with contextlib.nullcontext() if options.alignments is None else opened_to_write(options.alignments) as links:
-        for answer in model.predict_file(file, text, detail=options.json or links is not None, at_once=is_talk):
+
+        def flush() -> None:  # before more is waited for, whoever sends it gets all answers
+            sys.stdout.flush()
+            if links is not None:
+                links.flush()
+
+        arriving = None if file is not None else piped_input(flush)
+        numbered = lines(file) if file is not None else standard_input(arriving)
+        has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
+        is_detailed = options.json or links is not None
+        text = (line for _, line in numbered)
+        for answer in model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived):
             if links is not None:
                 from recurra.analysis.alignment import Alignment, pharaoh
 
@@ -122,13 +135,25 @@ def numbered(file: str) -> Iterator[tuple[int, str]]:
     return lines(file) if file != "-" else standard_input()
 
 
-def standard_input() -> Iterator[tuple[int, str]]:
+def standard_input(arriving: Arriving | None = None) -> Iterator[tuple[int, str]]:
     """The lines of standard input with their numbers; what is no text is refused as it is in a file."""
     from recurra.data.files import decoded
 
+    if arriving is not None:
+        return decoded("standard input", arriving)
     if sys.stdin.isatty() or not hasattr(sys.stdin, "buffer"):  # a terminal has an encoding of its own
         return enumerate((line.rstrip("\r\n") for line in sys.stdin), 1)
     return decoded("standard input", (raw.removesuffix(b"\n") for raw in sys.stdin.buffer))
+
+
+def piped_input(before_waiting: Callable[[], None]) -> Arriving | None:
+    """The lines of a pipe or a file at standard input; None where it is a terminal, or no file of the system."""
+    from recurra.data.arriving import Arriving
+
+    try:
+        return None if sys.stdin.isatty() else Arriving(sys.stdin.fileno(), before_waiting)
+    except (OSError, ValueError):  # what has no number was put there by Python code
+        return None
 
 
 def serve(options: argparse.Namespace) -> None:

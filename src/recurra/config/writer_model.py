@@ -10,10 +10,10 @@ from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_
 from recurra.named import did_you_mean
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
-CONTEXTS = ("outside", "between", "inside", "feeding", "conditional")
+WIRINGS = ("outside", "between", "inside", "feeding", "conditional")
 """Where attention may meet the decoder."""
 
-CONTEXTS_WITH_A_CHOICE = ("outside", "between")
+WIRINGS_WITH_A_CHOICE = ("outside", "between")
 """Where attention may look from the state before or after a step."""
 
 LAYERS_APART = ("between", "inside", "conditional")
@@ -28,7 +28,7 @@ class DecoderModel:
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(None, "size of a layer; or one per layer; none: model.hidden")
     layers: int | None = setting(
-        None, "none: model.layers, but two at least of a Transformer and where the context is between layers"
+        None, "none: model.layers, but two at least of a Transformer and where the wiring is between"
     )
     heads: int = setting(HEADS, "of each attention of a Transformer")
     feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
@@ -57,14 +57,14 @@ class WriterModel:
     attention: Part = setting(
         "projected_dot", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
     )
-    context: Part = setting(
+    wiring: Part = setting(
         "outside",
         "outside, between, inside, feeding or conditional: where attention meets the decoder; the last three train "
         "step by step; or a wiring of yours, as package.module:Class",
     )
     query: Literal["previous", "current"] | None = setting(
         None,
-        "previous or current: attention looks from the state before or after a step; none: what the context asks for",
+        "previous or current: attention looks from the state before or after a step; none: what the wiring asks for",
     )
     conditioning: list[str] = setting([], "where a vector of the whole enters")
     tied: str = setting("none", "output: its weights are the target's embedding")
@@ -88,44 +88,44 @@ class WriterModel:
                 f"{self.conditioning}.",
                 ("model", "conditioning"),
             )
-        is_own = ":" in name_of(self.context)
-        if not is_own and self.context not in CONTEXTS:
-            name = name_of(self.context)
+        is_own = ":" in name_of(self.wiring)
+        if not is_own and self.wiring not in WIRINGS:
+            name = name_of(self.wiring)
             raise SettingError(
-                f"model.context = '{name}' has no options: write its name alone."
-                if name in CONTEXTS
-                else f"model.context = '{name}' is not known. {did_you_mean(name, CONTEXTS)} A wiring of your own is "
+                f"model.wiring = '{name}' has no options: write its name alone."
+                if name in WIRINGS
+                else f"model.wiring = '{name}' is not known. {did_you_mean(name, WIRINGS)} A wiring of your own is "
                 f"named as 'package.module:Class'.",
-                ("model", "context"),
+                ("model", "wiring"),
             )
         attends = name_of(self.attention) != "none"
         self._check_transformer()
-        if not attends and self.context != "outside":
+        if not attends and self.wiring != "outside":
             raise SettingError(
-                f"model.context = '{self.context}' says where attention meets the decoder, but model.attention is "
+                f"model.wiring = '{self.wiring}' says where attention meets the decoder, but model.attention is "
                 f"none: leave one of them out.",
-                ("model", "context"),
+                ("model", "wiring"),
             )
-        if self.query is not None and (not attends or not (is_own or self.context in CONTEXTS_WITH_A_CHOICE)):
-            why = "there is no attention" if not attends else f"context = '{self.context}' has its own query"
+        if self.query is not None and (not attends or not (is_own or self.wiring in WIRINGS_WITH_A_CHOICE)):
+            why = "there is no attention" if not attends else f"wiring = '{self.wiring}' has its own query"
             raise SettingError(f"model.query = '{self.query}' has no effect: {why}. Leave it out.", ("model", "query"))
-        if self.context == "between" and self.decoder_widths == self.decoder_widths[:1]:
+        if self.wiring == "between" and self.decoder_widths == self.decoder_widths[:1]:
             raise SettingError(
-                "model.context = 'between' puts attention between two decoder layers, but there is one: set "
+                "model.wiring = 'between' puts attention between two decoder layers, but there is one: set "
                 "model.decoder.layers = 2.",
                 ("model", "decoder", "layers"),
             )
-        if self.locked and self.dropout and (self.context == "feeding" or "first" in self.conditioning):
-            what = "model.context = 'feeding'" if self.context == "feeding" else "model.conditioning = ['first', …]"
+        if self.locked and self.dropout and (self.wiring == "feeding" or "first" in self.conditioning):
+            what = "model.wiring = 'feeding'" if self.wiring == "feeding" else "model.conditioning = ['first', …]"
             raise SettingError(
                 f"model.locked = true has one mask for a whole row, but {what} trains step by step: leave one of them "
                 f"out.",
                 ("model", "locked"),
             )
-        if self.skip != "none" and self.context in LAYERS_APART and len(self.decoder_widths) > 1:
+        if self.skip != "none" and self.wiring in LAYERS_APART and len(self.decoder_widths) > 1:
             raise SettingError(
-                f"model.skip = '{self.skip}' leads past the decoder's second layer, but model.context = "
-                f"'{self.context}' runs its first one apart: leave one of them out.",
+                f"model.skip = '{self.skip}' leads past the decoder's second layer, but model.wiring = "
+                f"'{self.wiring}' runs its first one apart: leave one of them out.",
                 ("model", "skip"),
             )
 
@@ -150,7 +150,7 @@ class WriterModel:
                 f"heads of its own, in every layer. Leave it out, or set none.",
                 ("model", "attention"),
             )
-        for name, value, usual in (("context", self.context, "outside"), ("query", self.query, None)):
+        for name, value, usual in (("wiring", self.wiring, "outside"), ("query", self.query, None)):
             if value != usual:
                 raise SettingError(
                     f"model.{name} = '{name_of(value) if value else value}' has no effect: a Transformer that writes "
@@ -175,6 +175,6 @@ class WriterModel:
         own = self.decoder
         if isinstance(own.hidden, list):
             return tuple(own.hidden)
-        several = own.kind == "transformer" or self.context == "between"
+        several = own.kind == "transformer" or self.wiring == "between"
         layers = own.layers or (max(2, self.layers) if several else self.layers)
         return (own.hidden or self.hidden,) * layers

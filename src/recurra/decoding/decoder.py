@@ -71,8 +71,8 @@ class Decoder(nn.Module):
             heads=own.heads,
             feed_forward=own.feed_forward,
         )
-        context = settings.context if attends else "alone"
-        self.wiring: Wiring = built(Wiring, "transformer" if own.kind == "transformer" else context, shape)
+        wiring = settings.wiring if attends else "alone"
+        self.wiring: Wiring = built(Wiring, "transformer" if own.kind == "transformer" else wiring, shape)
         self.output_size = shape.features
         self.bridge = Bridge(
             encoder.end_sizes, encoder.recurrent, self.wiring.layers, bridge, are_last=encoder.ends_are_last

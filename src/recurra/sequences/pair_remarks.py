@@ -88,7 +88,7 @@ def writer_in_words(model: WriterModel) -> str:
     attention = name_of(model.attention)
     if own.kind == "transformer":
         return f"{'no attention, ' if attention == 'none' else ''}transformer {widths}"
-    looks = "no attention" if attention == "none" else f"{attention} attention {name_of(model.context)}"
+    looks = "no attention" if attention == "none" else f"{attention} attention {name_of(model.wiring)}"
     return f"{looks}, {name_of(own.cell or model.cell)} {widths}"
 
 

@@ -440,7 +440,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
         settings = self.settings.model
         levels = [Level(cell_in_words(cell), ("forward",)) for cell in model.decoder.wiring.layers]
-        attention = f"attention: {name_of(settings.attention)}, {settings.context}" if self.attends else ""
+        attention = f"attention: {name_of(settings.attention)}, {settings.wiring}" if self.attends else ""
         if settings.decoder.kind == "transformer":
             attention = "attention in every layer"
         writer = levels or [Level(str(settings.decoder.kind))]

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +43,19 @@ class Prepared(NamedTuple):
 
     task: Task[Any, Any, Any]
     store: Store
+
+
+class HeldOut(NamedTuple):
+    """Examples that training does not learn from, and the same encoded, once for the whole run."""
+
+    examples: Sequence[Any]
+    rows: Sequence[Encoded]
+
+    @classmethod
+    def of(cls, task: Task[Any, Any, Any], files: Sequence[str | Path]) -> HeldOut:
+        """The examples of some files."""
+        examples = list(task.read(files))
+        return cls(examples, [task.encode(example) for example in examples])
 
 
 def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from recurra.config.given import Given
+from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.generation.generated import Manner, TextSource
 from recurra.named import find
 from recurra.scoring.scores import Scores
-from recurra.settings import read_toml, settings_from, table_of, with_overrides
 from recurra.tasks.task import Prediction, Task
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
 
 AHEAD = 4096
-"""Lines that are read before they are answered, where no one waits for each."""
+"""Lines, at most, that are read before they are answered."""
 
 
 class Trained:
@@ -84,13 +85,22 @@ class Trained:
         return asked.answers(examples, detail=detail, batch_tokens=batch_tokens)
 
     def predict_file(
-        self, file: str | Path | None, lines: Iterable[str], *, detail: bool = False, at_once: bool = False
+        self,
+        file: str | Path | None,
+        lines: Iterable[str],
+        *,
+        detail: bool = False,
+        has_arrived: Callable[[], bool] = lambda: True,
     ) -> Iterator[Prediction]:
-        """Answers to the examples of a file or to lines, in order; at_once: each as soon as its line is there."""
+        """Answers to the examples of a file or to lines, in order, many of them computed together.
+
+        `has_arrived` says whether the next line is there already: before one has to be waited for, all that came
+        before it are answered.
+        """
         waiting: list[Any] = []
         for example in self.task.questions(file, lines):
             waiting.append(example)
-            if at_once or len(waiting) >= AHEAD:
+            if len(waiting) >= AHEAD or not has_arrived():
                 yield from self.answers(waiting, detail=detail)
                 waiting = []
         yield from self.answers(waiting, detail=detail)
@@ -111,23 +121,30 @@ class Trained:
     def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
         examples = list(self.task.read(files))
-        outputs = outputs_to_score(self.task, self._quick, [self.task.encode(example) for example in examples])
-        return examples, outputs
+        return examples, self.outputs([self.task.encode(example) for example in examples])
 
-    def with_settings(self, overrides: Sequence[str]) -> Trained:
+    def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
+        """The model's outputs for encoded examples with answers, as Task.score takes them."""
+        return outputs_to_score(self.task, self._quick, rows)
+
+    def with_settings(self, changes: Sequence[str] | Mapping[str, object]) -> Trained:
         """The same model, scored or answering otherwise: of its settings, evaluation and decoding may change.
 
-        `overrides` are written as for --set: "evaluation.manner=windowed", "decoding.horizon=24".
+        `changes` are a table, {"decoding": {"best": 4}} or {"decoding.best": 4}, or written as for --set:
+        ["evaluation.manner=windowed", "decoding.horizon=24"].
         """
-        for override in overrides:
-            if not override.strip().startswith(("evaluation.", "decoding.")):
-                raise ConfigError(
-                    f"a trained model keeps its settings: --set {override} is none of evaluation or decoding."
-                )
-        if not overrides:
+        given = Given().keywords(changes, "settings") if isinstance(changes, Mapping) else Given().options(changes)
+        return self._changed(given)
+
+    def _changed(self, given: Given) -> Trained:
+        for keys, _, origin in given.assignments:
+            if keys[0] not in ("evaluation", "decoding"):
+                words = "" if origin is None else origin.words
+                raise ConfigError(f"a trained model keeps its settings: {words} is none of evaluation or decoding.")
+        if not given.assignments:
             return self
         settings = self.task.settings
-        changed = settings_from(type(settings), with_overrides(table_of(settings), overrides))
+        changed = given.over(Given.of_settings(settings)).settings(type(settings))
         return Trained(
             self.task.with_settings(changed, self.folder),
             self.model,
@@ -138,17 +155,18 @@ class Trained:
 
     def searching(self, *, search: str | None = None, width: int | None = None, best: int | None = None) -> Trained:
         """The same model, with these of [decoding] where they are given."""
-        given = {"search": search, "width": width, "best": best}
-        wanted = {name: value for name, value in given.items() if value is not None}
-        decoding = self.task.decoding
+        given, decoding = Given(), self.task.decoding
         known = {field.name for field in dataclasses.fields(decoding)} if decoding is not None else set()
-        for name in wanted:
+        for name, value in (("search", search), ("width", width), ("best", best)):
+            if value is None:
+                continue
             if name not in known:
                 raise ConfigError(
                     f"{name} is for answers that are searched for, but {self.task.name} searches for none: leave it "
                     f"out."
                 )
-        found = self.with_settings([f"decoding.{name}={value}" for name, value in wanted.items()])
+            given = given.also(("decoding", name), value, word=f"{name} = {value}")
+        found = self._changed(given)
         if width is not None and found.task.decoding.search != "beam":
             raise ConfigError(
                 f"width = {width} is how many hypotheses a beam keeps, but the search is "
@@ -259,20 +277,7 @@ def load_task(folder: Path) -> Task[Any, Any, Any]:
         runs = sorted(str(path.parent) for path in folder.glob("seed-*/config.toml"))
         seeds = f" {folder} holds one for each seed: name one of them, or all as one, {','.join(runs)}." if runs else ""
         raise CheckpointError(f"{what} {folder}: a run is a folder that `recurra train --out` made.{seeds}")
-    table = without_idle(read_toml(folder / "config.toml"))
-    kind: type[Task[Any, Any, Any]] = find(Task, table.get("task", "")).fitting(table)
-    return kind.load(settings_from(kind.Settings, table, folder / "config.toml"), folder)
-
-
-def without_idle(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The saved settings of a run, less one that had no effect: beside others it would be refused as a mistake.
-
-    A run saves all settings, and what was the usual batch_tokens then need not be so now.
-
-    >>> without_idle({"training": {"batch_size": 32, "batch_tokens": 500, "seed": 1}})
-    {'training': {'batch_size': 32, 'seed': 1}}
-    """
-    training = table.get("training")
-    if not isinstance(training, Mapping) or training.get("batch_size", "none") == "none":
-        return dict(table)
-    return {**table, "training": {name: value for name, value in training.items() if name != "batch_tokens"}}
+    given = Given.of_run(folder)
+    kind: type[Task[Any, Any, Any]] = find(Task, str(given.task or ""))
+    kind = kind.fitting(given.table(kind.Settings))
+    return kind.load(given.settings(kind.Settings), folder)

@@ -28,6 +28,7 @@ from recurra.training.evaluation import loss_of, outputs_to_score
 from recurra.training.guard import culprit
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from recurra.training.optimisation import Average, Schedule, optimisers
+from recurra.training.preparation import HeldOut
 from recurra.training.progress import Progress
 
 FEW_STEPS = 200
@@ -79,14 +80,13 @@ class Trainer:
     """One model, its data and its optimiser, in a run folder."""
 
     def __init__(
-        self, task: Task[Any, Any, Any], store: Store, valid: Sequence[Any], folder: Path, progress: Progress
+        self, task: Task[Any, Any, Any], store: Store, valid: HeldOut, folder: Path, progress: Progress
     ) -> None:
         self.task = task
         self.validating = task.while_training()
         self.training: Training = task.settings.training
         self.store = store
         self.valid = valid
-        self.valid_rows = [self.validating.encode(example) for example in valid]
         self.folder = folder
         self.progress = progress
         self.device = device_of(self.training)
@@ -338,7 +338,7 @@ class Trainer:
 
     def _is_time_to_validate(self, batches: int) -> bool:
         every = self.training.validate
-        if not self.valid:  # there is nothing to score, and the last weights are those that will be kept
+        if not self.valid.examples:  # there is nothing to score, and the last weights are those that will be kept
             return False
         return self.position.step % every == 0 if every is not None else self.position.batch >= batches
 
@@ -346,12 +346,12 @@ class Trainer:
         """Score the validation data; keep the weights if they are the best so far."""
         position = self.position
         position.validated = position.step
-        if not self.valid:  # without validation data the last weights are the best
+        if not self.valid.examples:  # without validation data the last weights are the best
             position.best_step = position.step
             self.save_model()
             return
         scores = self.scores()
-        loss = loss_of(self.validating, self.predicting, self.valid_rows) if scores.loss is None else scores.loss
+        loss = loss_of(self.validating, self.predicting, self.valid.rows) if scores.loss is None else scores.loss
         is_better = scores.beats(position.best)
         # Of equal scores, such as 0 at the beginning, the one with the lower loss is kept; patience waits for a better.
         is_lower = math.isfinite(loss) and (position.best_loss is None or loss < position.best_loss)
@@ -373,8 +373,8 @@ class Trainer:
 
     def scores(self) -> Scores:
         """Scores on the validation data as things stand, found as is usual during training."""
-        outputs = outputs_to_score(self.validating, self.predicting, self.valid_rows, told=self.progress.validating)
-        return self.validating.score(self.valid, outputs)
+        outputs = outputs_to_score(self.validating, self.predicting, self.valid.rows, told=self.progress.validating)
+        return self.validating.score(self.valid.examples, outputs)
 
     def _has_model(self) -> bool:
         return (self.folder / "model.safetensors").exists()

@@ -124,7 +124,7 @@ def test_the_command_to_type_next_reads_the_roles_of_the_task(
         assert words[:7] == ["recurra", "train", service.task, "--train", str(path), "--out", f"runs/{service.task}"]
         found[service.task] = settings = [word for word in words[7:] if word != "--set"]
         if service.task in catalogue(Task):
-            kind, typed = setup(service.task, given={"train": str(path)}, overrides=settings)
+            kind, typed, _ = setup(service.task, given={"train": str(path)}, overrides=settings)
             kind.resolved(typed)
             continue
         chosen = {key.removeprefix("data."): tomllib.loads(f"x = {value}")["x"] for key, _, value in parted(settings)}

@@ -1,0 +1,279 @@
+"""Settings as they are given: by a config file, by options of the command line, by keywords in Python.
+
+All of them become assignments, each with its origin, which are laid over each other in their order. Whatever is wrong
+with a setting is said with the origin of its last assignment: the file and its line, the option, or the keyword.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from recurra.config.renamed import renamed_setting, tell, under_its_new_name
+from recurra.config.run_file import check_format
+from recurra.errors import CheckpointError, ConfigError
+from recurra.settings import (
+    DEEPEST,
+    SettingError,
+    parsed_override,
+    put,
+    read_toml,
+    settings_from,
+    table_of,
+)
+from recurra.toml import clipped, dotted, line_of, shown
+
+S = TypeVar("S")
+
+Keys: TypeAlias = tuple[str, ...]
+Files: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Config: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
+"""The name of a task, a config file, or a table such as such a file holds."""
+
+
+class Origin(NamedTuple):
+    """Who gave a setting."""
+
+    words: str  # the option, the keyword, or the file
+    file: Path | None = None  # its line is looked for when it is asked
+    keys: Keys = ()  # of the setting, as they are written there
+    source: str | None = None  # of what can give a setting only once: the file, or the keyword
+
+    def place(self, more: Keys = ()) -> str:
+        """Where to look for a setting, or for an option of it, of which this is the origin."""
+        if self.file is None:
+            return self.words
+        line = line_of(self.file, (*self.keys, *more)) or line_of(self.file, self.keys)
+        return self.words if line is None else f"{self.words}:{line}"
+
+
+class Assignment(NamedTuple):
+    """One setting and its value; none as origin: it follows from others."""
+
+    keys: Keys
+    value: object
+    origin: Origin | None
+
+
+@dataclass(frozen=True)
+class Given:
+    """Assignments in the order in which they were given.
+
+    >>> given = Given.of("tagging").options(["model.hidden=64"]).keywords({"model": {"layers": 2}}, "settings")
+    >>> given.table()
+    {'task': 'tagging', 'model': {'hidden': 64, 'layers': 2}}
+    """
+
+    assignments: tuple[Assignment, ...] = ()
+    is_run: bool = False  # the file is that of a run: no one is told of the old names that it was begun with
+
+    @classmethod
+    def of(cls, what: Config) -> Given:
+        """What a task's name, a config file or a table of settings means."""
+        if isinstance(what, Mapping):
+            return cls().keywords(what, "task")
+        if not isinstance(what, str | os.PathLike):
+            raise ConfigError(
+                f"a task is given by its name, by a config file or by a table of settings, but here is {shown(what)}."
+            )
+        name = os.fspath(what)
+        if (Path(name) / "config.toml").is_file():
+            raise ConfigError(
+                f"{name} is a run: go on with it by --resume, or take its settings for another: {name}/config.toml."
+            )
+        if isinstance(what, str) and not name.endswith(".toml") and not Path(name).is_file():
+            return cls((Assignment(("task",), name, None),))
+        given = cls.of_file(Path(name))
+        if given.task is None:
+            raise ConfigError(f'{name} does not say which task it is for: begin it with task = "tagging".')
+        return given
+
+    @classmethod
+    def of_file(cls, path: Path) -> Given:
+        """What a config file gives."""
+        return cls(_of_file(read_toml(path), path, f"the config file {path}"))
+
+    @classmethod
+    def of_run(cls, folder: Path) -> Given:
+        """The settings that a run was begun with."""
+        path = folder / "config.toml"
+        table = without_idle(read_toml(path))
+        try:
+            return cls(_of_file(table, path, f"run {folder}"), is_run=True)
+        except ConfigError as error:
+            raise CheckpointError(str(error)) from error
+
+    @classmethod
+    def of_settings(cls, settings: object) -> Given:
+        """Settings that were made before."""
+        return cls(tuple(Assignment(keys, value, None) for keys, value in _leaves(table_of(settings))))
+
+    def options(self, overrides: Sequence[str]) -> Given:
+        """With each 'section.key=value' of --set."""
+        added = []
+        for override in overrides:
+            keys, value = parsed_override(override)
+            origin = Origin(f"--set {clipped(override)}", keys=keys)
+            inside = _leaves(value) if isinstance(value, Mapping) and "name" not in value else [((), value)]
+            added += [Assignment((*keys, *more), one, origin) for more, one in inside]
+        return self._with(added)
+
+    def keywords(self, table: Mapping[str, object], name: str) -> Given:
+        """With the settings of a keyword argument: tables inside of tables, or names with dots, as model.hidden."""
+        if not isinstance(table, Mapping):
+            raise ConfigError(f'{name} must be a table such as {{"model.hidden": 16}}, but is {shown(table)}.')
+        added = []
+        for path, value in _leaves(table):
+            words = name + "".join(f"[{key!r}]" for key in path)
+            keys = tuple(part for key in path for part in key.split("."))
+            if not all(keys):
+                raise ConfigError(f"{words}: a setting is named as 'model.hidden'.")
+            added.append(Assignment(keys, _as_toml_has_it(value), Origin(words, keys=keys, source=name)))
+        return self._with(added)
+
+    def files(self, given: Mapping[str, object], word: str) -> Given:
+        """With settings of data that have an option or a keyword of their own; `word` is such as '--{}' or '{}='."""
+        added = []
+        for name, value in given.items():
+            if value is None or value == "" or value == [] or value == ():
+                continue
+            keys = ("data", name)
+            origin = Origin(word.format(name), keys=keys, source=word.format(name))
+            added.append(Assignment(keys, _as_toml_has_it(value), origin))
+        return self._with(added)
+
+    def also(self, keys: Keys, value: object, word: str | None = None) -> Given:
+        """With one setting more: by an argument of its own, or one that follows from others."""
+        return self._with([Assignment(keys, value, None if word is None else Origin(word, keys=keys))])
+
+    def over(self, other: Given) -> Given:
+        """These assignments, made after those of another."""
+        return other._with(self.assignments)
+
+    def _with(self, added: Sequence[Assignment]) -> Given:
+        return Given((*self.assignments, *added), self.is_run)
+
+    @property
+    def task(self) -> object:
+        """The task that was named first; another one given later is refused by its settings."""
+        return next((value for keys, value, _ in self.assignments if keys == ("task",)), None)
+
+    def table(self, settings: type | None = None) -> dict[str, Any]:
+        """All assignments as one table; for these settings, old names are replaced by those of today."""
+        return self._laid(settings)[0]
+
+    def settings(self, kind: type[S]) -> S:
+        """The settings they mean. Old names that the user wrote are told of."""
+        for keys, _, origin in self.assignments:
+            renamed = renamed_setting(keys, kind)
+            if renamed is not None and origin is not None and not (self.is_run and origin.file is not None):
+                tell(renamed, origin.place())
+        with self.placing(kind):
+            return settings_from(kind, self.table(kind))
+
+    @contextlib.contextmanager
+    def placing(self, settings: type | None = None) -> Iterator[None]:
+        """Settings that are refused inside are refused with the place where they were given."""
+        try:
+            yield
+        except SettingError as error:
+            place = None if error.is_placed else self._place(error.keys, settings)
+            if place is None:
+                raise
+            raise SettingError(f"{place}: {error}", error.keys, is_placed=True) from error
+
+    def _place(self, keys: Keys, settings: type | None) -> str | None:
+        """Where a setting was given last; none where it was not given."""
+        _, origins, inside = self._laid(settings)
+        found = inside.get(keys) or origins.get(keys)  # an option that came after its part is the later one
+        if found is not None:
+            return found.place()
+        for length in range(len(keys) - 1, 0, -1):  # an option of a part, or the kind of a section given by its name
+            if (found := origins.get(keys[:length])) is not None:
+                return found.place(keys[length:])
+        return None
+
+    def _laid(self, settings: type | None) -> tuple[dict[str, Any], dict[Keys, Origin], dict[Keys, Origin]]:
+        """One table; the last origin of each assignment; and of each section, that of the last one inside of it."""
+        table: dict[str, Any] = {}
+        origins: dict[Keys, Origin] = {}
+        inside: dict[Keys, Origin] = {}
+        for keys, value, origin in self.assignments:
+            renamed = None if settings is None else renamed_setting(keys, settings)
+            if renamed is not None:
+                keys = under_its_new_name(keys, renamed)
+            before = origins.get(keys)
+            if origin is not None and before is not None and origin.source == before.source is not None:
+                raise SettingError(
+                    f"{origin.place()}: {dotted(keys)} is given twice, here as {dotted(origin.keys)} and as "
+                    f"{dotted(before.keys)} by {before.place()}. Leave one of them out.",
+                    keys,
+                    is_placed=True,
+                )
+            try:
+                put(table, keys, value)
+            except SettingError as error:
+                place = "" if origin is None else f"{origin.place()}: "
+                raise SettingError(f"{place}{error}", keys, is_placed=True) from error
+            inside.pop(keys, None)
+            if origin is not None:
+                origins[keys] = origin
+                for length in range(1, len(keys)):
+                    inside[keys[:length]] = origin._replace(keys=origin.keys[:length])
+            else:
+                origins.pop(keys, None)
+        return table, origins, inside
+
+
+def _of_file(table: Mapping[str, Any], path: Path, what: str) -> tuple[Assignment, ...]:
+    """The assignments of a config file, whose format is known."""
+
+    def origin(keys: Keys) -> Origin:
+        return Origin(str(path), path, keys, str(path))
+
+    try:
+        check_format(table, what)
+    except SettingError as error:
+        raise SettingError(f"{origin(error.keys).place()}: {error}", error.keys, is_placed=True) from error
+    plain = {name: value for name, value in table.items() if name not in ("format", "version")}
+    return tuple(Assignment(keys, value, origin(keys)) for keys, value in _leaves(plain))
+
+
+def _leaves(table: Mapping[str, object]) -> Iterator[tuple[Keys, object]]:
+    """What tables inside of tables hold, by its keys; a table with a name is a part, which is not taken apart."""
+    waiting: list[tuple[Keys, object]] = [((), table)]
+    while waiting:
+        keys, value = waiting.pop()
+        is_section = isinstance(value, Mapping) and (not keys or (value and "name" not in value))
+        if is_section and len(keys) < DEEPEST:
+            assert isinstance(value, Mapping)
+            waiting += [((*keys, str(key)), inner) for key, inner in reversed([*value.items()])]
+        else:
+            yield keys, value
+
+
+def _as_toml_has_it(value: object) -> object:
+    """A value from Python, with paths as strings."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {key: _as_toml_has_it(item) for key, item in value.items()}
+    return [_as_toml_has_it(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def without_idle(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The saved settings of a run, less one that had no effect: beside others it would be refused as a mistake.
+
+    A run saves all settings, and what was the usual batch_tokens then need not be so now.
+
+    >>> without_idle({"training": {"batch_size": 32, "batch_tokens": 500, "seed": 1}})
+    {'training': {'batch_size': 32, 'seed': 1}}
+    """
+    training = table.get("training")
+    if not isinstance(training, Mapping) or training.get("batch_size", "none") == "none":
+        return dict(table)
+    return {**table, "training": {name: value for name, value in training.items() if name != "batch_tokens"}}

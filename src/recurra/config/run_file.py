@@ -1,0 +1,40 @@
+"""config.toml of a run: its format, the version that wrote it, and all settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recurra.errors import ConfigError
+from recurra.settings import SettingError, toml_text
+from recurra.toml import shown
+from recurra.version import __version__
+
+FORMAT = 2
+"""The number of the format that this version writes; it reads this one and all below.
+
+1  up to 0.1, which wrote no number
+2  with `format` and `version`; `model.context` is called `model.wiring`
+"""
+
+
+def run_text(settings: object) -> str:
+    """What config.toml of a run holds."""
+    return f'format = {FORMAT}\nversion = "{__version__}"\n{toml_text(settings)}'
+
+
+def check_format(table: Mapping[str, object], what: str) -> None:
+    """Refuse a file that a later version wrote in a format of its own. One without a number is of the first format."""
+    found = table.get("format", 1)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise SettingError(
+            f"format is the number of the file's own format, but is {shown(found)}. The format of the data is set by "
+            f"data.format.",
+            ("format",),
+        )
+    if found > FORMAT:
+        version = table.get("version")
+        writer = f"recurra {version}" if isinstance(version, str) else "a later recurra"
+        raise ConfigError(
+            f"{what} was written by {writer} (format {found}); this is recurra {__version__}, which reads "
+            f"formats up to {FORMAT}. Upgrade recurra."
+        )

@@ -1,0 +1,210 @@
+"""Everything that a part of your own is written with, from one place.
+
+Whatever a config file names as 'package.module:Class' inherits from one of the classes of KINDS; the other names are
+what such a class is given, returns or is made of.
+
+These names are public: within a minor version (0.2.x) neither they nor the methods that a class of yours has to write
+change; across minor versions a change is announced in CHANGELOG.md, and what is renamed keeps working under its old
+name for two minor versions. What is imported from elsewhere than `recurra` and `recurra.extend` may change at any time.
+
+>>> from recurra.extend import Cell, Product
+>>> Cell.__name__, Product._fields[0]
+('Cell', 'weight')
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recurra.attention import Attended, Attention, Memory, Past
+    from recurra.attention.terms.term import Term
+    from recurra.cells import AnyCell, AnyState, Cell, Drop, Product, Wrapper
+    from recurra.config import Data, Text, Training
+    from recurra.data import Row, rows
+    from recurra.data.batches import Batches
+    from recurra.data.formats.reader import Reader
+    from recurra.data.store import Encoded
+    from recurra.densities import Density
+    from recurra.encoders.summaries import Summarised, Summary
+    from recurra.errors import ConfigError, DataError
+    from recurra.heads import UNLABELLED, Head
+    from recurra.named import built
+    from recurra.outputs import Output
+    from recurra.padding import Padded
+    from recurra.settings import Part, section, setting
+    from recurra.stacks.merge import Merge
+    from recurra.stacks.recurrent import Recurrent
+    from recurra.tasks.task import (
+        START,
+        Asked,
+        Axes,
+        Carried,
+        Loss,
+        Moment,
+        Prediction,
+        Purpose,
+        Schema,
+        Scores,
+        Task,
+        Verdict,
+        Viewer,
+    )
+    from recurra.text import Tokenizer, Vocabulary
+    from recurra.views.table import Table
+    from recurra.wirings import Features, Shape, Source, Wiring, WiringState
+    from recurra.wirings.wiring import Readout, cells_of, layers_of, only
+
+KINDS = {
+    "Attention": "model.attention: how well a query fits a place",
+    "Cell": "model.cell: one step of a recurrent network",
+    "Density": "model.output of forecasting: how probable the next vector is",
+    "Head": "model.head of tagging: from features to labels",
+    "Merge": "model.merge: how two directions become one",
+    "Output": "model.output of language models: from features to a vocabulary",
+    "Reader": "data.format: from a file to rows",
+    "Summary": "model.summary: from a sequence to one vector",
+    "Task": "task: all that lies between a file and a score",
+    "Term": "terms of an attention: what is added to its scores",
+    "Tokenizer": "tokens of a text: from a text to tokens and back",
+    "Wiring": "model.wiring: where the attention of a decoder stands",
+    "Wrapper": "wrap of a cell: a cell that changes another",
+}
+"""What can be your own, and the setting that names it."""
+
+# Where each name lives. It is imported when first touched: a tokenizer does not import torch.
+_HOMES = {
+    "START": "recurra.tasks.task",
+    "UNLABELLED": "recurra.heads",
+    "AnyCell": "recurra.cells",
+    "AnyState": "recurra.cells",
+    "Asked": "recurra.tasks.task",
+    "Attended": "recurra.attention",
+    "Attention": "recurra.attention",
+    "Axes": "recurra.tasks.task",
+    "Batches": "recurra.data.batches",
+    "Carried": "recurra.tasks.task",
+    "Cell": "recurra.cells",
+    "ConfigError": "recurra.errors",
+    "Data": "recurra.config",
+    "DataError": "recurra.errors",
+    "Density": "recurra.densities",
+    "Drop": "recurra.cells",
+    "Encoded": "recurra.data.store",
+    "Features": "recurra.wirings",
+    "Head": "recurra.heads",
+    "Loss": "recurra.tasks.task",
+    "Memory": "recurra.attention",
+    "Merge": "recurra.stacks.merge",
+    "Moment": "recurra.tasks.task",
+    "Output": "recurra.outputs",
+    "Padded": "recurra.padding",
+    "Part": "recurra.settings",
+    "Past": "recurra.attention",
+    "Prediction": "recurra.tasks.task",
+    "Product": "recurra.cells",
+    "Purpose": "recurra.tasks.task",
+    "Reader": "recurra.data.formats.reader",
+    "Readout": "recurra.wirings.wiring",
+    "Recurrent": "recurra.stacks.recurrent",
+    "Row": "recurra.data",
+    "Schema": "recurra.tasks.task",
+    "Scores": "recurra.tasks.task",
+    "Shape": "recurra.wirings",
+    "Source": "recurra.wirings",
+    "Summarised": "recurra.encoders.summaries",
+    "Summary": "recurra.encoders.summaries",
+    "Table": "recurra.views.table",
+    "Task": "recurra.tasks.task",
+    "Term": "recurra.attention.terms.term",
+    "Text": "recurra.config",
+    "Tokenizer": "recurra.text",
+    "Training": "recurra.config",
+    "Verdict": "recurra.tasks.task",
+    "Viewer": "recurra.tasks.task",
+    "Vocabulary": "recurra.text",
+    "Wiring": "recurra.wirings",
+    "WiringState": "recurra.wirings",
+    "Wrapper": "recurra.cells",
+    "built": "recurra.named",
+    "cells_of": "recurra.wirings.wiring",
+    "layers_of": "recurra.wirings.wiring",
+    "only": "recurra.wirings.wiring",
+    "rows": "recurra.data",
+    "section": "recurra.settings",
+    "setting": "recurra.settings",
+}
+
+__all__ = [
+    "KINDS",
+    "START",
+    "UNLABELLED",
+    "AnyCell",
+    "AnyState",
+    "Asked",
+    "Attended",
+    "Attention",
+    "Axes",
+    "Batches",
+    "Carried",
+    "Cell",
+    "ConfigError",
+    "Data",
+    "DataError",
+    "Density",
+    "Drop",
+    "Encoded",
+    "Features",
+    "Head",
+    "Loss",
+    "Memory",
+    "Merge",
+    "Moment",
+    "Output",
+    "Padded",
+    "Part",
+    "Past",
+    "Prediction",
+    "Product",
+    "Purpose",
+    "Reader",
+    "Readout",
+    "Recurrent",
+    "Row",
+    "Schema",
+    "Scores",
+    "Shape",
+    "Source",
+    "Summarised",
+    "Summary",
+    "Table",
+    "Task",
+    "Term",
+    "Text",
+    "Tokenizer",
+    "Training",
+    "Verdict",
+    "Viewer",
+    "Vocabulary",
+    "Wiring",
+    "WiringState",
+    "Wrapper",
+    "built",
+    "cells_of",
+    "layers_of",
+    "only",
+    "rows",
+    "section",
+    "setting",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recurra.extend' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

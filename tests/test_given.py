@@ -1,0 +1,292 @@
+"""Settings by file, by option and by keyword mean the same, and a mistake in them is said with its place."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recurra
+from recurra.cli import main
+from recurra.config import Seq2SeqSettings, TaggingSettings, renamed
+from recurra.config.given import Given
+from recurra.config.renamed import Renamed, RenamedWarning
+from recurra.config.run_file import FORMAT
+from recurra.errors import CheckpointError, ConfigError
+from recurra.runs import setup, setup_of
+from recurra.training.trained import Trained, load
+
+OLD = Path(__file__).parent / "old_runs" / "0.1"
+TAGGED = "the\tDET\ncat\tNOUN\n\na\tDET\ndog\tNOUN\n"
+FEW: dict[str, Any] = {
+    "model": {"hidden": 4, "embedding": 4, "characters": {"cell": "none"}},
+    "training": {"steps": 1, "threads": 1, "device": "cpu"},
+    "data.cache": False,
+}
+
+
+def by_file(folder: Path, text: str) -> Given:
+    path = folder / "config.toml"
+    path.write_text(text)
+    return Given.of_file(path)
+
+
+def refused(given: Given, kind: type = TaggingSettings) -> str:
+    with pytest.raises(ConfigError) as refusal:
+        given.settings(kind)
+    return str(refusal.value)
+
+
+def test_file_option_and_keyword_mean_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "tagger.toml"
+    path.write_text('task = "tagging"\n[model]\nhidden = 5\ncell = {name = "gru", reset = "after"}\n')
+    typed = setup("tagging", overrides=["model.hidden=5", "model.cell=gru", "model.cell.reset=after"]).settings
+    assert setup(path).settings == typed
+    cell = {"name": "gru", "reset": "after"}
+    for given in ({"model": {"hidden": 5, "cell": cell}}, {"model.hidden": 5, "model": {"cell": cell}}):
+        assert setup_of(Given.of("tagging").keywords(given, "settings")).settings == typed
+        assert setup_of(Given.of({"task": "tagging", **given})).settings == typed
+
+
+def test_a_mistake_is_said_with_the_line_the_option_or_the_keyword(tmp_path: Path) -> None:
+    wrong = "model.hidden must be a whole number or a list of whole numbers, but is 'x'."
+    file = by_file(tmp_path, "[training]\nepochs = 2\n[model]\nhidden = 'x'\n")
+    assert refused(file) == f"{tmp_path / 'config.toml'}:4: {wrong}"
+    good = by_file(tmp_path, "[model]\nhidden = 3\n")
+    assert refused(good.options(["model.hidden=x"])) == f"--set model.hidden=x: {wrong}"
+    assert refused(good.keywords({"model": {"hidden": "x"}}, "settings")) == f"settings['model']['hidden']: {wrong}"
+    assert refused(good.keywords({"model.hidden": "x"}, "settings")) == f"settings['model.hidden']: {wrong}"
+    files = Given().files({"train": 5}, "{}=")
+    assert refused(files) == "train=: data.train must be a string or a list of strings, but is 5."
+
+
+def test_what_was_given_last_is_named_even_where_it_is_an_option_of_a_part(tmp_path: Path) -> None:
+    file = by_file(tmp_path, "[model.cell]\nname = 'lstm'\n[model.characters]\nhidden = 3\n")
+    assert refused(file.options(["model.cell.name=3"])).startswith("--set model.cell.name=3: model.cell needs a name")
+    assert refused(file.options(["model.characters.hidden=0"])).startswith("--set model.characters.hidden=0: ")
+    assert refused(file.options(["model.characters.x.y=1"])).startswith("--set model.characters.x.y=1: there is no")
+    assert refused(file.options(["model.hidden=3", "model.hidden.x=1"])) == (
+        "--set model.hidden.x=1: hidden is not a section but 3."
+    )
+    kind = by_file(tmp_path, "[model]\nencoder = 'cmn'\n")
+    assert refused(kind, Seq2SeqSettings).startswith(f"{tmp_path / 'config.toml'}:2: model.encoder.kind must be")
+
+
+def test_what_no_one_gave_is_refused_without_a_place() -> None:
+    given = Given.of("seq2seq").options(["model.wiring=between", "model.decoder.hidden=[5]"])
+    assert refused(given, Seq2SeqSettings).startswith("model.wiring = 'between' puts attention between two decoder")
+
+
+def test_an_unknown_task_is_said_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("# mine\ntask = 'taging'\n")
+    with pytest.raises(ConfigError, match=r"a\.toml:2: there is no task 'taging'\. Did you mean 'tagging'\?"):
+        setup(path)
+    with pytest.raises(ConfigError, match=r"^there is no task 'taging'"):
+        setup("taging")
+    with pytest.raises(ConfigError, match=r"^task\['task'\]: there is no task 'taging'"):
+        setup({"task": "taging"})
+    with pytest.raises(ConfigError, match=r"^task = None is not the name of a task\. Known: classification, "):
+        setup({"model": {}})
+    with pytest.raises(ConfigError, match="by its name, by a config file or by a table of settings, but here is 5"):
+        setup(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "table", [{"model.hidden": 3, "model": {"hidden": 4}}, {"model": {"hidden": 3}, "model.hidden": 4}]
+)
+def test_a_keyword_that_gives_a_setting_twice_is_refused(table: dict[str, Any]) -> None:
+    assert "model.hidden is given twice" in refused(Given().keywords(table, "settings"))
+
+
+def test_later_ones_win_and_a_named_part_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    file = by_file(tmp_path, "[model]\nhidden = 3\nlayers = 2\ncell = {name = 'gru', reset = 'after'}\n")
+    over = file.keywords({"model": {"hidden": 4, "cell": {"name": "lstm"}}}, "settings").options(["model.hidden=5"])
+    assert over.table() == {"model": {"hidden": 5, "layers": 2, "cell": {"name": "lstm"}}}
+    options = file.keywords({"model": {"cell": {"reset": "before"}}}, "settings")
+    assert options.table()["model"]["cell"] == {"name": "gru", "reset": "before"}
+    assert file.options(["model={layers=1}"]).table()["model"]["hidden"] == 3
+
+
+@pytest.mark.parametrize("table", [{"": 1}, {"model.": 1}, {"model": {".hidden": 1}}])
+def test_a_keyword_without_a_name_is_refused(table: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"a setting is named as 'model\.hidden'"):
+        Given().keywords(table, "settings")
+
+
+# Python
+
+
+def test_train_takes_paths_and_tables_and_returns_a_model(tmp_path: Path) -> None:
+    file = tmp_path / "train.conll"
+    file.write_text(TAGGED)
+    by_name = recurra.train("tagging", train=file, valid=[file], out=tmp_path / "a", settings=FEW)
+    assert isinstance(by_name, Trained)
+    assert by_name.task.settings.data.files("valid") == [str(file)]
+    by_table = recurra.train({"task": "tagging", "data": {"train": file, "valid": [file]}, **FEW}, out=tmp_path / "b")
+    assert by_table.task.settings == by_name.task.settings
+    config = tmp_path / "a" / "config.toml"  # of a run, with its format and version
+    by_file = recurra.train(config, train=str(file), out=str(tmp_path / "c"))
+    assert by_file.task.settings.model == by_name.task.settings.model
+    assert by_file.predict(["the cat"])[0].output == by_name.predict(["the cat"])[0].output
+
+
+def test_a_mistake_in_python_names_the_keyword(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^settings\['model'\]\['hidden'\]: model\.hidden must be"):
+        recurra.train("tagging", train="x", out=tmp_path / "run", settings={"model": {"hidden": "wide"}})
+    with pytest.raises(ConfigError, match="settings must be a table such as"):
+        recurra.train("tagging", train="x", out=tmp_path / "run", settings=[("model", 1)])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"^valid=: data\.valid must be a string or a list of strings, but is 3"):
+        recurra.train("tagging", train="x", valid=3, out=tmp_path / "run")  # type: ignore[arg-type]
+
+
+def test_a_model_takes_settings_as_a_table_too() -> None:
+    model = load(OLD / "seq2seq" / "run")
+    typed = model.with_settings(["decoding.best=2", "decoding.width=3"]).task.settings
+    assert model.with_settings({"decoding": {"best": 2, "width": 3}}).task.settings == typed
+    assert model.with_settings({"decoding.best": 2, "decoding.width": 3}).task.settings == typed
+    assert model.with_settings({}) is model
+    with pytest.raises(ConfigError, match=r"keeps its settings: settings\['model.hidden'\] is none of evaluation or"):
+        model.with_settings({"model.hidden": 3})
+    with pytest.raises(ConfigError, match=r"^settings\['decoding'\]\['width'\]: decoding\.width must be"):
+        model.with_settings({"decoding": {"width": 0}})
+    with pytest.raises(ConfigError, match=r"^width = 0: decoding\.width must be"):
+        model.predict(["cat"], width=0)
+
+
+def test_a_mistake_that_only_the_data_shows_has_its_place_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "colours.tsv").write_text("red\t255\t0\t0\nblue\t0\t0\t255\n")
+    typed = ["--train", str(tmp_path / "colours.tsv"), "--set", "augmentation.rotate=5", "--out", str(tmp_path / "run")]
+    assert main(["train", "vec2seq", *typed]) == 2
+    assert capsys.readouterr().err.startswith("recurra: --set augmentation.rotate=5: augmentation.rotate is no change")
+
+
+# Old names
+
+
+def test_an_old_name_works_everywhere_with_a_notice(tmp_path: Path) -> None:
+    notice = "'model.context' is now called 'model.wiring'. The old name works until recurra 0.4."
+    file = by_file(tmp_path, "[model]\nhidden = 8\ncontext = 'feeding'\n")
+    keyword = Given().keywords({"model": {"context": "feeding"}}, "settings")
+    option = Given().options(["model.context=feeding"])
+    for given, place in (
+        (file, f"{tmp_path / 'config.toml'}:3"),
+        (keyword, "settings['model']['context']"),
+        (option, "--set model.context=feeding"),
+    ):
+        with pytest.warns(RenamedWarning, match=f"^{re.escape(f'{place}: {notice}')}$") as told:
+            assert given.settings(Seq2SeqSettings).model.wiring == "feeding"
+        assert len(told) == 1
+        assert told[0].filename == __file__
+
+
+def test_a_mistake_under_an_old_name_is_found_where_it_was_written(tmp_path: Path) -> None:
+    file = by_file(tmp_path, "[model]\nhidden = 8\ncontext = 'feding'\n")
+    with pytest.warns(RenamedWarning):
+        message = refused(file, Seq2SeqSettings)
+    assert message.startswith(f"{tmp_path / 'config.toml'}:3: model.wiring = 'feding' is not known.")
+
+
+def test_the_old_name_and_the_new_one_beside_each_other_are_refused(tmp_path: Path) -> None:
+    file = by_file(tmp_path, "[model]\ncontext = 'feeding'\nwiring = 'inside'\n")
+    with pytest.warns(RenamedWarning):
+        message = refused(file, Seq2SeqSettings)
+    assert f":3: model.wiring is given twice, here as model.wiring and as model.context by {tmp_path}" in message
+    with pytest.warns(RenamedWarning):  # whoever types later decides
+        assert Given().options(["model.context=inside", "model.wiring=feeding"]).settings(Seq2SeqSettings)
+
+
+def test_a_setting_of_the_same_name_in_another_task_is_no_old_name() -> None:
+    assert refused(Given().options(["model.context=3"])).startswith(
+        "--set model.context=3: there is no setting 'model.context'."
+    )
+
+
+def test_an_old_name_is_refused_with_the_new_one_when_its_time_is_over() -> None:
+    one = Renamed("model.context", "model.wiring", "0.4")
+    with pytest.raises(ConfigError, match=r"^here: 'model\.context' was renamed .*: write 'model\.wiring'\.$"):
+        renamed.tell(one, "here", version="0.4.0")
+    with pytest.warns(RenamedWarning, match="works until"):
+        renamed.tell(one, "here", version="0.3.7")
+
+
+def test_every_renaming_leads_to_a_setting_that_exists_and_has_an_end() -> None:
+    for one in renamed.SETTINGS:
+        kinds = [setup(task).kind.Settings for task in ("tagging", "seq2seq", "vec2seq")]
+        assert any(renamed.renamed_setting(one.old.split("."), kind) == one for kind in kinds)
+        assert not renamed.is_over(one), f"{one.old} may go now"
+
+
+def test_the_command_line_tells_an_old_name_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "seq2seq", "--set", "model.context=feeding"]) == 0
+    told = capsys.readouterr()
+    assert told.err == (
+        "recurra: --set model.context=feeding: 'model.context' is now called 'model.wiring'. The old name works until "
+        "recurra 0.4.\n"
+    )
+    assert 'wiring = "feeding"' in told.out
+
+
+def test_a_renamed_command_works_with_a_notice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(renamed, "COMMANDS", (Renamed("settings", "config", "9.0"),))
+    assert main(["settings", "tagging"]) == 0
+    told = capsys.readouterr()
+    assert told.err == "recurra: 'settings' is now called 'config'. The old name works until recurra 9.0.\n"
+    assert 'task = "tagging"' in told.out
+    monkeypatch.setattr(renamed, "COMMANDS", (Renamed("settings", "config", "0.0"),))
+    assert main(["settings", "tagging"]) == 2
+    assert "'settings' was renamed in an earlier version: write 'config'." in capsys.readouterr().err
+
+
+# The format of a run
+
+
+def test_a_run_says_its_format_and_its_version(tmp_path: Path) -> None:
+    (tmp_path / "train.conll").write_text(TAGGED)
+    recurra.train("tagging", train=tmp_path / "train.conll", out=tmp_path / "run", settings=FEW)
+    head = (tmp_path / "run" / "config.toml").read_text().splitlines()[:3]
+    assert head == [f"format = {FORMAT}", f'version = "{recurra.__version__}"', 'task = "tagging"']
+
+
+def test_a_run_without_a_format_is_of_the_first_and_nothing_is_said_of_old_names() -> None:
+    config = (OLD / "seq2seq" / "run" / "config.toml").read_text()
+    assert "context = " in config
+    assert "format = " not in config.split("[")[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load(OLD / "seq2seq" / "run").task.settings.model.wiring == "outside"
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "train"])
+def test_a_newer_format_is_refused_in_words(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(OLD / "tagging", "old")
+    config = Path("old/run/config.toml")
+    config.write_text(f'format = {FORMAT + 1}\nversion = "0.9.0"\nmood = "new"\n{config.read_text()}')
+    rest = {"predict": ["old/data/inputs.txt"], "evaluate": ["old/data/valid.conll"], "train": ["--resume"]}[command]
+    assert main([command, "old/run", *rest]) == 2
+    words = f"(format {FORMAT + 1}); this is recurra {recurra.__version__}, which reads formats up to {FORMAT}. Upgrade"
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"recurra: run old/run was written by recurra 0.9.0 {words}")
+    with pytest.raises(CheckpointError):
+        load("old/run")
+    assert main(["train", str(config)]) == 2
+    assert f"the config file {config} was written by recurra 0.9.0 {words}" in capsys.readouterr().err
+
+
+def test_a_format_that_is_no_number_is_said_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("task = 'tagging'\nformat = 'tsv'\n")
+    with pytest.raises(ConfigError, match=r"a\.toml:2: format is the number .* set by data\.format\."):
+        setup(path)

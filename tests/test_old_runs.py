@@ -1,0 +1,105 @@
+"""Runs that earlier versions trained still load, answer and score the same, and go on.
+
+`tests/old_runs/make.py` made them with the version that names their folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from recurra.cli import main
+from recurra.named import catalogue
+from recurra.tasks.task import Task
+
+OLD = sorted((Path(__file__).parent / "old_runs").glob("*/*/expected.json"))
+LARGEST = 200_000
+"""Bytes of one run with its data."""
+
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
+
+
+@pytest.fixture(params=OLD, ids=lambda path: f"{path.parent.parent.name}-{path.parent.name}")
+def old(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What an old run is expected to say; the current folder is a copy in which it can be changed."""
+    shutil.copytree(request.param.parent, tmp_path / "old")
+    monkeypatch.chdir(tmp_path / "old")
+    found: dict[str, Any] = json.loads(request.param.read_text("utf-8"))
+    return found
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Any]:
+    """The JSON lines that a command prints, which says nothing else."""
+    status = main(arguments)
+    told = capsys.readouterr()
+    assert (status, told.err) == (0, "")
+    return [json.loads(line) for line in told.out.splitlines()]
+
+
+def assert_same(found: object, wanted: object, tolerance: float, where: str = "") -> None:
+    """The same texts, and numbers that hardly differ; later versions may say more than an old one."""
+    if isinstance(wanted, dict):
+        assert isinstance(found, dict), where
+        for key, value in wanted.items():
+            assert key in found, f"{where}.{key}"
+            assert_same(found[key], value, tolerance, f"{where}.{key}")
+    elif isinstance(wanted, list):
+        assert isinstance(found, list), where
+        assert len(found) == len(wanted), where
+        for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
+            assert_same(one, other, tolerance, f"{where}[{number}]")
+    elif isinstance(wanted, str):
+        assert isinstance(found, str), where
+        assert NUMBER.sub("#", found) == NUMBER.sub("#", wanted), where
+        assert numbers_in(found) == pytest.approx(numbers_in(wanted), rel=1e-5, abs=1e-5), where
+    elif isinstance(wanted, float):
+        assert found == pytest.approx(wanted, rel=tolerance, abs=tolerance), where
+    else:
+        assert found == wanted, where
+
+
+def numbers_in(text: str) -> Sequence[float]:
+    """A forecast is a text of numbers."""
+    return [float(number) for number in NUMBER.findall(text)]
+
+
+def test_there_is_an_old_run_of_every_task_and_each_is_small() -> None:
+    assert {path.parent.name for path in OLD} == set(catalogue(Task))
+    for path in OLD:
+        assert sum(file.stat().st_size for file in path.parent.rglob("*") if file.is_file()) < LARGEST, path
+
+
+def test_answers_the_same(old: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert_same(said(capsys, "predict", "run", old["inputs"], "--json"), old["answers"], 1e-5)
+
+
+def test_evaluates_the_same(old: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    [scores] = said(capsys, "evaluate", "run", old["valid"], "--json")
+    assert_same(scores, old["scores"], 1e-6)
+
+
+def test_resumes_at_its_step_and_arrives_where_the_old_code_did(
+    old: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = old["resumed"]
+    assert main(["train", "run", "--resume", "--quiet", "--set", f"training.steps={last['to']}"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert f"{last['to']} steps" in told.out
+    log = [json.loads(line) for line in Path("run/metrics.jsonl").read_text("utf-8").splitlines()]
+    assert any(line.get("text") == f"resumed from step {last['from']}" for line in log), log
+    assert max(line["step"] for line in log) == last["to"]
+    [scores] = said(capsys, "evaluate", "run", old["valid"], "--json")
+    assert_same(scores, last["scores"], 1e-3)
+    sizes = {
+        name: float(tensor.double().square().mean().sqrt())
+        for name, tensor in load_file("run/model.safetensors").items()
+    }
+    assert_same(sizes, last["weights"], 1e-4)
