@@ -49,17 +49,21 @@ def catalogue(kind: type) -> list[str]:
     >>> catalogue(Cell)[:3]
     ['coupled_lstm', 'elman', 'gru']
     """
-    home, _, base = kind.__module__.rpartition(".")
-    modules = pkgutil.iter_modules(importlib.import_module(home).__path__)
+    home = kind.__module__.rpartition(".")[0]
     return sorted(
-        module.name
-        for module in modules
-        if module.name != base
-        and not module.ispkg
-        and isinstance(found := _class_of(f"{home}.{module.name}"), type)
+        name
+        for name in _files_beside(kind)
+        if isinstance(found := _class_of(f"{home}.{name}"), type)
         and issubclass(found, kind)
         and not inspect.isabstract(found)  # what several variants share
     )
+
+
+def _files_beside(kind: type) -> list[str]:
+    """The names of the modules beside the one that defines a kind; none is imported."""
+    home, _, base = kind.__module__.rpartition(".")
+    modules = pkgutil.iter_modules(importlib.import_module(home).__path__)
+    return [module.name for module in modules if module.name != base and not module.ispkg]
 
 
 def find(kind: type[T], name: str) -> type[T]:
@@ -74,8 +78,10 @@ def find(kind: type[T], name: str) -> type[T]:
     if not isinstance(name, str) or not name:
         raise ConfigError(f"{one} is named by a string such as '{catalogue(kind)[0]}', but found {name!r}.")
     found = imported(name, what) if ":" in name else None
-    if found is None and name in catalogue(kind):
-        found = _class_of(f"{kind.__module__.rpartition('.')[0]}.{name}")
+    if ":" not in name and name in _files_beside(kind):  # the one file that is meant is imported, and no other
+        beside = _class_of(f"{kind.__module__.rpartition('.')[0]}.{name}")
+        if isinstance(beside, type) and issubclass(beside, kind) and not inspect.isabstract(beside):
+            found = beside
     if found is None:
         raise ConfigError(
             f"there is no {what} '{name}'. {did_you_mean(name, catalogue(kind))} "

@@ -234,10 +234,6 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         found: NDArray[np.int64] = rows.lengths("words" if self.frames is None else "frames")
         return found
 
-    def place(self, row: Encoded) -> str:
-        file, line = row["place"].tolist()
-        return f"{self.settings.data.files('train')[file]}:{line}"
-
     def batch(self, rows: Sequence[Encoded]) -> ClassifierBatch:
         from recurra.models.classifier import batched
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -30,7 +30,7 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import frame_counts, frame_scores, value_counts, value_scores
 from recurra.scoring.scores import Scores
 from recurra.settings import Part, name_of
-from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, Viewer
+from recurra.tasks.task import START, Asked, Loss, Moment, Prediction, Purpose, Task, Viewer
 from recurra.views.purpose import SERIES
 
 if TYPE_CHECKING:
@@ -210,10 +210,6 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             found.append({"values": values, "known": known, "place": store.span("place", 2 * row, 2 * row + 2)})
         return found
 
-    def place(self, row: Encoded) -> str:
-        file, line = row["place"].tolist()
-        return f"{self.settings.data.files('train')[file]}:{line}"
-
     def batch(self, rows: Sequence[Encoded]) -> ForecasterBatch:
         from recurra.models.forecaster import batched
 
@@ -224,9 +220,6 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
         size = len(self.scale.mean)
         return Forecaster(self.settings.model, output=self.output, size=size, from_nothing=self.from_nothing)
-
-    def axes(self) -> Mapping[str, Axes]:
-        return {}
 
     def loss(self, model: Any, batch: ForecasterBatch, moment: Moment = START) -> Loss:
         return Loss(*model.loss(batch))

@@ -190,11 +190,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def place(self, row: Encoded) -> str:
         file, line = row["place"].tolist()
-        return (
-            f"{self.settings.data.files('train')[file]}:{line}"
-            if file != IN_THE_TEXT
-            else f"the text from token {line:,} on"
-        )
+        return super().place(row) if file != IN_THE_TEXT else f"the text from token {line:,} on"
 
     # Batches
 

@@ -211,10 +211,6 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         found: NDArray[np.int64] = rows.lengths("words" if self.frames is None else "frames")
         return found
 
-    def place(self, row: Encoded) -> str:
-        file, line = row["place"].tolist()
-        return f"{self.settings.data.files('train')[file]}:{line}"
-
     def batch(self, rows: Sequence[Encoded]) -> TaggerBatch:
         from recurra.models.tagger import batched
 

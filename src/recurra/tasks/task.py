@@ -87,6 +87,16 @@ class Verdict(NamedTuple):
 class Task(ABC, Generic[Example, Batch, Output]):
     """A problem with its settings and all that was learned from the data before training: vocabularies, scales.
 
+    Nine methods must be written; all others have defaults that work. In the order in which they are used:
+
+        settings   Settings, name       prepared, save, load where something is learned from the data
+        data       read  questions      files and lines to examples;  schema, sent: how they arrive as JSON
+                   encode  batch        an example to arrays, rows of arrays to tensors
+        model      build  loss          a network, and what training makes small
+        answers    predict  answer      outputs of a batch, and what the user sees of one
+        scores     counted              counts of each example: scores, intervals and comparisons are sums of them
+        views      viewers              what there is to see of an answer, by name; gates come by themselves
+
     A task never changes; `prepared` makes one from training data, `load` from a run folder. What is not marked needs no
     torch, so that files can be checked and answers scored without it.
     """
@@ -96,34 +106,39 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     settings: Any
 
+    # Settings
+
     @classmethod
     def fitting(cls, table: Mapping[str, Any]) -> type[Task[Any, Any, Any]]:
         """The task that a config file means by this one's name: one name may serve data of several kinds."""
         return cls
 
     @classmethod
-    @abstractmethod
     def resolved(cls, settings: Any) -> Any:
         """The settings with what only a look at the first example can tell, such as which columns there are."""
+        return settings
 
     @classmethod
     def encoding(cls, settings: Any) -> object:
         """Settings beside those of data that change how an example is encoded, as JSON has them: the cache asks."""
         return None
 
-    @classmethod
-    @abstractmethod
-    def prepared(cls, settings: Any) -> Self:
-        """The task after one look at all training data; the settings are resolved."""
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
 
     @classmethod
-    @abstractmethod
+    def prepared(cls, settings: Any) -> Self:
+        """The task after one look at all training data; the settings are resolved. By default nothing is learned."""
+        return cls(settings)
+
+    @classmethod
     def load(cls, settings: Any, folder: Path) -> Self:
         """The task out of a run folder."""
+        return cls(settings)
 
-    @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write what `load` needs besides the settings."""
+        """Write what `load` needs besides the settings; by default nothing."""
+        return
 
     def with_settings(self, settings: Any, folder: Path) -> Self:
         """The same task, answering and scored by other settings of [evaluation] and [decoding].
@@ -136,15 +151,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Refuse, before training, settings by which the trained model could not be asked or scored."""
         return
 
+    # Data: files, lines and JSON to examples, examples to arrays
+
     @abstractmethod
     def read(self, files: Sequence[str | Path]) -> Iterator[Example]:
         """The examples of some files, with their answers."""
-
-    def noticed(self, examples: Sequence[Example]) -> str | None:  # most tasks have nothing to say
-        """What is odd about examples that training does not see, in a sentence."""
-
-    def noticed_in_training(self, rows: Any) -> str | None:  # most tasks have nothing to say
-        """What is odd about the store of encoded examples that training sees, in a sentence."""
 
     @abstractmethod
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Example]:
@@ -181,9 +192,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Why an encoded example is not trained with; None: it is."""
         return None
 
-    @abstractmethod
     def lengths(self, rows: Any) -> NDArray[np.int64]:
-        """How much each row of a store counts against the budget of a batch."""
+        """How much each row of a store counts against the budget of a batch; by default its longest array."""
+        if not len(rows):
+            return np.zeros(0, np.int64)
+        longest: NDArray[np.int64] = np.max([rows.lengths(name) for name in rows[0] if name != "place"], axis=0)
+        return longest
 
     def batches(self, rows: Any, epoch: int) -> Batches:
         """Which rows make the batches of an epoch: a pure function of the settings and the epoch."""
@@ -205,6 +219,21 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def batch(self, rows: Sequence[Encoded]) -> Batch:
         """Rows as tensors. (torch)"""
 
+    def noticed(self, examples: Sequence[Example]) -> str | None:  # most tasks have nothing to say
+        """What is odd about examples that training does not see, in a sentence."""
+
+    def noticed_in_training(self, rows: Any) -> str | None:  # most tasks have nothing to say
+        """What is odd about the store of encoded examples that training sees, in a sentence."""
+
+    def place(self, row: Encoded) -> str:
+        """file:line of an encoded example of training: where `encode` keeps its `origin` as "place"."""
+        if "place" not in row:
+            return "a row"
+        file, line = row["place"].tolist()
+        return f"{self.settings.data.files('train')[file]}:{line}"
+
+    # Model
+
     @abstractmethod
     def build(self) -> nn.Module:
         """A model with random weights. (torch)"""
@@ -212,9 +241,18 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def initialise(self, model: nn.Module) -> str | None:  # most tasks have nothing to add
         """Put what is known beforehand, such as word vectors, into a new model; said in a sentence. (torch)"""
 
+    def axes(self) -> Mapping[str, Axes]:
+        """For parameters whose rows or columns belong to tokens: the parameter's name, and the tokens of each axis."""
+        return {}
+
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch, moment: Moment = START) -> Loss:
         """What training makes small at a moment of it. (torch)"""
+
+    @property
+    def truncation(self) -> int | None:
+        """Steps after which gradients are cut off in training; None: they go through whole rows."""
+        return None
 
     def while_training(self) -> Task[Example, Batch, Output]:
         """The task as it is validated during training, where a quicker way to its answers will do.
@@ -222,6 +260,24 @@ class Task(ABC, Generic[Example, Batch, Output]):
         Which weights are kept is decided by that; the scores of a run are those of the task itself.
         """
         return self
+
+    def for_prediction(self, model: nn.Module) -> nn.Module:
+        """The model as it answers fastest, sharing its weights. (torch)"""
+        return model
+
+    def together(self, models: Sequence[nn.Module]) -> nn.Module:
+        """Several models of this task that answer as one. (torch)"""
+        raise ConfigError(f"models for {self.name} cannot answer together: give one run.")
+
+    def described(self) -> str:
+        """The model in words, one line."""
+        return self.name
+
+    def purpose(self) -> Purpose:
+        """What a model of this task is for, in the words of a card."""
+        return Purpose()
+
+    # Answers
 
     @abstractmethod
     def predict(self, model: nn.Module, batch: Batch, *, detail: bool = False) -> list[Output]:
@@ -233,14 +289,6 @@ class Task(ABC, Generic[Example, Batch, Output]):
         The model is in evaluation mode.
         """
         return None
-
-    def for_prediction(self, model: nn.Module) -> nn.Module:
-        """The model as it answers fastest, sharing its weights. (torch)"""
-        return model
-
-    def together(self, models: Sequence[nn.Module]) -> nn.Module:
-        """Several models of this task that answer as one. (torch)"""
-        raise ConfigError(f"models for {self.name} cannot answer together: give one run.")
 
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:
@@ -259,15 +307,21 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """What writes texts with a model, in some manner; None where a model of this task writes none. (torch)"""
         return None
 
-    @abstractmethod
-    def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
-        """Outputs against the answers of the examples."""
+    # Scores
 
     def counted(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Counted | None:
         """What `score` is made of, item by item, for intervals and comparisons; None where nothing adds up."""
         return None
 
-    # Views
+    @abstractmethod
+    def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
+        """Outputs against the answers of the examples."""
+
+    # Views of one answer
+
+    def viewers(self) -> dict[str, Viewer]:
+        """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
+        return {"gates": Viewer(self.gates, longest=60)}
 
     def steps(self, example: Example) -> list[str]:
         """What the steps that are read of an example are called; by default they are counted from 1."""
@@ -278,10 +332,6 @@ class Task(ABC, Generic[Example, Batch, Output]):
         from recurra.analysis.gates import stacks_of
 
         return stacks_of(model)
-
-    def viewers(self) -> dict[str, Viewer]:
-        """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
-        return {"gates": Viewer(self.gates, longest=60)}
 
     def gates(self, asked: Asked) -> Gates:
         """Gates and states of the first of `stacks` while it read. (torch)"""
@@ -304,6 +354,21 @@ class Task(ABC, Generic[Example, Batch, Output]):
             direction=asked.direction,
         )
 
+    def anatomy(self, model: nn.Module) -> Anatomy:
+        """The parts of a model that `recurra info --draw` shows. (torch)"""
+        from recurra.analysis.anatomy import Anatomy, Level, levels_of
+
+        stacks = list(self.stacks(model).values())
+        return Anatomy(levels_of(stacks[0]) if stacks else [Level(type(model).__name__)])
+
+    def check_explained(self, example: Example) -> None:  # most tasks answer whatever they can read
+        """Refuse an example that gets no answer to explain."""
+        return
+
+    def headline(self, read: str, answer: str) -> str:
+        """What was read and what was answered, in one line."""
+        return f"{read} → {answer}"
+
     def copies(self, asked: Asked, row: Encoded | None = None) -> Callable[[int], Batch]:
         """Batches of so many rows, all of them the example that is asked about, on the model's device. (torch)"""
         from recurra.padding import moved
@@ -321,30 +386,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
         [output] = self.predict(asked.model, self.copies(asked)(1), detail=True)
         return self.answer(asked.example, output)
 
-    def anatomy(self, model: nn.Module) -> Anatomy:
-        """The parts of a model that `recurra info --draw` shows. (torch)"""
-        from recurra.analysis.anatomy import Anatomy, Level, levels_of
-
-        stacks = list(self.stacks(model).values())
-        return Anatomy(levels_of(stacks[0]) if stacks else [Level(type(model).__name__)])
-
-    def check_explained(self, example: Example) -> None:  # most tasks answer whatever they can read
-        """Refuse an example that gets no answer to explain."""
-        return
-
-    def headline(self, read: str, answer: str) -> str:
-        """What was read and what was answered, in one line."""
-        return f"{read} → {answer}"
-
     # Examples that a report shows
-
-    def origin(self, example: Example) -> tuple[int, int]:
-        """Which of the files that were read an example is from, counted from 0, and its line."""
-        return 0, cast(Any, example).line
-
-    def extent(self, row: Encoded, output: Output) -> int:
-        """Elements that are read or written, whichever are more: how large a picture of an answer is."""
-        return int(self.lengths(Rows.of([row]))[0])
 
     def portions(self, examples: Sequence[Example], count: int) -> list[tuple[Example, int]] | None:
         """Pieces of examples to show in their place, so many or more, with their lengths; None: whole ones are."""
@@ -354,29 +396,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """A beginning of an example of about so many elements; the whole where it cannot be cut."""
         return example
 
+    def extent(self, row: Encoded, output: Output) -> int:
+        """Elements that are read or written, whichever are more: how large a picture of an answer is."""
+        return int(self.lengths(Rows.of([row]))[0])
+
+    def origin(self, example: Example) -> tuple[int, int]:
+        """Which of the files that were read an example is from, counted from 0, and its line."""
+        return 0, cast(Any, example).line
+
     def judge(self, examples: Sequence[Example]) -> Callable[[Example, Prediction], Verdict | None]:
         """What tells right answers from wrong ones, given all examples; None where that cannot be told."""
         return lambda example, answer: None
-
-    # What is said about it
-
-    def purpose(self) -> Purpose:
-        """What a model of this task is for, in the words of a card."""
-        return Purpose()
-
-    @property
-    def truncation(self) -> int | None:
-        """Steps after which gradients are cut off in training; None: they go through whole rows."""
-        return None
-
-    @abstractmethod
-    def place(self, row: Encoded) -> str:
-        """file:line of an encoded example."""
-
-    @abstractmethod
-    def described(self) -> str:
-        """The model in words, one line."""
-
-    @abstractmethod
-    def axes(self) -> Mapping[str, Axes]:
-        """For parameters whose rows or columns belong to tokens: the parameter's name, and the tokens of each axis."""
