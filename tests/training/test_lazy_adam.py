@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from recurra.encoders import c_bag
+from recurra.training import c_adam
 from recurra.training.lazy_adam import LazyAdam
 
 
@@ -15,7 +15,7 @@ from recurra.training.lazy_adam import LazyAdam
 def computed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """By either way."""
     if request.param == "torch":
-        monkeypatch.setattr(c_bag, "compiled", lambda: None)
+        monkeypatch.setattr(c_adam, "compiled", lambda: None)
 
 
 def moved(weight: Tensor, kind: type, slopes: list[Tensor]) -> Tensor:

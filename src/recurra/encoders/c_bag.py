@@ -1,4 +1,4 @@
-"""Means of rows of a table, their gradient and Adam's step for the rows that were met, in C.
+"""Means of rows of a table and their gradient, in C.
 
 Each walks over what a batch names and nothing else. Several threads take a share of the batch's rows each and their
 sums are added in order, so that the same number of threads gives the same weights each time.
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 TEXT = """\
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -66,25 +65,6 @@ void bag_sums(long first, long last, long size, const float *gradient, const int
         }
     }
 }
-
-/* Adam for some rows of w, with the moments m and v of these rows. */
-void bag_adam(long count, long size, const int64_t *rows, const float *gradient, float *w, float *m, float *v,
-              float beta1, float beta2, float epsilon, float rate, float root) {
-    for (long n = 0; n < count; n++) {
-        const float *g = gradient + n * size;
-        const long at = rows[n] * size;
-        if (n + 6 < count) {
-            const long soon = rows[n + 6] * size;
-            __builtin_prefetch(w + soon, 1), __builtin_prefetch(m + soon, 1), __builtin_prefetch(v + soon, 1);
-        }
-        float *wr = w + at, *mr = m + at, *vr = v + at;
-        for (long k = 0; k < size; k++) {
-            mr[k] += (1.0f - beta1) * (g[k] - mr[k]);
-            vr[k] += (1.0f - beta2) * (g[k] * g[k] - vr[k]);
-            wr[k] -= rate * mr[k] / (sqrtf(vr[k]) / root + epsilon);
-        }
-    }
-}
 """
 
 WORTH_A_THREAD = 1 << 18
@@ -105,7 +85,6 @@ def compiled() -> ctypes.CDLL | None:
     found.bag_different.argtypes = [number, at, number, at, at, at]
     found.bag_different.restype = number
     found.bag_sums.argtypes = [number, number, number, at, at, at, real, at, at, at]
-    found.bag_adam.argtypes = [number, number, at, at, at, at, at, real, real, real, real, real]
     return found
 
 
@@ -148,25 +127,6 @@ def gradient(of_mean: Tensor, ids: Tensor, ends: Tensor, gain: float, rows: int)
     return torch.sparse_coo_tensor(
         different[:, :count], values, (rows, size), is_coalesced=True, check_invariants=False
     )
-
-
-def adam(
-    rows: Tensor,
-    slope: Tensor,
-    weight: Tensor,
-    first: Tensor,
-    second: Tensor,
-    *,
-    betas: tuple[float, float],
-    epsilon: float,
-    rate: float,
-    root: float,
-) -> None:
-    """Move the rows: m ← m + (1 − β₁)(g − m), v ← v + (1 − β₂)(g² − v), w ← w − rate m / (√v / root + ε)."""
-    code = compiled()
-    assert code is not None
-    places = [tensor.data_ptr() for tensor in (rows, slope, weight, first, second)]
-    code.bag_adam(len(rows), weight.shape[1], *places, *betas, epsilon, rate, root)
 
 
 def shares(rows: int, numbers: int) -> list[int]:

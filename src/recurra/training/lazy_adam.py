@@ -9,7 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from recurra.encoders import c_bag
+from recurra.training import c_adam
 
 
 @final
@@ -55,9 +55,9 @@ class LazyAdam(torch.optim.Optimizer):
         rate, root = group["lr"] / (1 - beta1**step), math.sqrt(1 - beta2**step)
         rows, g = slope._indices()[0], slope._values()
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        if c_bag.can(weight, g, m, v):
+        if c_adam.can(weight, g, m, v):
             rows = rows.contiguous()
-            c_bag.adam(rows, g, weight, m, v, betas=(beta1, beta2), epsilon=group["eps"], rate=rate, root=root)
+            c_adam.adam(rows, g, weight, m, v, betas=(beta1, beta2), epsilon=group["eps"], rate=rate, root=root)
             return
         first = m[rows].lerp_(g, 1 - beta1)
         second = v[rows].lerp_(g * g, 1 - beta2)
