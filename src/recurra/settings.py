@@ -26,7 +26,7 @@ S = TypeVar("S")
 Part: TypeAlias = str | dict[str, Any]
 """A part with options of its own: a name, or a table of a name and its options."""
 
-Table: TypeAlias = Mapping[str, Any]
+SettingsTable: TypeAlias = Mapping[str, Any]
 
 DEEPEST = 16
 """So deep may the tables and lists of one setting be nested."""
@@ -116,7 +116,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is nested too deeply.") from error
 
 
-def with_overrides(table: Table, overrides: Sequence[str]) -> dict[str, Any]:
+def with_overrides(table: SettingsTable, overrides: Sequence[str]) -> dict[str, Any]:
     """The table with each 'section.key=value' of --set put in. A value that is not TOML is taken as a string.
 
     >>> with_overrides({"model": {"layers": 1}}, ["model.layers=2", "model.cell=gru"])
@@ -195,7 +195,7 @@ def value_of(text: str) -> Any:
     return text if found or isinstance(value, datetime.date | datetime.time) else value
 
 
-def settings_from(kind: type[S], table: Table) -> S:
+def settings_from(kind: type[S], table: SettingsTable) -> S:
     """The settings that a table means; a SettingError gives the name and the nearest known one.
 
     What the table does not give is as the class has it, or as its `usual(table)` has it, where the one hangs on the
@@ -220,7 +220,7 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _made(kind: type[S], table: Table, path: tuple[str, ...], usual: S | None) -> S:
+def _made(kind: type[S], table: SettingsTable, path: tuple[str, ...], usual: S | None) -> S:
     """A section; what the table does not give is as usual, for a task has defaults of its own for a section."""
     hints = _hints(kind)  # type: ignore[arg-type]  # a class can be hashed
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]

@@ -39,14 +39,14 @@ def kept_by_hand(model: Trained, text: str, width: int, steps: int) -> list[set[
                 log_p, moving = network.step(token, moving, fixed)
                 token = torch.tensor([0 if each is None else each])
             row = log_p[0].double()
-            row[list(task.words.never)] = -torch.inf
+            row[list(task.search_tokens.never)] = -torch.inf
             if number < task.settings.decoding.min_length:
-                row[task.words.end] = -torch.inf
+                row[task.search_tokens.end] = -torch.inf
             weighed += [(total + float(p), [*path, token]) for token, p in enumerate(row) if p > -torch.inf]
         best = sorted(weighed, key=lambda each: -each[0])[:width]
         tokens = task.texts.target.vocabulary.tokens
         found.append({" ".join(labels([tokens[number] for number in path])) for _, path in best})
-        live = [(total, path) for total, path in best if path[-1] != task.words.end]
+        live = [(total, path) for total, path in best if path[-1] != task.search_tokens.end]
     return found
 
 

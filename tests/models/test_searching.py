@@ -16,7 +16,7 @@ from torch.testing import assert_close
 
 from recurra.config import Seq2SeqDecoding
 from recurra.errors import ConfigError
-from recurra.models.searching import Ensemble, Words, Writer, searched
+from recurra.models.searching import Ensemble, Searchable, SearchTokens, searched
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, of_rows
 from recurra.padding import Padded
 from recurra.search.search import Hypothesis
@@ -24,12 +24,12 @@ from recurra.wirings import Features
 from tests.models.pairs import CONTEXTS, END, PAIRS, SIZES, START, batch, network, row_of
 
 every = pytest.mark.parametrize("options", CONTEXTS, ids=str)
-WORDS = Words(end=END, never=(START,))
+WORDS = SearchTokens(end=END, never=(START,))
 ASKED = PAIRS._replace(target=None)
 
 
 def answers(
-    model: Writer, asked: PairBatch = ASKED, words: Words = WORDS, watch: bool = False, **options: Any
+    model: Searchable, asked: PairBatch = ASKED, words: SearchTokens = WORDS, watch: bool = False, **options: Any
 ) -> list[list[Hypothesis]]:
     with torch.no_grad():
         return searched(model, asked, Seq2SeqDecoding(**{"max_length": 4, **options}), words, watch=watch)
@@ -42,7 +42,9 @@ def same(found: list[Hypothesis], expected: list[Hypothesis], tolerance: float =
         assert one.score == pytest.approx(other.score, abs=tolerance)
 
 
-def recomputed(model: Writer, asked: PairBatch, row: int, found: list[Hypothesis]) -> tuple[list[float], list[Tensor]]:
+def recomputed(
+    model: Searchable, asked: PairBatch, row: int, found: list[Hypothesis]
+) -> tuple[list[float], list[Tensor]]:
     """log P of the tokens of each hypothesis by teacher forcing, and where it looks at each."""
     seen: list[Features] = []
     handles = []
@@ -158,7 +160,7 @@ def test_places_that_are_not_looked_at_cost_a_penalty(search: Any) -> None:
 def test_rules_are_obeyed(search: Any) -> None:
     best = 1 if search == "greedy" else 3
 
-    def found(words: Words = WORDS, **options: Any) -> list[list[int]]:
+    def found(words: SearchTokens = WORDS, **options: Any) -> list[list[int]]:
         rows = answers(model, words=words, search=search, best=best, **options)
         return [each.tokens for row in rows for each in row]
 

@@ -23,7 +23,7 @@ def test_ragged_rows_are_half_to_full_length() -> None:
 
 
 def test_a_cell_named_twice_is_measured_twice() -> None:
-    shape = speed.Shape(1, 2, 3, 4)
+    shape = speed.Size(1, 2, 3, 4)
     timings = list(speed.measure(["elman", {"name": "elman"}], [shape], engines=["loop"], seconds=0.001))
     assert len(timings) == 2
     assert all(timing.to_loop == 1 for timing in timings)

@@ -302,7 +302,7 @@ def test_a_loss_needs_targets_and_a_row_knows_its_place(tmp_path: Path) -> None:
 
 def test_what_would_fail_only_at_the_end_is_found_when_a_task_is_prepared(tmp_path: Path) -> None:
     settings = Seq2Seq.resolved(small(words(tmp_path), 'decoding.banned=["<unk>", "K"]').settings)
-    assert len(Seq2Seq.prepared(settings).words.banned) == 2
+    assert len(Seq2Seq.prepared(settings).search_tokens.banned) == 2
     assert pair_decoding.MOST_SEQUENCES == exhaustive.MOST_SEQUENCES
 
 

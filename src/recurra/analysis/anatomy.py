@@ -10,7 +10,7 @@ from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.encoders.pyramid import Pyramid
 
 
-class Level(NamedTuple):
+class UnrolledLevel(NamedTuple):
     """A layer of a network: what it is called, and the ways in which it reads."""
 
     name: str
@@ -21,8 +21,8 @@ class Level(NamedTuple):
 class Anatomy(NamedTuple):
     """What reads, what writes, what goes from one to the other, and where answers come out."""
 
-    reader: Sequence[Level]  # from below
-    writer: Sequence[Level] = ()
+    reader: Sequence[UnrolledLevel]  # from below
+    writer: Sequence[UnrolledLevel] = ()
     is_whole: bool = False  # whether what is read has no steps
     enters: str = ""  # how what was read enters the writer, beside attention
     attention: str = ""  # what it is, in words
@@ -31,14 +31,14 @@ class Anatomy(NamedTuple):
     chained: str = ""  # what joins neighbouring answers
 
 
-def levels_of(stack: Stack) -> list[Level]:
+def levels_of(stack: Stack) -> list[UnrolledLevel]:
     """The layers of a recurrent stack, from below."""
     layers: list[Any] = list(stack.cells)  # of a stack ModuleLists, a cell for each way
     ways = ways_of(stack)
     merges = [] if isinstance(stack, Pyramid) else list(stack.merges)
     halved = ", of pairs" if isinstance(stack, Pyramid) else ""
     return [
-        Level(
+        UnrolledLevel(
             cell_in_words(cells[0]) + halved * bool(number),
             ways,
             type(merges[number]).__name__.lower() if len(ways) > 1 and merges else "",

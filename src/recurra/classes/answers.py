@@ -14,7 +14,7 @@ ABSTAINED = "-"
 """The answer where no class is probable enough."""
 
 
-class Answer(NamedTuple):
+class ClassAnswer(NamedTuple):
     """What is printed, its log-probability, and what --json adds."""
 
     output: str
@@ -22,7 +22,7 @@ class Answer(NamedTuple):
     detail: dict[str, Any]
 
 
-def one_class(p: NDArray[np.float64], labels: Sequence[str], decoding: ClassificationDecoding) -> Answer:
+def one_class(p: NDArray[np.float64], labels: Sequence[str], decoding: ClassificationDecoding) -> ClassAnswer:
     """The most probable class, or none where that is less probable than `abstain`.
 
     >>> one_class(np.array([0.25, 0.75]), ["no", "yes"], ClassificationDecoding()).output
@@ -37,10 +37,10 @@ def one_class(p: NDArray[np.float64], labels: Sequence[str], decoding: Classific
     if not is_sure:
         detail["abstained"] = True
     detail |= {"probabilities": listed, "alternatives": others}
-    return Answer(best if is_sure else ABSTAINED, float(np.log(p.max().clip(1e-300))), detail)
+    return ClassAnswer(best if is_sure else ABSTAINED, float(np.log(p.max().clip(1e-300))), detail)
 
 
-def several_classes(p: NDArray[np.float64], labels: Sequence[str], decoding: ClassificationDecoding) -> Answer:
+def several_classes(p: NDArray[np.float64], labels: Sequence[str], decoding: ClassificationDecoding) -> ClassAnswer:
     """The classes that are at least as probable as `threshold`, in the order of the classes.
 
     >>> several_classes(np.array([0.75, 0.25, 0.5]), "abc", ClassificationDecoding()).output
@@ -51,16 +51,16 @@ def several_classes(p: NDArray[np.float64], labels: Sequence[str], decoding: Cla
     listed = most_probable(p, labels, decoding.alternatives + 1)
     others = [label for label in listed if label not in chosen]
     detail = {"labels": chosen, "probabilities": listed, "alternatives": others}
-    return Answer(",".join(chosen), float(np.log(np.where(is_chosen, p, 1 - p).clip(1e-300)).sum()), detail)
+    return ClassAnswer(",".join(chosen), float(np.log(np.where(is_chosen, p, 1 - p).clip(1e-300)).sum()), detail)
 
 
-def numbers(values: NDArray[np.float64]) -> Answer:
+def numbers(values: NDArray[np.float64]) -> ClassAnswer:
     """Numbers in their own unit, separated by blanks.
 
     >>> numbers(np.array([0.5, 12000.25])).output
     '0.5 12000.2'
     """
-    return Answer(" ".join(f"{number:.6g}" for number in values), 0.0, {"values": values.tolist()})
+    return ClassAnswer(" ".join(f"{number:.6g}" for number in values), 0.0, {"values": values.tolist()})
 
 
 def most_probable(p: NDArray[np.float64], labels: Sequence[str], count: int) -> dict[str, float]:

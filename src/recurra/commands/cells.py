@@ -104,7 +104,7 @@ def bench(options: argparse.Namespace) -> None:
         torch.set_num_threads(options.threads)
     if not 0 < options.seconds < math.inf:
         raise ConfigError(f"--seconds must be a number above 0, but is {options.seconds}.")
-    shapes = [speed.Shape.parse(text) for text in options.shapes] or speed.DEFAULT_SHAPES
+    shapes = [speed.Size.parse(text) for text in options.shapes] or speed.DEFAULT_SHAPES
     for shape in shapes:
         if max(shape) > LARGEST or shape.B * shape.T * max(shape.I, shape.H) > MOST_NUMBERS:
             raise ConfigError(f"the shape {shape} is more than this command will hold in memory.")

@@ -15,7 +15,7 @@ from recurra.config import Seq2SeqDecoding, Vec2SeqSettings
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.generation.generated import MOST_ROWS, Generated, Manner
-from recurra.models.searching import Words, searched
+from recurra.models.searching import SearchTokens, searched
 from recurra.models.seq2seq import PairBatch
 from recurra.padding import moved
 from recurra.reading.givens import Given
@@ -31,7 +31,7 @@ class Describes(Protocol):
     texts: PairTexts
 
     @property
-    def words(self) -> Words:
+    def search_tokens(self) -> SearchTokens:
         """The ids that [decoding] means."""
 
     def answering(self, decoding: Seq2SeqDecoding) -> Describes:
@@ -123,7 +123,7 @@ class Describer:
     def _drawn(self, row: Encoded, draws: Sequence[int]) -> list[Hypothesis]:
         device = next(self.model.parameters()).device
         batch = moved(self.task.batch([row] * len(draws)), device)
-        found = searched(self.model, batch, self.decoding, self.task.words, draws=draws)
+        found = searched(self.model, batch, self.decoding, self.task.search_tokens, draws=draws)
         return [each for [each] in found]
 
     def _generated(self, prompt: str, found: Hypothesis) -> Generated:

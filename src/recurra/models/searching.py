@@ -27,7 +27,7 @@ from recurra.search.search import Hypothesis
 from recurra.search.tree import Tree
 
 
-class Writer(Protocol):
+class Searchable(Protocol):
     """What a search asks of a network, or of several that are one."""
 
     def start(self, batch: PairBatch) -> tuple[Tensor, Any, Any]: ...
@@ -37,7 +37,7 @@ class Writer(Protocol):
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor: ...
 
 
-class Words(NamedTuple):
+class SearchTokens(NamedTuple):
     """The ids that [decoding] means by its tokens."""
 
     end: int
@@ -89,10 +89,10 @@ class Ensemble(nn.Module):
 
 
 def searched(
-    model: Writer,
+    model: Searchable,
     batch: PairBatch,
     decoding: Seq2SeqDecoding,
-    words: Words,
+    words: SearchTokens,
     *,
     watch: bool = False,
     draws: Sequence[int] | None = None,

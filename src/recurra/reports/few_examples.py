@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from recurra.data.store import Encoded
 from recurra.errors import RecurraError
-from recurra.tasks.task import Prediction, Task, Verdict
+from recurra.tasks.task import Judgement, Prediction, Task
 
 USUAL, LONGEST = 24, 100
 """Elements of an example that fits a page; of one that is shown where all are longer."""
@@ -24,7 +24,7 @@ class Chosen(NamedTuple):
     place: str  # file:line
     length: int  # elements that are read, written or to be written, whichever are more
     answer: Prediction | None = None  # None of a piece of an example, which has none of its own
-    verdict: Verdict | None = None  # None where right and wrong cannot be told
+    verdict: Judgement | None = None  # None where right and wrong cannot be told
 
 
 def few(

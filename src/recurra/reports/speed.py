@@ -16,7 +16,7 @@ from recurra.padding import Padded
 from recurra.stacks.recurrent import Recurrent
 
 
-class Shape(NamedTuple):
+class Size(NamedTuple):
     """One layer's work: rows, steps, input size, hidden size."""
 
     B: int
@@ -25,10 +25,10 @@ class Shape(NamedTuple):
     H: int
 
     @classmethod
-    def parse(cls, text: str) -> Shape:
+    def parse(cls, text: str) -> Size:
         """
-        >>> Shape.parse("32x30x256x256")
-        Shape(B=32, T=30, I=256, H=256)
+        >>> Size.parse("32x30x256x256")
+        Size(B=32, T=30, I=256, H=256)
         """
         try:
             shape = cls(*(int(size) for size in text.split("x")))
@@ -49,7 +49,7 @@ class Timing(NamedTuple):
 
     cell: str
     engine: str
-    shape: Shape
+    shape: Size
     milliseconds: float | None = None  # rows of full length
     to_lstm: float | None = None  # that time over torch.nn.LSTM's
     to_loop: float | None = None  # that time over the loop's
@@ -57,12 +57,12 @@ class Timing(NamedTuple):
     refusal: str | None = None
 
 
-DEFAULT_SHAPES = (Shape(32, 30, 256, 256), Shape(64, 50, 512, 512), Shape(1, 1000, 512, 512))
+DEFAULT_SHAPES = (Size(32, 30, 256, 256), Size(64, 50, 512, 512), Size(1, 1000, 512, 512))
 
 
 def measure(
     cells: Sequence[Spec],
-    shapes: Sequence[Shape] = DEFAULT_SHAPES,
+    shapes: Sequence[Size] = DEFAULT_SHAPES,
     *,
     engines: Sequence[str] | None = None,
     backward: bool = True,
@@ -88,7 +88,7 @@ def measure(
 
 
 def _measure(
-    shape: Shape,
+    shape: Size,
     models: Sequence[tuple[str, Recurrent]],
     engines: Sequence[str] | None,
     backward: bool,
@@ -119,7 +119,7 @@ def _measure(
 class _TorchLSTM(nn.Module):
     """torch.nn.LSTM behind the same call."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Size) -> None:
         super().__init__()
         self.lstm = nn.LSTM(shape.I, shape.H, batch_first=True)
 
@@ -128,7 +128,7 @@ class _TorchLSTM(nn.Module):
         return Padded(outputs, x.lengths), states
 
 
-def _batch(shape: Shape, device: str) -> Padded:
+def _batch(shape: Size, device: str) -> Padded:
     generator = torch.Generator().manual_seed(0)
     return Padded.full(torch.randn(shape.B, shape.T, shape.I, generator=generator).to(device))
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path as File
 from typing import Any, Literal, NamedTuple
 
-from recurra.analysis.anatomy import Anatomy, Level
+from recurra.analysis.anatomy import Anatomy, UnrolledLevel
 from recurra.analysis.page import write_whole
 from recurra.analysis.scene import Box, Colour, Path, Scene, Shape, Words, as_png, as_svg, width_of
 from recurra.errors import ConfigError
@@ -26,7 +26,7 @@ MARGIN, LABELS, APART = 28.0, 150.0, 110.0
 class Part(NamedTuple):
     """What reads or what writes: its levels from below, what goes in at each step, and what its states are called."""
 
-    levels: Sequence[Level]
+    levels: Sequence[UnrolledLevel]
     inputs: Sequence[str]
     symbol: str
 

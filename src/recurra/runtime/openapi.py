@@ -13,7 +13,7 @@ from recurra.runtime.schemas import (
     SCHEMAS,
     TEXT,
     WHOLE,
-    Schema,
+    JsonSchema,
     held,
     listed,
     may_be_null,
@@ -35,7 +35,7 @@ MISTAKES = {
 }
 
 
-ASKED: dict[str, tuple[Schema, dict[str, Any]]] = {
+ASKED: dict[str, tuple[JsonSchema, dict[str, Any]]] = {
     "predict": (
         held({"inputs": {**listed(of("Input")), "minItems": 1}}, {"decoding": may_be_null(of("Decoding"))}),
         {"inputs": ["elephant", "cat"], "decoding": {"best": 3}},
@@ -76,7 +76,7 @@ ASKED: dict[str, tuple[Schema, dict[str, Any]]] = {
 """What is sent to a run, with an example."""
 
 
-def described(runs: Sequence[str]) -> Schema:
+def described(runs: Sequence[str]) -> JsonSchema:
     """The document that /openapi.json answers with, for runs of these names."""
     run = {"name": "run", "in": "path", "required": True, "schema": {"type": "string", "enum": list(runs)}}
     run["description"] = "the name of a run; slashes in it may stay as they are"
@@ -128,11 +128,11 @@ def described(runs: Sequence[str]) -> Schema:
     }
 
 
-def _operation(name: str, summary: str, answer: Schema, mistakes: Sequence[str]) -> Schema:
-    responses: Schema = {"200": _response("what was asked for", answer)}
+def _operation(name: str, summary: str, answer: JsonSchema, mistakes: Sequence[str]) -> JsonSchema:
+    responses: JsonSchema = {"200": _response("what was asked for", answer)}
     responses |= {status: _response(MISTAKES[status], of("Error")) for status in mistakes}
     return {"operationId": name, "summary": summary, "responses": responses}
 
 
-def _response(about: str, schema: Schema) -> Schema:
+def _response(about: str, schema: JsonSchema) -> JsonSchema:
     return {"description": about, "content": {"application/json": {"schema": schema}}}

@@ -1,4 +1,4 @@
-"""What is sent to the API and what it answers with, as JSON Schema."""
+"""What is sent to the API and what it answers with, as JSON JsonSchema."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any, get_args
 from recurra.reading.schema import ABOUT, Kind
 from recurra.runtime.effort import MOST
 
-Schema = dict[str, Any]
+JsonSchema = dict[str, Any]
 
-TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": "number"}
-WHOLE: Schema = {"type": "integer"}
-FLAG: Schema = {"type": "boolean"}
-MAYBE: Schema = {"type": ["number", "null"]}
+TEXT: JsonSchema = {"type": "string"}
+NUMBER: JsonSchema = {"type": "number"}
+WHOLE: JsonSchema = {"type": "integer"}
+FLAG: JsonSchema = {"type": "boolean"}
+MAYBE: JsonSchema = {"type": ["number", "null"]}
 
 
-def listed(items: Schema) -> Schema:
+def listed(items: JsonSchema) -> JsonSchema:
     return {"type": "array", "items": items}
 
 
-def named(values: Schema) -> Schema:
+def named(values: JsonSchema) -> JsonSchema:
     """An object whose names are not known beforehand."""
     return {"type": "object", "additionalProperties": values}
 
 
-def held(required: Schema, optional: Schema | None = None, *, others: bool = False) -> Schema:
+def held(required: JsonSchema, optional: JsonSchema | None = None, *, others: bool = False) -> JsonSchema:
     """An object of properties, the first of which are always there."""
     return {
         "type": "object",
@@ -35,26 +35,26 @@ def held(required: Schema, optional: Schema | None = None, *, others: bool = Fal
     }
 
 
-def said(schema: Schema, about: str) -> Schema:
+def said(schema: JsonSchema, about: str) -> JsonSchema:
     return {**schema, "description": about}
 
 
-def of(name: str) -> Schema:
+def of(name: str) -> JsonSchema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def whole(least: int, most: int | None = None) -> Schema:
+def whole(least: int, most: int | None = None) -> JsonSchema:
     return {"type": "integer", "minimum": least, **({} if most is None else {"maximum": most})}
 
 
-def may_be_null(schema: Schema) -> Schema:
+def may_be_null(schema: JsonSchema) -> JsonSchema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 TEXTS, NUMBERS = listed(TEXT), listed(MAYBE)
 TABLE = said(listed(NUMBERS), "a row for each of the first, a column for each of the second")
 
-SCHEMAS: dict[str, Schema] = {
+SCHEMAS: dict[str, JsonSchema] = {
     "Error": held({"error": said(TEXT, "what is wrong, and what to do, in a sentence")}),
     "Input": {
         "type": ["string", "array"],

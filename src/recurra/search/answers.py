@@ -24,7 +24,7 @@ class Level(NamedTuple):
     watched: Tensor | None  # (rows of the step, S)
 
 
-class Answer(NamedTuple):
+class Ending(NamedTuple):
     """A hypothesis that ended, or that was cut off at the length."""
 
     score: float
@@ -42,7 +42,7 @@ class Answers:
         self.length_penalty = length_penalty
         self.ends = np.array(sorted({*ends}), np.int64)
         self.lengths = np.array(lengths, np.int64)
-        self.of: list[list[Answer]] = [[] for _ in lengths]
+        self.of: list[list[Ending]] = [[] for _ in lengths]
         self._largest_divisors = np.array([divisor(length, length_penalty) for length in lengths])
         self._to_beat = np.full(len(lengths), -np.inf)
 
@@ -60,7 +60,7 @@ class Answers:
                 self._take(
                     int(sentences[at]),
                     [
-                        Answer(
+                        Ending(
                             score=float(scores[at, slot]),
                             log_probability=float(kept.totals[at, slot]),
                             level=written - 1,
@@ -74,14 +74,14 @@ class Answers:
         can_reach = np.where(is_live, kept.totals, -np.inf).max(1) / self._largest_divisors[sentences]
         return is_live, can_reach > self._to_beat[sentences]
 
-    def _take(self, sentence: int, new: list[Answer]) -> None:
+    def _take(self, sentence: int, new: list[Ending]) -> None:
         # The sort is stable: of equals, the one that was reached first.
         self.of[sentence] = sorted(self.of[sentence] + new, key=lambda each: (not each.ended, -each.score))[: self.best]
         if len(self.of[sentence]) == self.best:
             self._to_beat[sentence] = self.of[sentence][-1].score
 
 
-def rebuilt(answer: Answer, levels: Sequence[Level]) -> Hypothesis:
+def rebuilt(answer: Ending, levels: Sequence[Level]) -> Hypothesis:
     """The hypothesis that lies behind an answer, from its last token back to its first."""
     tokens: list[int] = []
     watched: list[Tensor] = []

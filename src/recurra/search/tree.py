@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recurra.search.answers import Answer
+from recurra.search.answers import Ending
 from recurra.search.front import Candidates, Front, Kept
 from recurra.search.rules import Flags, Ids
 from recurra.search.score import divisor
@@ -101,7 +101,7 @@ class Recorder:
         of_kept[at, slot] = nodes[kept.rows[at, slot], column]
         self._nodes.append(of_kept.ravel())
 
-    def trees(self, answers: Sequence[Sequence[Answer]]) -> list[Tree]:
+    def trees(self, answers: Sequence[Sequence[Ending]]) -> list[Tree]:
         """The tree of each sentence."""
         return [
             Tree(layers, [(each.level, int(self._nodes[each.level][each.place])) for each in of])

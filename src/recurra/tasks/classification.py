@@ -34,7 +34,7 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
 from recurra.scoring.scores import Scores
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, Verdict, Viewer
+from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, Viewer
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors
@@ -422,29 +422,29 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return model.probe(self.copies(asked), self.steps(asked.example), labels, threshold)
 
     def anatomy(self, model: Any) -> Anatomy:
-        from recurra.analysis.anatomy import Anatomy, Level, levels_of
+        from recurra.analysis.anatomy import Anatomy, UnrolledLevel, levels_of
 
         settings = self.settings.model
         if self.is_pictured:
-            reader = [Level(f"a picture, convolutions of {' × '.join(map(str, settings.image.widths))}")]
+            reader = [UnrolledLevel(f"a picture, convolutions of {' × '.join(map(str, settings.image.widths))}")]
         else:
             stacks = list(self.stacks(model).values())
-            reader = levels_of(stacks[0]) if stacks else [Level(" and ".join(settings.encoders))]
+            reader = levels_of(stacks[0]) if stacks else [UnrolledLevel(" and ".join(settings.encoders))]
         summary = "answer" if settings.encoders == ["bag"] else f"answer, by {name_of(settings.summary)}"
         return Anatomy(reader, is_whole=self.is_pictured, answers="whole", summary=summary)
 
     def origin(self, example: LabelledSequence) -> tuple[int, int]:
         return example.file, example.line
 
-    def judge(self, examples: Sequence[LabelledSequence]) -> Callable[[LabelledSequence, Prediction], Verdict | None]:
+    def judge(self, examples: Sequence[LabelledSequence]) -> Callable[[LabelledSequence, Prediction], Judgement | None]:
         return self._verdict
 
-    def _verdict(self, example: LabelledSequence, answer: Prediction) -> Verdict | None:
+    def _verdict(self, example: LabelledSequence, answer: Prediction) -> Judgement | None:
         if self.kind == "targets":
             return None
         places = {label: place for place, label in enumerate(self.labels.tokens)}
         wanted = ",".join(sorted(example.labels, key=lambda label: places.get(label, len(places))))
-        return Verdict(answer.output == wanted, f"{wanted} is right")
+        return Judgement(answer.output == wanted, f"{wanted} is right")
 
     def purpose(self) -> Purpose:
         data = self.settings.data

@@ -400,10 +400,10 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         return read  # the answer is a number
 
     def anatomy(self, model: Any) -> Anatomy:
-        from recurra.analysis.anatomy import Anatomy, Level, levels_of
+        from recurra.analysis.anatomy import Anatomy, UnrolledLevel, levels_of
 
         stacks = list(self.stacks(model).values())
-        reader = levels_of(stacks[0]) if stacks else [Level(str(self.settings.model.decoder.kind))]
+        reader = levels_of(stacks[0]) if stacks else [UnrolledLevel(str(self.settings.model.decoder.kind))]
         return Anatomy(reader, answers="ahead")
 
     def origin(self, example: Passage) -> tuple[int, int]:

@@ -203,10 +203,10 @@ class Seq2Seq(ToSequence[Pair]):
         return model.probe(self.copies(asked, found.row), self.steps(asked.example), found.tokens, title)
 
     def anatomy(self, model: Any) -> Anatomy:
-        from recurra.analysis.anatomy import Level, levels_of
+        from recurra.analysis.anatomy import UnrolledLevel, levels_of
 
         settings, stacks = self.settings.model, list(self.stacks(model).values())
-        reader = levels_of(stacks[0]) if stacks else [Level(str(settings.encoder.kind))]
+        reader = levels_of(stacks[0]) if stacks else [UnrolledLevel(str(settings.encoder.kind))]
         starts = settings.decoder.kind != "transformer" and settings.start != "zeros"
         enters = ", ".join([*["first state"] * starts, *settings.conditioning])
         return super().anatomy(model)._replace(reader=reader, enters=enters)

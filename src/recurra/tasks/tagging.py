@@ -30,7 +30,7 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.scores import Scores
 from recurra.scoring.tag_counts import Column, Values, tag_counts
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, Verdict, Viewer
+from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, Viewer
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
@@ -384,10 +384,10 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def origin(self, example: Sentence) -> tuple[int, int]:
         return example.file, example.line
 
-    def judge(self, examples: Sequence[Sentence]) -> Callable[[Sentence, Prediction], Verdict | None]:
+    def judge(self, examples: Sequence[Sentence]) -> Callable[[Sentence, Prediction], Judgement | None]:
         return self._verdict
 
-    def _verdict(self, example: Sentence, answer: Prediction) -> Verdict | None:
+    def _verdict(self, example: Sentence, answer: Prediction) -> Judgement | None:
         """None where numbers are wanted, or not all of the answer is known."""
         if self.values is not None or not all(all(tags) for tags in example.tags):
             return None
@@ -399,7 +399,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             wrong += [f"{token} is {tag}" for token, tag, said in pairs if tag != said]
         if self.labels is not None and answer.detail["label"] != example.label:
             wrong.append(f"{example.label} is right")
-        return Verdict(not wrong, ", ".join(wrong))
+        return Judgement(not wrong, ", ".join(wrong))
 
     def purpose(self) -> Purpose:
         if self.frames is None:

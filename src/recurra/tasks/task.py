@@ -77,7 +77,7 @@ class Moment(NamedTuple):
 START = Moment()
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """Whether an answer is right, and otherwise what is wrong with it, in words."""
 
     is_right: bool
@@ -356,10 +356,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def anatomy(self, model: nn.Module) -> Anatomy:
         """The parts of a model that `recurra info --draw` shows. (torch)"""
-        from recurra.analysis.anatomy import Anatomy, Level, levels_of
+        from recurra.analysis.anatomy import Anatomy, UnrolledLevel, levels_of
 
         stacks = list(self.stacks(model).values())
-        return Anatomy(levels_of(stacks[0]) if stacks else [Level(type(model).__name__)])
+        return Anatomy(levels_of(stacks[0]) if stacks else [UnrolledLevel(type(model).__name__)])
 
     def check_explained(self, example: Example) -> None:  # most tasks answer whatever they can read
         """Refuse an example that gets no answer to explain."""
@@ -404,6 +404,6 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Which of the files that were read an example is from, counted from 0, and its line."""
         return 0, cast(Any, example).line
 
-    def judge(self, examples: Sequence[Example]) -> Callable[[Example, Prediction], Verdict | None]:
+    def judge(self, examples: Sequence[Example]) -> Callable[[Example, Prediction], Judgement | None]:
         """What tells right answers from wrong ones, given all examples; None where that cannot be told."""
         return lambda example, answer: None

@@ -30,7 +30,7 @@ from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_lo
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Loss, Moment, Prediction, Task, Verdict, Viewer
+from recurra.tasks.task import START, Asked, Judgement, Loss, Moment, Prediction, Task, Viewer
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from recurra.analysis.picture_attention import PictureAttention
     from recurra.analysis.probabilities import Probabilities
     from recurra.encoders.memory import Extents
-    from recurra.models.searching import Words
+    from recurra.models.searching import SearchTokens
     from recurra.models.seq2seq import PairBatch, Sizes
     from recurra.search.search import Hypothesis
 
@@ -220,14 +220,16 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     # Answers
 
     @cached_property
-    def words(self) -> Words:
+    def search_tokens(self) -> SearchTokens:
         """The ids that [decoding] means."""
-        from recurra.models.searching import Words
+        from recurra.models.searching import SearchTokens
 
         vocabulary = self.texts.target.vocabulary
         written = (END, UNKNOWN) if self.settings.decoding.unknown else (END,)
         never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in written)
-        return Words(end=vocabulary.id(END), never=never, **named_tokens(self.settings.decoding, self.texts.target))
+        return SearchTokens(
+            end=vocabulary.id(END), never=never, **named_tokens(self.settings.decoding, self.texts.target)
+        )
 
     def predict(self, model: Any, batch: PairBatch, *, detail: bool = False) -> list[Written]:
         import torch
@@ -251,7 +253,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             watch = attends and (detail or batch.target is None) and not given  # what is asked, not scored, is shown
             extents = model.extents(batch.source) if watch else None  # which refuses networks that see different places
             if not given:
-                found = searched(model, batch, self.settings.decoding, self.words, watch=watch)
+                found = searched(model, batch, self.settings.decoding, self.search_tokens, watch=watch)
         return [
             Written(tuple(self._answer(each, number, extents) for each in row), gold)
             for number, (row, gold) in enumerate(zip(found, golds, strict=True))
@@ -403,7 +405,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             )
         record: list[Tree] = []
         model: Any = asked.model
-        searched(model, self.copies(asked, self._question(asked.example))(1), decoding, self.words, record=record)
+        searched(
+            model, self.copies(asked, self._question(asked.example))(1), decoding, self.search_tokens, record=record
+        )
         ids = sorted({token for layer in record[0].layers for token in layer.tokens})
         names = dict(zip(ids, labels(self._named(asked.example, ids)), strict=True))
         return BeamTree(record[0], names, f"A beam of width {decoding.width}")
@@ -417,7 +421,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         self.check_explained(asked.example)
         row, model = self._question(asked.example), cast(Any, asked.model)
         with torch.no_grad():
-            [found] = searched(model, self.copies(asked, row)(1), self.settings.decoding, self.words)
+            [found] = searched(model, self.copies(asked, row)(1), self.settings.decoding, self.search_tokens)
         if len(found) < asked.best:
             raise DataError(f"--best {asked.best}: the search found {len(found)} answer{'s' * (len(found) != 1)}.")
         ids = found[asked.best - 1].tokens
@@ -436,32 +440,32 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return list(self.spelled(example, Answer(names, "", 0.0, 0.0)).tokens)
 
     def anatomy(self, model: Any) -> Anatomy:
-        from recurra.analysis.anatomy import Anatomy, Level, cell_in_words
+        from recurra.analysis.anatomy import Anatomy, UnrolledLevel, cell_in_words
 
         settings = self.settings.model
-        levels = [Level(cell_in_words(cell), ("forward",)) for cell in model.decoder.wiring.layers]
+        levels = [UnrolledLevel(cell_in_words(cell), ("forward",)) for cell in model.decoder.wiring.layers]
         attention = f"attention: {name_of(settings.attention)}, {settings.wiring}" if self.attends else ""
         if settings.decoder.kind == "transformer":
             attention = "attention in every layer"
-        writer = levels or [Level(str(settings.decoder.kind))]
+        writer = levels or [UnrolledLevel(str(settings.decoder.kind))]
         return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention)
 
     def extent(self, row: Encoded, output: Written) -> int:
         return max(super().extent(row, output), len(output.answers[0].tokens) if output.answers else 0)
 
-    def judge(self, examples: Sequence[AnyExample]) -> Callable[[AnyExample, Prediction], Verdict | None]:
+    def judge(self, examples: Sequence[AnyExample]) -> Callable[[AnyExample, Prediction], Judgement | None]:
         """An answer is right if it is any of those to the same source: a word may be said in more than one way."""
         references: dict[str, list[str]] = {}
         for example in examples:
             references.setdefault(self.key(example), []).append(example.target or "")
         split = self.texts.target.split
 
-        def verdict(example: AnyExample, answer: Prediction) -> Verdict | None:
+        def verdict(example: AnyExample, answer: Prediction) -> Judgement | None:
             if example.target is None:
                 return None
             said = answer.output
             is_right = any(said == each or split(said) == split(each) for each in references[self.key(example)])
-            return Verdict(is_right, f"{example.target} is right")
+            return Judgement(is_right, f"{example.target} is right")
 
         return verdict
 

@@ -265,13 +265,17 @@ class Vec2Seq(ToSequence[Given]):
         return PictureAttention.of(answer, picture, answer.output)
 
     def anatomy(self, model: Any) -> Anatomy:
-        from recurra.analysis.anatomy import Level
+        from recurra.analysis.anatomy import UnrolledLevel
 
         data, is_picture = self.settings.data, self.settings.data.image.given is not None
         widths = " × ".join(map(str, self.settings.model.image.widths))
         read = "a vector" if data.vector is not None else f"a picture, convolutions of {widths}"
         name = read if data.vector is not None or is_picture else "features of places"
-        return super().anatomy(model)._replace(reader=[Level(name)], is_whole=data.vector is not None or is_picture)
+        return (
+            super()
+            .anatomy(model)
+            ._replace(reader=[UnrolledLevel(name)], is_whole=data.vector is not None or is_picture)
+        )
 
     def origin(self, example: Given) -> tuple[int, int]:
         return example.file, example.line
