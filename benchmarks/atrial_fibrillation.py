@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import recurra
-from recurra.settings import with_overrides
+from recurra.config.given import Given
 from recurra.training.progress import progress
 
 BEATS = 100
@@ -100,7 +100,7 @@ def trained(options: argparse.Namespace, out: Path, **files: str) -> recurra.Tra
     limit = f"epochs={options.epochs}" if options.minutes is None else f"minutes={options.minutes}"
     chosen = [*SETTINGS, f"training.device={options.device}", f"training.{limit}", *options.set]
     model: recurra.Trained = recurra.train(
-        "classification", out=out, settings=with_overrides({}, chosen), progress=progress(sys.stderr), **files
+        "classification", out=out, settings=Given().options(chosen).table(), progress=progress(sys.stderr), **files
     )
     return model
 

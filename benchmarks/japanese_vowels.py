@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import recurra
-from recurra.settings import with_overrides
+from recurra.config.given import Given
 
 FOLDS = 3
 
@@ -65,7 +65,7 @@ def accuracies(options: argparse.Namespace, place: Path) -> Iterator[tuple[int, 
     for seed in range(options.seed, options.seed + options.seeds):
         began = time.monotonic()
         chosen = [*SETTINGS, f"training.device={options.device}", f"training.seed={seed}", *options.set]
-        settings = with_overrides({}, chosen)
+        settings = Given().options(chosen).table()
         if options.cross_validate:
             found = of_folds(train, place, settings, seed)
         else:

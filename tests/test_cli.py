@@ -29,6 +29,7 @@ def test_help_and_version_answer_without_torch(option: str) -> None:
         f"try: recurra.cli.main(['{option}'])\n"
         "except SystemExit as end: assert end.code == 0, end\n"
         "assert 'torch' not in sys.modules, 'torch was imported'\n"
+        "assert 'recurra.config' not in sys.modules, 'all settings were imported'\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

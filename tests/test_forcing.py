@@ -14,7 +14,6 @@ from recurra.config.forcing import SHAPES, Forcing
 from recurra.config.given import Given
 from recurra.config.seq2seq import Seq2SeqSettings
 from recurra.errors import ConfigError
-from recurra.settings import settings_from, with_overrides
 
 STEPS = np.arange(0, 50_000, 97)
 share = st.floats(0, 1)
@@ -116,6 +115,6 @@ def test_what_is_neither_a_number_nor_a_name_is_refused() -> None:
 
 
 def test_it_can_be_set_on_the_command_line() -> None:
-    table = with_overrides({"task": "seq2seq"}, ["training.forcing=linear", "training.forcing.c=0.01"])
-    forcing = Forcing.of(settings_from(Seq2SeqSettings, table).training.forcing)
+    given_settings = Given.of("seq2seq").options(["training.forcing=linear", "training.forcing.c=0.01"])
+    forcing = Forcing.of(given_settings.settings(Seq2SeqSettings).training.forcing)
     assert math.isclose(forcing.probability(10), 0.9)

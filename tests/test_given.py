@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import warnings
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 import recurra
 from recurra.cli import main
@@ -19,6 +22,7 @@ from recurra.config.run_file import FORMAT
 from recurra.errors import CheckpointError, ConfigError
 from recurra.runs import setup, setup_of
 from recurra.training.trained import Trained, load
+from tests.test_settings import VALUES
 
 OLD = Path(__file__).parent / "old_runs" / "0.1"
 TAGGED = "the\tDET\ncat\tNOUN\n\na\tDET\ndog\tNOUN\n"
@@ -116,6 +120,20 @@ def test_later_ones_win_and_a_named_part_is_replaced_as_a_whole(tmp_path: Path) 
 def test_a_keyword_without_a_name_is_refused(table: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"a setting is named as 'model\.hidden'"):
         Given().keywords(table, "settings")
+
+
+NAMES = st.sampled_from(["model", "model.hidden", "hidden", "cell", "name", "characters", "training", "x", "", "."])
+TABLES = st.recursive(
+    VALUES | st.none() | st.just(Path("a")) | st.sampled_from([b"", {1}, object()]),
+    lambda inner: st.dictionaries(NAMES | st.integers(0, 1), inner, max_size=3),
+    max_leaves=9,
+)
+
+
+@hypothesis.given(TABLES)
+def test_whatever_python_gives_only_a_config_error_comes_out(table: Any) -> None:
+    with contextlib.suppress(ConfigError):
+        assert Given().keywords(table, "settings").settings(TaggingSettings)
 
 
 # Python

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from recurra.config import TaggingSettings
 from recurra.config.given import Given
 from recurra.errors import ConfigError
-from recurra.settings import Part, section, setting, settings_from, table_of, toml_text, with_overrides
+from recurra.settings import Part, section, setting, settings_from, table_of, toml_text
 from recurra.toml import toml_value
 
 
@@ -107,7 +107,7 @@ def test_what_a_task_usually_has_and_was_taken_away_stays_away() -> None:
     usual = TaggingSettings()
     made = replace(usual, training=replace(usual.training, clip=None, average=None))
     assert settings_from(TaggingSettings, tomllib.loads(toml_text(made))) == made
-    resumed = settings_from(TaggingSettings, with_overrides(table_of(made), ["training.epochs=9"]))
+    resumed = settings_from(TaggingSettings, Given.of_settings(made).options(["training.epochs=9"]).table())
     assert resumed == replace(made, training=replace(made.training, epochs=9))
 
 
@@ -198,7 +198,7 @@ def test_a_setting_that_cannot_be_is_refused_in_words(table: dict[str, Any], mes
 )
 def test_set_puts_a_value_in(override: str, expected: dict[str, Any]) -> None:
     table = {"model": {"cell": "gru"}}
-    assert with_overrides(table, [override]) == expected
+    assert Given().keywords(table, "settings").options([override]).table() == expected
     assert table == {"model": {"cell": "gru"}}
 
 
@@ -215,12 +215,12 @@ def test_set_puts_a_value_in(override: str, expected: dict[str, Any]) -> None:
 )
 def test_a_set_that_cannot_be_is_refused_in_words(override: str, message: str) -> None:
     with pytest.raises(ConfigError) as refusal:
-        with_overrides({"model": {"layers": 2}}, [override])
+        Given().keywords({"model": {"layers": 2}}, "settings").options([override]).table()
     assert message in str(refusal.value)
 
 
 def tagging(*overrides: str) -> TaggingSettings:
-    return settings_from(TaggingSettings, with_overrides({"data": {"test": "test.tsv"}}, overrides))
+    return Given().files({"test": "test.tsv"}, "{}=").options(overrides).settings(TaggingSettings)
 
 
 def test_none_takes_a_setting_away() -> None:
@@ -240,8 +240,9 @@ def test_a_part_named_nowhere_gains_options_by_set() -> None:
 
 def test_settings_are_read_without_torch() -> None:
     code = (
-        "import sys, recurra.config, recurra.settings as s\n"
-        "s.settings_from(recurra.config.TaggingSettings, s.with_overrides({}, ['model.hidden=3']))\n"
+        "import sys, recurra.config\n"
+        "from recurra.config.given import Given\n"
+        "Given().options(['model.hidden=3']).settings(recurra.config.TaggingSettings)\n"
         "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -309,7 +310,7 @@ SETS = st.builds(
 @given(st.lists(SETS | st.text(st.characters()), max_size=4))
 def test_whatever_is_set_only_a_config_error_comes_out(overrides: list[str]) -> None:
     try:
-        made = settings_from(TaggingSettings, with_overrides({}, overrides))
+        made = Given().options(overrides).settings(TaggingSettings)
     except ConfigError:
         return
     assert repr(settings_from(TaggingSettings, tomllib.loads(toml_text(made)))) == repr(made)
@@ -332,5 +333,5 @@ def test_odd_values_are_taken_or_refused(tmp_path: Path, key: str, odd: str) -> 
 )
 def test_a_table_whose_quotes_the_shell_took_away_is_said_with_them(typed: str, advised: str) -> None:
     with pytest.raises(ConfigError, match="this is not a table or a list as TOML writes it") as caught:
-        with_overrides({}, [typed])
+        Given().options([typed])
     assert str(caught.value).endswith(advised)

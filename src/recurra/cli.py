@@ -90,7 +90,7 @@ def notices_in_words() -> Iterator[None]:
 def with_new_name(arguments: Sequence[str], known: Container[str]) -> list[str]:
     """The arguments, with the name that a renamed command has today."""
     given = list(arguments)
-    if given and given[0] not in known:
+    if given and given[0] not in known and not given[0].startswith("-"):
         from recurra.config import renamed  # costs time that a known command need not wait
 
         for one in renamed.COMMANDS:

@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recurra.analysis.alignment import Alignment, as_text
 from recurra.analysis.lengths import ByLength
@@ -22,6 +22,9 @@ from recurra.tasks.task import Prediction
 from recurra.text.visible import columns
 from recurra.training.progress import progress
 from recurra.views.table import Table
+
+if TYPE_CHECKING:
+    from recurra.training.trained import Trained
 
 WORDS = Path(__file__).parent / "demo_data"
 """A sample of the CMU Pronouncing Dictionary."""
@@ -106,7 +109,7 @@ def unpacked(folder: Path) -> dict[str, dict[str, list[str]]]:
     return parts
 
 
-def learned(folder: Path, name: str, settings: Mapping[str, Any]) -> Any:
+def learned(folder: Path, name: str, settings: Mapping[str, object]) -> Trained:
     """A model that was trained with these settings, in a folder of that name."""
     from recurra.runs import train
 

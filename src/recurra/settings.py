@@ -116,24 +116,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is nested too deeply.") from error
 
 
-def with_overrides(table: SettingsTable, overrides: Sequence[str]) -> dict[str, Any]:
-    """The table with each 'section.key=value' of --set put in. A value that is not TOML is taken as a string.
-
-    >>> with_overrides({"model": {"layers": 1}}, ["model.layers=2", "model.cell=gru"])
-    {'model': {'layers': 2, 'cell': 'gru'}}
-    """
-    result = dict(table)
-    for override in overrides:
-        keys, value = parsed_override(override)
-        try:
-            put(result, keys, value)
-        except SettingError as error:
-            raise SettingError(f"--set {clipped(override)}: {error}", keys) from error
-    return result
-
-
 def parsed_override(override: str) -> tuple[tuple[str, ...], Any]:
-    """The keys and the value of a 'section.key=value'.
+    """The keys and the value of a 'section.key=value' of --set. A value that is not TOML is taken as a string.
 
     >>> parsed_override("model.hidden=[64, 32]")
     (('model', 'hidden'), [64, 32])

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from recurra.config import ClassificationData, ClassificationSettings
+from recurra.config.given import Given
 from recurra.errors import DataError
 from recurra.reading.labelled import LabelledSequence, labelled, with_columns
-from recurra.settings import settings_from, with_overrides
 from recurra.tasks.classification import Classification
 
 
 def settings(file: Path, *overrides: str) -> ClassificationSettings:
-    return settings_from(ClassificationSettings, with_overrides({"data": {"train": str(file)}}, overrides))
+    return Given().files({"train": file}, "{}=").options(overrides).settings(ClassificationSettings)
 
 
 def found(file: Path, text: str, *overrides: str) -> list[LabelledSequence]:

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recurra.config import Seq2SeqData, Seq2SeqSettings
+from recurra.config.given import Given
 from recurra.errors import DataError, RecurraError
 from recurra.reading.pairs import Pair, asked, pairs, with_columns
-from recurra.settings import settings_from, with_overrides
 
 
 def data_of(path: object, *overrides: str) -> Seq2SeqData:
-    return settings_from(Seq2SeqSettings, with_overrides({"data": {"train": str(path)}}, overrides)).data
+    return Given().files({"train": path}, "{}=").options(overrides).settings(Seq2SeqSettings).data
 
 
 def found(file: Path, text: str, *overrides: str) -> list[Pair]:

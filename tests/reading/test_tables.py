@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from recurra.config.common import Data
+from recurra.config.given import Given
 from recurra.errors import ConfigError, DataError
 from recurra.reading.labelled import labelled, with_columns
 from recurra.reading.tables import task_rows
 from recurra.reading.texts import passages
-from recurra.settings import settings_from, with_overrides
+from recurra.settings import settings_from
 from recurra.tasks.classification import Classification
 from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.tagging import Tagging
@@ -23,7 +24,7 @@ INTENTS = "sentence\tintent\nplay jazz\tmusic\nbook a table\tfood\n"
 
 def resolved(task: type[Task[Any, Any, Any]], file: Path, *overrides: str) -> Any:
     """The settings of data after a look at the file."""
-    settings: Any = settings_from(task.Settings, with_overrides({"data": {"train": str(file)}}, overrides))
+    settings: Any = Given().files({"train": file}, "{}=").options(overrides).settings(task.Settings)
     return task.resolved(settings).data
 
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recurra.config import Seq2SeqData, Seq2SeqSettings
+from recurra.config.given import Given
 from recurra.errors import ConfigError, DataError
 from recurra.reading.pairs import Pair, pairs, with_columns
 from recurra.sequences.pair_texts import SEPARATOR, SPECIALS, PairTexts, Side, feature_token
-from recurra.settings import settings_from, with_overrides
 from recurra.text import END, UNKNOWN, Characters, Symbols, Vocabulary, Words, tokenizer
 from tests.tasks.small_pairs import spelt
 
@@ -29,8 +29,8 @@ SENTENCES = [
 
 def learned(file: Path, rows: Sequence[tuple[str, ...]], *overrides: str) -> tuple[PairTexts, Seq2SeqData, list[Pair]]:
     file.write_text("".join("\t".join(row) + "\n" for row in rows))
-    given_settings = with_overrides({"data": {"train": str(file)}}, overrides)
-    data = with_columns(settings_from(Seq2SeqSettings, given_settings).data)
+    given_settings = Given().files({"train": file}, "{}=").options(overrides).settings(Seq2SeqSettings)
+    data = with_columns(given_settings.data)
     return PairTexts.of(data), data, list(pairs(data.files("train"), data))
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from recurra.config import Seq2SeqModel, Seq2SeqSettings, Vec2SeqSettings
+from recurra.config.given import Given
 from recurra.errors import ConfigError
-from recurra.settings import settings_from, with_overrides
+from recurra.settings import settings_from
 
 BOTH: dict[str, Any] = {"encoder": "transformer", "decoder": "transformer"}
 WRITES = {"decoder": "transformer"}
@@ -115,7 +116,7 @@ def test_what_a_transformer_can_be_told_is_taken(model: dict[str, Any]) -> None:
     ],
 )
 def test_a_decoder_that_was_named_alone_can_be_told_otherwise(overrides: list[str], kind: str, heads: int) -> None:
-    decoder = settings_from(Seq2SeqSettings, with_overrides({"model": WRITES}, overrides)).model.decoder
+    decoder = Given().keywords({"model": WRITES}, "settings").options(overrides).settings(Seq2SeqSettings).model.decoder
     assert (decoder.kind, decoder.heads) == (kind, heads)
 
 

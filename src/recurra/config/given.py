@@ -222,7 +222,7 @@ class Given:
             inside.pop(keys, None)
             if origin is not None:
                 origins[keys] = origin
-                for length in range(1, len(keys)):
+                for length in range(1, min(len(keys), DEEPEST)):
                     inside[keys[:length]] = origin._replace(keys=origin.keys[:length])
             else:
                 origins.pop(keys, None)
