@@ -9,8 +9,15 @@ from torch import Tensor
 
 from recurra.cells import AnyState
 from recurra.cells.cell import fields
-from recurra.engines.engine import Layer, Reader, Reading
+from recurra.engines.cost import Estimate, Rates
+from recurra.engines.engine import Layer, Reader, Reading, Work
 from recurra.padding import Padded
+
+ON_CPU = Estimate(
+    training=Rates(call=240e-6, gate=30e-6, weight=5e-10, number=7e-9, product=3e-11),
+    inference=Rates(call=95e-6, gate=8.5e-6, weight=8.5e-11, number=3e-9, product=2.2e-11),
+)
+ON_GPU = Estimate(training=Rates(call=600e-6, gate=60e-6), inference=Rates(call=200e-6, gate=15e-6))
 
 
 class Loop:
@@ -21,8 +28,8 @@ class Loop:
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         return None
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        return None
+    def cost(self, work: Work) -> float:
+        return (ON_CPU if work.device == "cpu" else ON_GPU).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [read(reader, x, every) for reader in layer]

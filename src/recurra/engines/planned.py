@@ -12,16 +12,29 @@ from torch.utils._pytree import tree_flatten
 
 from recurra.cells import AnyCell
 from recurra.engines.alike import likeness
-from recurra.engines.c_library import compiler
 from recurra.engines.c_passes import Compiled
 from recurra.engines.c_run import CPasses, CSteps, threads
-from recurra.engines.engine import Layer, Reader, Reading, only_looped
+from recurra.engines.cost import Estimate, Rates
+from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
 from recurra.engines.memory import Memory, TorchPasses
 from recurra.engines.plan import Phases, Place, Plan, make_plan
 from recurra.engines.trace import Contraction, NoPlan, trace, weights_of
 from recurra.padding import Padded
 
 Direction: TypeAlias = Literal["forward", "inference", "backward"]
+
+
+WITH_PRODUCTS = Estimate(
+    training=Rates(call=730e-6, gate=0.07e-6, weight=7.8e-11, number=4.5e-9, product=3.7e-11),
+    inference=Rates(call=290e-6, gate=0.07e-6, weight=3.2e-11, number=8.5e-10, product=2.4e-11),
+)
+WITHOUT_PRODUCTS = Estimate(
+    training=Rates(call=450e-6, gate=0.07e-6, number=2e-10), inference=Rates(call=200e-6, gate=0.14e-6, number=1e-10)
+)
+BY_TORCH = Estimate(  # without a compiler, torch runs the row passes: slower than the loop
+    training=Rates(call=700e-6, gate=90e-6, weight=5e-10, number=9e-9, product=3e-11),
+    inference=Rates(call=300e-6, gate=22e-6, weight=8.5e-11, number=3.5e-9, product=2.2e-11),
+)
 
 
 class Planned:
@@ -50,10 +63,10 @@ class Planned:
                 return f"'{reader.cell.name}' wants the gradient of something in `fixed` that each row has of its own"
         return None
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        if compiler() is None:
-            return "no C compiler was found, and with torch's own operations its row passes are no faster than the loop"
-        return None
+    def cost(self, work: Work) -> float:
+        if not work.has_compiler:
+            return BY_TORCH.seconds(work)
+        return (WITH_PRODUCTS if work.weights else WITHOUT_PRODUCTS).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [self.read(reader, x, every) for reader in layer]

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from recurra.cells import AnyState
-from recurra.engines.engine import Engine, Layer, Reader, Reading
+from recurra.engines.engine import Engine, Layer, Reader, Reading, Work
 from recurra.engines.scan import pulled_back
 from recurra.errors import EngineError
 from recurra.padding import Padded
@@ -29,8 +29,8 @@ class Recomputed:
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         return self.engine.refusal(layer, x, every)
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        return self.engine.slower(layer, x)
+    def cost(self, work: Work) -> float:
+        return self.engine.cost(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [self.read(reader, x, every) for reader in layer]

@@ -10,12 +10,23 @@ from torch import Tensor
 
 from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
 from recurra.cells.weights import is_bare, leaves
-from recurra.engines.c_library import compiler
-from recurra.engines.engine import Layer, Reader, Reading, only_looped
+from recurra.engines.cost import Estimate, Rates
+from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
 from recurra.padding import Padded
 
 # Added to a gate it makes σ exactly 0 or 1. Padded inputs are 0 and |h| ≤ 1, so only a Σ|U| near 10,000 could resist.
 HOLD = 1e4
+
+
+FUSED = Estimate(  # on the CPU, torch runs all steps of an LSTM in one kernel
+    training=Rates(call=430e-6, weight=2.5e-10, number=3.2e-9, product=4e-11),
+    inference=Rates(call=190e-6, weight=7e-11, number=6e-10, product=1.3e-11),
+)
+STEP_BY_STEP = Estimate(  # and those of a GRU or RNN one operation after the other
+    training=Rates(call=280e-6, gate=25e-6, weight=4e-10, number=9.7e-9, product=3.4e-11),
+    inference=Rates(call=130e-6, gate=4e-6, weight=7e-11, number=3.4e-9, product=2.9e-11),
+)
+ON_GPU = Estimate(training=Rates(call=800e-6, gate=3e-6), inference=Rates(call=300e-6, gate=1e-6))
 
 
 class Kernel(NamedTuple):
@@ -44,11 +55,10 @@ class Vendor:
                 return "torch's LSTM does not tell the c of every step"
         return None
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        kinds = {type(unwrapped(reader.cell, reader.fixed)[0]) for reader in layer}
-        if x.values.device.type == "cpu" and LSTM not in kinds and compiler() is not None:
-            return "on the CPU torch runs GRU and RNN step by step, and the planned engine's steps are faster"
-        return None
+    def cost(self, work: Work) -> float:
+        if work.device != "cpu":
+            return ON_GPU.seconds(work)
+        return (FUSED if work.cell is LSTM else STEP_BY_STEP).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [read(reader, x, every) for reader in layer]
