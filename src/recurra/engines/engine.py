@@ -86,4 +86,11 @@ def only_looped(x: Padded) -> str | None:
         return "there is no step to run"
     if forward_ad._current_level >= 0:
         return "only the loop carries the tangents of forward-mode differentiation"
+    if is_transformed():
+        return "only the loop can be transformed by torch.func (grad, vmap, jvp, jacrev and the like)"
     return None
+
+
+def is_transformed() -> bool:
+    """Whether a transform of torch.func is at work, so that tensors are stand-ins without memory of their own."""
+    return torch._C._functorch.peek_interpreter_stack() is not None

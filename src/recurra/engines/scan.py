@@ -13,6 +13,7 @@ from recurra.cells import AnyCell, Cell, Wrapper
 from recurra.cells.weights import leaves, replaced
 from recurra.engines.cost import Estimate, Rates
 from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.vendor import last_real
 from recurra.padding import Padded
 
@@ -155,8 +156,32 @@ class Course(torch.autograd.Function):
         return h
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        if is_differentiated(gradients):
+            return Course.recorded(ctx, *gradients)
+        with torch.no_grad():
+            return Course.fast(ctx, *gradients)
+
+    @staticmethod
+    def recorded(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients, in operations that can be differentiated in turn."""
+        inputs, start, _, *_ = ctx.saved_tensors
+        given: Coefficients = ctx.coefficients
+
+        def results(tensors: list[Tensor], fixed: Any) -> list[Tensor]:
+            inputs, h = tensors
+            steps = []
+            decay, inflow = given._replace(fixed=fixed)(inputs, slice(None))
+            for d, b in zip(decay.unbind(1), inflow.unbind(1), strict=True):
+                h = d * h + b
+                steps.append(h)
+            return [torch.stack(steps, dim=1)]
+
+        found = replayed(given.cell, given.fixed, [inputs, start], results, gradients)
+        return None, *found.tensors, *found.fixed, *found.parameters
+
+    @staticmethod
+    def fast(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (g,), (inputs, start, h, *_) = gradients, ctx.saved_tensors
         coefficients = ctx.coefficients.cut_loose()
         sources = coefficients.sources

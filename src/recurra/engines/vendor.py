@@ -12,6 +12,7 @@ from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
 from recurra.cells.weights import is_bare, leaves
 from recurra.engines.cost import Estimate, Rates
 from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.replay import replayable
 from recurra.padding import Padded
 
 # Added to a gate it makes σ exactly 0 or 1. Padded inputs are 0 and |h| ≤ 1, so only a Σ|U| near 10,000 could resist.
@@ -61,7 +62,11 @@ class Vendor:
         return (FUSED if work.cell is LSTM else STEP_BY_STEP).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
-        return [read(reader, x, every) for reader in layer]
+        readings = [read(reader, x, every) for reader in layer]
+        if not (x.values.is_cuda and torch.is_grad_enabled()):
+            return readings
+        # torch has second derivatives of its kernels on the CPU, but none of cuDNN's.
+        return [replayable(reading, reader, x, every) for reading, reader in zip(readings, layer, strict=True)]
 
 
 def mismatch(cell: AnyCell, fixed: Any) -> str | None:
