@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ from recurra.engines.loop import read_inputs
 from recurra.engines.memory import Memory, TorchPasses
 from recurra.engines.plan import Phases, Place, Plan, make_plan
 from recurra.engines.replay import is_differentiated, replayed
+from recurra.engines.snapshot import Snapshot
 from recurra.engines.trace import Contraction, NoPlan, trace, weights_of
 from recurra.padding import Padded
 
@@ -38,13 +40,22 @@ BY_TORCH = Estimate(  # without a compiler, torch runs the row passes: slower th
 )
 
 
+MOST_CHANGES = 8
+"""So many versions of a cell's attributes are planned; to plan takes far longer than to run."""
+
+CHANGES = (
+    f"its Python attributes have had more than {MOST_CHANGES} different values, and each needs a plan of its own "
+    "(a number that changes often can be a buffer)"
+)
+
+
 class Planned:
     """Runs every cell whose step can be cut at its products, on the CPU."""
 
     name = "planned"
 
     def __init__(self) -> None:
-        self.plans: WeakKeyDictionary[AnyCell, dict[tuple[Any, ...], Planning]] = WeakKeyDictionary()
+        self.known: WeakKeyDictionary[AnyCell, list[Known]] = WeakKeyDictionary()
         self.shared: WeakKeyDictionary[type, dict[tuple[Any, ...], Planning]] = WeakKeyDictionary()
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
@@ -79,11 +90,17 @@ class Planned:
     def planning(self, reader: Reader, values: Tensor) -> Planning:
         """What is known of a cell as it now is; found out once for all cells that are alike."""
         cell = reader.cell
-        leaves, structure = tree_flatten(reader.fixed)
-        shapes = tuple(leaf.shape[1:] if isinstance(leaf, Tensor) else leaf for leaf in leaves)
-        modes = tuple(module.training for module in cell.modules())
-        key = (values.dtype, modes, str(structure), shapes)
-        plans = self.plans.setdefault(cell, {})
+        key = (values.dtype, shape_of(reader.fixed))
+        known = self.known.setdefault(cell, [])
+        if not known or not known[0].snapshot.holds():
+            # The newest stands first: most calls find the cell as the last one left it.
+            now = Snapshot(cell)
+            now = next((each.snapshot for each in known if each.snapshot.is_like(now)), now)
+            plans = next((each.plans for each in known if each.snapshot is now), {})
+            known[:] = [Known(Snapshot(cell), plans), *(each for each in known if each.snapshot is not now)]
+        if len(known) > MOST_CHANGES:
+            return Planning(CHANGES, draws=True)
+        plans = known[0].plans
         if key not in plans:
             found = likeness(cell)
             shared = {} if found is None else self.shared.setdefault(type(cell), {})
@@ -116,6 +133,13 @@ def inputs_of(reader: Reader, x: Padded) -> Tensor:
     return Padded(inputs, x.lengths).reversed().values if reader.backward else inputs
 
 
+class Known(NamedTuple):
+    """A cell with certain attributes, and the plans made of it, by type of number and shapes in `fixed`."""
+
+    snapshot: Snapshot
+    plans: dict[tuple[Any, ...], Planning]
+
+
 class Planning(NamedTuple):
     """What is known of a cell in the mode it is in."""
 
@@ -138,9 +162,34 @@ def made(cell: AnyCell, values: Tensor) -> Planning:
             return Planning(f"planning it failed ({type(error).__name__}: {error})", draws)
 
 
+def leaves_of(fixed: Any) -> list[Any]:
+    """The leaves of `fixed` as torch's tree_flatten gives them; tuples, which most are made of, ten times as fast."""
+    if fixed is None or isinstance(fixed, Tensor):
+        return [fixed]
+    if not is_tuple(fixed):
+        return tree_flatten(fixed)[0]
+    return [leaf for part in fixed for leaf in leaves_of(part)]
+
+
+def shape_of(fixed: Any) -> Hashable:
+    """What a plan depends on in `fixed`: its structure, the shapes of its tensors but for the rows, other values."""
+    if fixed is None:
+        return None
+    if isinstance(fixed, Tensor):
+        return fixed.shape[1:]
+    if is_tuple(fixed):
+        return type(fixed), *(shape_of(part) for part in fixed)
+    leaves, structure = tree_flatten(fixed)
+    return str(structure), *(leaf.shape[1:] if isinstance(leaf, Tensor) else leaf for leaf in leaves)
+
+
+def is_tuple(value: object) -> bool:
+    return type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields"))
+
+
 def split_fixed(plan: Plan, reader: Reader) -> tuple[list[Tensor], list[Tensor]]:
     """What the plan takes beside inputs and states: tensors with a row each, and weights."""
-    given = [leaf for leaf in tree_flatten(reader.fixed)[0] if isinstance(leaf, Tensor)]
+    given = [leaf for leaf in leaves_of(reader.fixed) if isinstance(leaf, Tensor)]
     tensors = [*given, *weights_of(reader.cell).values()]
     of_rows = {int(name.removeprefix("fixed ")) for name in plan.trace.row_inputs}
     rows = [tensor for number, tensor in enumerate(tensors) if number in of_rows]
