@@ -14,8 +14,8 @@ from recurra.engines.engine import Layer, Reader, Reading, Work
 from recurra.padding import Padded
 
 ON_CPU = Estimate(
-    training=Rates(call=240e-6, gate=30e-6, weight=5e-10, number=7e-9, product=3e-11),
-    inference=Rates(call=95e-6, gate=8.5e-6, weight=8.5e-11, number=3e-9, product=2.2e-11),
+    training=Rates(call=240e-6, gate=30e-6, weight=5e-10, number=8.5e-9, product=3e-11),
+    inference=Rates(call=95e-6, gate=8.5e-6, weight=8.5e-11, number=3.8e-9, product=2.2e-11),
 )
 ON_GPU = Estimate(training=Rates(call=600e-6, gate=60e-6), inference=Rates(call=200e-6, gate=15e-6))
 

@@ -24,7 +24,7 @@ FUSED = Estimate(  # on the CPU, torch runs all steps of an LSTM in one kernel
     inference=Rates(call=190e-6, weight=7e-11, number=6e-10, product=1.3e-11),
 )
 STEP_BY_STEP = Estimate(  # and those of a GRU or RNN one operation after the other
-    training=Rates(call=280e-6, gate=25e-6, weight=4e-10, number=9.7e-9, product=3.4e-11),
+    training=Rates(call=280e-6, gate=25e-6, weight=4e-10, number=8.5e-9, product=3.4e-11),
     inference=Rates(call=130e-6, gate=4e-6, weight=7e-11, number=3.4e-9, product=2.9e-11),
 )
 ON_GPU = Estimate(training=Rates(call=800e-6, gate=3e-6), inference=Rates(call=300e-6, gate=1e-6))
@@ -141,8 +141,45 @@ def read(reader: Reader, x: Padded, every: bool) -> Reading:
     return Reading(outputs, cell.State(outputs) if every else states)
 
 
+def kernel_type(device: str, autocast: torch.dtype | None) -> torch.dtype | None:
+    """The type to which numbers must be cast before a kernel; None where torch itself does what autocast says.
+
+    On a GPU torch's autocast gives float16 to cuDNN's recurrent kernels whatever type was asked for, and float16 has
+    neither the range nor the small numbers of bfloat16, which is therefore used without a loss scaler.
+
+    >>> kernel_type("cuda", torch.bfloat16)
+    torch.bfloat16
+    >>> kernel_type("cuda", torch.float16), kernel_type("cpu", torch.bfloat16), kernel_type("cuda", None)
+    (None, None, None)
+    """
+    return autocast if device == "cuda" and autocast == torch.bfloat16 else None
+
+
+def autocast_type(device: str) -> torch.dtype | None:
+    """The type to which autocast casts on a device now; None where it is off."""
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+
+
 def call(found: Kernel, values: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor]]:
     """Outputs (B, T, H) and the state after step T."""
+    device = values.device.type
+    dtype = kernel_type(device, autocast_type(device))
+    if dtype is None or values.dtype == torch.float64:  # autocast leaves float64 as it is
+        return called(found, values, state)
+    return called_in(dtype, found, values, state)
+
+
+def called_in(
+    dtype: torch.dtype, found: Kernel, values: Tensor, state: tuple[Tensor, ...]
+) -> tuple[Tensor, list[Tensor]]:
+    """The same in a certain type, whatever autocast would do."""
+    b, b_state = (None if bias is None else bias.to(dtype) for bias in (found.b, found.b_state))
+    cast = Kernel(found.function, found.W.to(dtype), found.U.to(dtype), b, b_state)
+    with torch.autocast(values.device.type, enabled=False):
+        return called(cast, values.to(dtype), tuple(field.to(dtype) for field in state))
+
+
+def called(found: Kernel, values: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor]]:
     weights = [weight for weight in (found.W, found.U, found.b, found.b_state) if weight is not None]
     if values.is_cuda:
         weights = in_one_chunk([*weights, *[found.W.new_zeros(len(found.W))] * (4 - len(weights))])
@@ -180,7 +217,8 @@ def held(found: Kernel, values: Tensor, beyond: Tensor) -> tuple[Kernel, Tensor]
     if found.function == "lstm":
         column[:H], column[H : 2 * H] = -HOLD, HOLD
     elif found.function == "rnn_relu":
-        column.fill_(-torch.finfo(column.dtype).max / 4)
+        # In the type that the kernel computes in: what is finite in float32 need not be so in float16.
+        column.fill_(-torch.finfo(autocast_type(values.device.type) or column.dtype).max / 4)
     else:
         return found, values
     return found._replace(W=torch.cat([found.W, column], dim=1)), torch.cat([values, beyond.to(values.dtype)], dim=-1)
