@@ -335,6 +335,23 @@ def test_without_a_compiler_the_answer_is_right_and_one_line_says_so(tmp_path: P
     assert done.stderr.count("recurra: no C compiler was found") == 1
 
 
+def test_a_compiler_may_have_a_launcher_and_arguments(tmp_path: Path) -> None:
+    launcher = tmp_path / "cc launcher"
+    launcher.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/calls"\nexec "$@"\n')
+    launcher.chmod(0o755)
+    compiler = c_library.compiler()
+    assert compiler is not None
+    done = run_script(CC=f"'{launcher}' {compiler[0]} -DSOME=1", RECURRA_CACHE=str(tmp_path / "cache"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "right\n", "")
+    assert (tmp_path / "calls").read_text().startswith(f"{compiler[0]} -DSOME=1 -O3 ")
+
+
+@pytest.mark.parametrize("command", ["", " ", "no-such-launcher gcc", "'gcc"])
+def test_a_command_that_cannot_be_run_is_no_compiler(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", command)
+    assert c_library.compiler.__wrapped__() is None
+
+
 def test_a_compiler_that_fails_is_done_without(tmp_path: Path) -> None:
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho cannot compile today >&2\nexit 1\n")
@@ -380,7 +397,7 @@ def test_a_library_that_computes_something_else_is_not_trusted(what: str, filled
     names = [f"{direction}_{n}" for direction in ("forward", "inference", "backward") for n in range(2)]
     text = "".join(f"void {name}(void) {{}}\n" for name in ["run", *names])
     wrong.write_text(text + "long panel_width(void) { return 24; }\n")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(wrong)], check=True)
+    subprocess.run([*compiler, "-shared", "-fPIC", "-o", str(library), str(wrong)], check=True)
     done = run_script(RECURRA_CACHE=str(cache))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
     assert "differs from torch" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,6 +15,8 @@ from torch import Tensor
 
 from recurra import ConfigError, DataError, EngineError, Padded, Recurrent, detached
 from recurra.cells import build
+from recurra.engines import ENGINES, Work
+from recurra.engines.cost import work_of
 from tests.variants import batch, flat, model, random_states
 
 
@@ -184,31 +187,75 @@ def test_a_users_own_cell_works_without_a_word_to_anyone() -> None:
 
 def test_the_engine_report_says_which_and_why() -> None:
     report = str(Recurrent("lstm", 3, 4, layers=2, bidirectional=True).engine_report())
-    why = "    not single: it has no way back, and gradients are recorded (torch.no_grad() would not)"
-    assert report == (f"layer 1, lstm, both directions: vendor\n{why}\nlayer 2, lstm, both directions: vendor\n{why}")
+    gradients = "it has no way back, and gradients are recorded (torch.no_grad() would not)"
+    first, second = report.split("\nlayer 2, ")
+    assert first.startswith(
+        f"layer 1, lstm, both directions: vendor\n    not single: {gradients}\n    not planned: esti"
+    )
+    assert second.startswith(f"lstm, both directions: vendor\n    not single: {gradients}\n")
+    assert re.search(r"not loop: estimated \d+\.\d times the time of vendor$", report)
     with torch.no_grad():
-        assert str(Recurrent("lstm", 3, 4).engine_report()) == "layer 1, lstm: single"
+        report = str(Recurrent("lstm", 3, 4).engine_report())
+    assert report.startswith("layer 1, lstm: single\n    not vendor: estimated 2.")
+    assert "not scan: the step of 'lstm' is not known to be linear in its state" in report
     report = str(Recurrent({"name": "gru"}, 3, 4, engine="loop").engine_report())
     assert report.startswith("layer 1, gru: loop (asked for)")
     assert "not vendor: torch's GRU resets after the product, this one before it" in report
+    assert "not planned" not in report  # it could
     dropped = {"name": "lstm", "wrap": [{"name": "recurrent_dropout", "rate": 0.5}]}
     rnn = Recurrent(dropped, 3, 4)
     assert "torch has no kernel for 'recurrent_dropout' around 'lstm' in this mode" in str(rnn.engine_report())
-    assert str(rnn.eval().engine_report()) == f"layer 1, recurrent_dropout: vendor\n{why}"
+    report = str(rnn.eval().engine_report(slower_ones=False))
+    assert report == f"layer 1, recurrent_dropout: vendor\n    not single: {gradients}"
 
 
-def test_auto_passes_an_engine_by_where_another_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_the_engine_with_the_lowest_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     rnn = Recurrent({"name": "gru", "reset": "after"}, 3, 4)
-    slow = "not vendor: on the CPU torch runs GRU and RNN step by step, and the planned engine's steps are faster"
-    assert slow in str(rnn.engine_report())
-    assert rnn.engine_report().layers[0].engine.name == "planned"
-    for module in ("planned", "vendor"):
-        monkeypatch.setattr(f"recurra.engines.{module}.compiler", lambda: None)
+    [layer] = rnn.engine_report().layers
+    costs = dict(layer.costs)
+    assert layer.engine.name == "planned"
+    times = costs["vendor"] / costs["planned"]
+    assert times > 2
+    assert f"not vendor: estimated {times:.1f} times the time of planned" in str(rnn.engine_report())
+    one_step = Padded.full(torch.zeros(1, 1, 3))
+    assert rnn.engine_report(one_step).layers[0].engine.name == "loop"
+    monkeypatch.setattr("recurra.engines.cost.compiler", lambda: None)
     assert rnn.engine_report().layers[0].engine.name == "vendor"
-    report = str(Recurrent("peephole_lstm", 3, 4).engine_report())
-    assert (
-        "not planned: no C compiler was found, and with torch's own operations its row passes are no faster" in report
-    )
+    [layer] = Recurrent("peephole_lstm", 3, 4).engine_report().layers
+    assert layer.engine.name == "loop"  # torch would compute the row passes of a plan, more slowly
+    assert dict(layer.refusals)["planned"] is None
+    assert dict(layer.costs)["planned"] > 2 * dict(layer.costs)["loop"]
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["training", "inference"])
+@pytest.mark.parametrize("shape", [(1, 1, 8), (1, 100, 64), (16, 25, 64), (64, 50, 256), (16, 1000, 256)])
+@pytest.mark.parametrize("spec", ["lstm", "gru", "elman", "min_gru"])
+def test_every_estimate_grows_with_the_work(spec: str, shape: tuple[int, int, int], training: bool) -> None:
+    rows, steps, hidden = shape
+    with torch.set_grad_enabled(training):
+        [work] = works(spec, rows, steps, hidden)
+        for engine in ENGINES:
+            cost = engine.cost(work)
+            assert 0 < cost < 10
+            assert engine.cost(work._replace(steps=2 * steps)) > cost
+            assert engine.cost(work._replace(rows=2 * rows)) >= cost
+            assert engine.cost(work._replace(readers=2)) > 1.9 * cost
+            assert engine.cost(work._replace(threads=4)) <= cost
+
+
+def works(spec: Any, rows: int, steps: int, hidden: int) -> list[Work]:
+    """What the layers of a stack have to do."""
+    rnn = Recurrent(spec, hidden, hidden)
+    x = Padded.full(torch.zeros(rows, steps, hidden))
+    return [work_of(rnn._readers(0, rnn.start(rows), rnn.fixed(rows)), x)]
+
+
+def test_work_is_read_from_the_cell_inside_its_wrappers() -> None:
+    [work] = works({"name": "gru", "wrap": [{"name": "zoneout", "rate": 0.1}]}, 2, 7, 8)
+    assert (work.cell.__name__, work.rows, work.steps, work.input_size, work.hidden_size) == ("GRU", 2, 7, 8, 8)
+    assert (work.width, work.weights, work.readers, work.training) == (3 * 8, 3 * 8 * 8, 1, True)
+    [work] = works("min_gru", 2, 7, 8)
+    assert (work.width, work.weights) == (2 * 8, 0)
 
 
 def test_an_engine_that_is_asked_for_and_refuses_is_reported_not_raised() -> None:

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -24,11 +25,19 @@ class NoCompiler(Exception):
 
 
 @functools.cache
-def compiler() -> str | None:
-    """The C compiler: $CC, or cc, gcc or clang on the path."""
+def compiler() -> tuple[str, ...] | None:
+    """The C compiler and its own arguments: $CC, split as a shell does ("ccache gcc"); or cc, gcc or clang."""
     wanted = os.environ.get("CC")
-    candidates = [wanted] if wanted is not None else ["cc", "gcc", "clang"]
-    return next((path for name in candidates if name and (path := shutil.which(name))), None)
+    commands = [["cc"], ["gcc"], ["clang"]] if wanted is None else [split(wanted)]
+    return next(((path, *rest) for name, *rest in filter(None, commands) if (path := shutil.which(name))), None)
+
+
+def split(command: str) -> list[str]:
+    """A command line as a shell splits it; one with an open quote, which no shell would run, is no command."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
 
 
 @functools.lru_cache(maxsize=256)
@@ -53,7 +62,7 @@ def library(text: str) -> ctypes.CDLL:
         return compiled(command, text, Path(private), Path(private) / "rows.so")
 
 
-def compiled(command: str, text: str, folder: Path, path: Path) -> ctypes.CDLL:
+def compiled(command: tuple[str, ...], text: str, folder: Path, path: Path) -> ctypes.CDLL:
     """Compile beside the goal and rename: another process never sees half a file."""
     number, name = tempfile.mkstemp(suffix=".c", dir=folder)
     built = Path(name).with_suffix(".so")
@@ -61,10 +70,10 @@ def compiled(command: str, text: str, folder: Path, path: Path) -> ctypes.CDLL:
         with os.fdopen(number, "w") as file:
             file.write(text)
         done = subprocess.run(
-            [command, *FLAGS, "-o", str(built), name, "-lm"], capture_output=True, text=True, check=False
+            [*command, *FLAGS, "-o", str(built), name, "-lm"], capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise NoCompiler(f"{command} failed: {(done.stderr.strip().splitlines() or ['no word'])[0]}")
+            raise NoCompiler(f"{shlex.join(command)} failed: {(done.stderr.strip().splitlines() or ['no word'])[0]}")
         os.replace(built, path)
     finally:
         for leftover in (Path(name), built):
@@ -82,8 +91,8 @@ def machine() -> str:
     return platform.machine() + next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
-def key(command: str, text: str) -> str:
-    return hashlib.sha256("\0".join([command, *FLAGS, machine(), text]).encode()).hexdigest()[:32]
+def key(command: tuple[str, ...], text: str) -> str:
+    return hashlib.sha256("\0".join([*command, *FLAGS, machine(), text]).encode()).hexdigest()[:32]
 
 
 def notice(message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
@@ -32,6 +33,25 @@ class Reading(NamedTuple):
     states: AnyState  # after the last step, fields (B, n); with every=True after each, (B, T, n), 0 on padding
 
 
+class Work(NamedTuple):
+    """All that the time of a layer is estimated from."""
+
+    cell: type[AnyCell]  # the one inside all wrappers
+    readers: int  # directions
+    rows: int
+    steps: int
+    input_size: int
+    hidden_size: int
+    width: int  # how many numbers the recurrent products make for one row and step
+    weights: int  # how many numbers the recurrent matrices hold
+    training: bool  # whether gradients are recorded, and a backward pass will follow
+    device: str
+    dtype: torch.dtype
+    autocast: bool
+    threads: int
+    has_compiler: bool
+
+
 class Engine(Protocol):
     """A way to run a layer over a batch whose padding holds zeros."""
 
@@ -40,11 +60,24 @@ class Engine(Protocol):
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         """None: can do. Otherwise the reason in words, shown to the user."""
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        """None: fast here. Otherwise, in words, why 'auto' had better take a later one, although this one can."""
+    def cost(self, work: Work) -> float:
+        """Estimated seconds for a layer, if this engine can run it. Depends on nothing but the work."""
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         """Read the batch, one Reading per reader. Called only where `refusal` found no reason."""
+
+
+class StackEngine(Engine, Protocol):
+    """An engine that can also read a whole stack in one go, with less around it than layer by layer."""
+
+    def reads_stack(self, cells: Sequence[Sequence[AnyCell]], x: Padded) -> bool:
+        """Whether it can read this batch by these layers, each of them one cell or two in opposite directions."""
+
+    def run_stack(
+        self, cells: Sequence[Sequence[AnyCell]], values: Tensor, backward: Sequence[bool]
+    ) -> tuple[Tensor, tuple[tuple[AnyState, ...], ...]]:
+        """The outputs of the last layer, directions side by side, and the final states of all. Starts from
+        `cell.start`; `backward` says of each direction whether it reads backward."""
 
 
 def only_looped(x: Padded) -> str | None:
@@ -53,4 +86,11 @@ def only_looped(x: Padded) -> str | None:
         return "there is no step to run"
     if forward_ad._current_level >= 0:
         return "only the loop carries the tangents of forward-mode differentiation"
+    if is_transformed():
+        return "only the loop can be transformed by torch.func (grad, vmap, jvp, jacrev and the like)"
     return None
+
+
+def is_transformed() -> bool:
+    """Whether a transform of torch.func is at work, so that tensors are stand-ins without memory of their own."""
+    return torch._C._functorch.peek_interpreter_stack() is not None

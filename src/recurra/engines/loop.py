@@ -9,8 +9,15 @@ from torch import Tensor
 
 from recurra.cells import AnyState
 from recurra.cells.cell import fields
-from recurra.engines.engine import Layer, Reader, Reading
+from recurra.engines.cost import Estimate, Rates
+from recurra.engines.engine import Layer, Reader, Reading, Work
 from recurra.padding import Padded
+
+ON_CPU = Estimate(
+    training=Rates(call=240e-6, gate=30e-6, weight=5e-10, number=8.5e-9, product=3e-11),
+    inference=Rates(call=95e-6, gate=8.5e-6, weight=8.5e-11, number=3.8e-9, product=2.2e-11),
+)
+ON_GPU = Estimate(training=Rates(call=600e-6, gate=60e-6), inference=Rates(call=200e-6, gate=15e-6))
 
 
 class Loop:
@@ -21,8 +28,8 @@ class Loop:
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         return None
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        return None
+    def cost(self, work: Work) -> float:
+        return (ON_CPU if work.device == "cpu" else ON_GPU).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [read(reader, x, every) for reader in layer]
@@ -30,21 +37,26 @@ class Loop:
 
 def read(reader: Reader, x: Padded, every: bool) -> Reading:
     """One cell over one batch."""
+    return read_inputs(reader, Padded(reader.cell.project(x.values, reader.fixed), x.lengths), every)
+
+
+def read_inputs(reader: Reader, inputs: Padded, every: bool) -> Reading:
+    """The same, of inputs that are projected already."""
     state = reader.state
     states: list[AnyState] = []
-    for _, state in walk(reader, x):
+    for _, state in walk(reader, inputs):
         states.append(state)
     if reader.backward:
         states.reverse()
-    after_each = [over_time(column, x) for column in zip(*states, strict=True)] or [
-        x.values.new_zeros(len(x.lengths), 0, field.shape[-1]) for field in reader.state
+    after_each = [over_time(column, inputs) for column in zip(*states, strict=True)] or [
+        inputs.values.new_zeros(len(inputs.lengths), 0, field.shape[-1]) for field in reader.state
     ]
     return Reading(after_each[0], reader.cell.State(*after_each) if every else state)
 
 
 def read_parts(reader: Reader, x: Padded) -> AnyState:
     """Every named value of every step: the cell's parts, each (B, T, n), 0 on padding."""
-    parts = [part for part, _ in walk(reader, x)]
+    parts = [part for part, _ in walk(reader, Padded(reader.cell.project(x.values, reader.fixed), x.lengths))]
     if reader.backward:
         parts.reverse()
     if not parts:
@@ -54,13 +66,13 @@ def read_parts(reader: Reader, x: Padded) -> AnyState:
     return type(parts[0])(*(over_time(column, x) for column in zip(*parts, strict=True)))
 
 
-def walk(reader: Reader, x: Padded) -> Iterator[tuple[AnyState, AnyState]]:
-    """The parts of each step and the state after it, in the order of reading."""
+def walk(reader: Reader, inputs: Padded) -> Iterator[tuple[AnyState, AnyState]]:
+    """The parts of each step and the state after it, in the order of reading projected inputs."""
     cell, state, fixed, backward = reader
-    inputs = cell.project(x.values, fixed).unbind(1)
-    real = None if x.is_full else x.mask.unsqueeze(-1).unbind(1)
-    for t in reversed(range(len(inputs))) if backward else range(len(inputs)):
-        parts = cell.parts(inputs[t], state, fixed)
+    steps = inputs.values.unbind(1)
+    real = None if inputs.is_full else inputs.mask.unsqueeze(-1).unbind(1)
+    for t in reversed(range(len(steps))) if backward else range(len(steps)):
+        parts = cell.parts(steps[t], state, fixed)
         new = cell.State(*(getattr(parts, name) for name in fields(cell.State)))
         if real is not None:
             # Padded steps keep the old state: the final state is that of the last real step, and a backward

@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx
-from torch.autograd.function import once_differentiable
 from torch.utils._pytree import tree_flatten
 
 from recurra.cells import AnyCell
 from recurra.engines.alike import likeness
-from recurra.engines.c_library import compiler
 from recurra.engines.c_passes import Compiled
 from recurra.engines.c_run import CPasses, CSteps, threads
-from recurra.engines.engine import Layer, Reader, Reading, only_looped
+from recurra.engines.cost import Estimate, Rates
+from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.loop import read_inputs
 from recurra.engines.memory import Memory, TorchPasses
 from recurra.engines.plan import Phases, Place, Plan, make_plan
+from recurra.engines.replay import is_differentiated, replayed
+from recurra.engines.snapshot import Snapshot
 from recurra.engines.trace import Contraction, NoPlan, trace, weights_of
 from recurra.padding import Padded
 
 Direction: TypeAlias = Literal["forward", "inference", "backward"]
+
+
+WITH_PRODUCTS = Estimate(
+    training=Rates(call=730e-6, gate=0.07e-6, weight=7.8e-11, number=4.5e-9, product=3.7e-11),
+    inference=Rates(call=290e-6, gate=0.07e-6, weight=3.2e-11, number=8.5e-10, product=2.4e-11),
+)
+WITHOUT_PRODUCTS = Estimate(
+    training=Rates(call=450e-6, gate=0.07e-6, number=2e-10), inference=Rates(call=200e-6, gate=0.14e-6, number=1e-10)
+)
+BY_TORCH = Estimate(  # without a compiler, torch runs the row passes: slower than the loop
+    training=Rates(call=700e-6, gate=90e-6, weight=5e-10, number=9e-9, product=3e-11),
+    inference=Rates(call=300e-6, gate=22e-6, weight=8.5e-11, number=3.5e-9, product=2.2e-11),
+)
+
+
+MOST_CHANGES = 8
+"""So many versions of a cell's attributes are planned; to plan takes far longer than to run."""
+
+CHANGES = (
+    f"its Python attributes have had more than {MOST_CHANGES} different values, and each needs a plan of its own "
+    "(a number that changes often can be a buffer)"
+)
 
 
 class Planned:
@@ -30,8 +55,8 @@ class Planned:
     name = "planned"
 
     def __init__(self) -> None:
-        self.plans: WeakKeyDictionary[AnyCell, dict[tuple[Any, ...], Plan | str]] = WeakKeyDictionary()
-        self.shared: WeakKeyDictionary[type, dict[tuple[Any, ...], Plan | str]] = WeakKeyDictionary()
+        self.known: WeakKeyDictionary[AnyCell, list[Known]] = WeakKeyDictionary()
+        self.shared: WeakKeyDictionary[type, dict[tuple[Any, ...], Planning]] = WeakKeyDictionary()
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         if (reason := only_looped(x)) is not None:
@@ -50,22 +75,32 @@ class Planned:
                 return f"'{reader.cell.name}' wants the gradient of something in `fixed` that each row has of its own"
         return None
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        if compiler() is None:
-            return "no C compiler was found, and with torch's own operations its row passes are no faster than the loop"
-        return None
+    def cost(self, work: Work) -> float:
+        if not work.has_compiler:
+            return BY_TORCH.seconds(work)
+        return (WITH_PRODUCTS if work.weights else WITHOUT_PRODUCTS).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [self.read(reader, x, every) for reader in layer]
 
     def plan(self, reader: Reader, values: Tensor) -> Plan | str:
-        """The plan of a cell as it now is, or why there is none; made once for all cells that are alike."""
+        """The plan of a cell as it now is, or why there is none."""
+        return self.planning(reader, values).plan
+
+    def planning(self, reader: Reader, values: Tensor) -> Planning:
+        """What is known of a cell as it now is; found out once for all cells that are alike."""
         cell = reader.cell
-        leaves, structure = tree_flatten(reader.fixed)
-        shapes = tuple(leaf.shape[1:] if isinstance(leaf, Tensor) else leaf for leaf in leaves)
-        modes = tuple(module.training for module in cell.modules())
-        key = (values.dtype, modes, str(structure), shapes)
-        plans = self.plans.setdefault(cell, {})
+        key = (values.dtype, shape_of(reader.fixed))
+        known = self.known.setdefault(cell, [])
+        if not known or not known[0].snapshot.holds():
+            # The newest stands first: most calls find the cell as the last one left it.
+            now = Snapshot(cell)
+            now = next((each.snapshot for each in known if each.snapshot.is_like(now)), now)
+            plans = next((each.plans for each in known if each.snapshot is now), {})
+            known[:] = [Known(Snapshot(cell), plans), *(each for each in known if each.snapshot is not now)]
+        if len(known) > MOST_CHANGES:
+            return Planning(CHANGES, draws=True)
+        plans = known[0].plans
         if key not in plans:
             found = likeness(cell)
             shared = {} if found is None else self.shared.setdefault(type(cell), {})
@@ -76,39 +111,85 @@ class Planned:
 
     def read(self, reader: Reader, x: Padded, every: bool) -> Reading:
         """One cell over one batch. A backward reader is a forward one on reversed rows."""
-        cell, state, fixed, backward = reader
-        plan = self.plan(reader, x.values)
+        cell, state, _, backward = reader
+        plan, draws = self.planning(reader, x.values)
         assert isinstance(plan, Plan)
-        inputs = cell.project(x.values, fixed)
-        if backward:
-            inputs = Padded(inputs, x.lengths).reversed().values
+        inputs = inputs_of(reader, x)
         lengths = None if x.is_full else x.lengths
         rows, weights = split_fixed(plan, reader)
         tensors = (inputs, *state, *rows, *weights)
         training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        run = Run(plan, lengths, every, len(rows), training)
-        results = Steps.apply(run, *tensors)  # type: ignore[no-untyped-call]
+        run = Run(plan, reader, lengths, every, len(rows), training, keeps_inputs=plan.needs_inputs or draws)
+        results = Steps.apply(run, x.values, *tensors)  # type: ignore[no-untyped-call]
         sequences, finals = results[: -len(state)], results[-len(state) :]
         if backward:
             sequences = [Padded(sequence, x.lengths).reversed().values for sequence in sequences]
         return Reading(sequences[0], cell.State(*sequences) if every else cell.State(*finals))
 
 
-def made(cell: AnyCell, values: Tensor) -> Plan | str:
-    """The plan of a cell, or why there is none."""
+def inputs_of(reader: Reader, x: Padded) -> Tensor:
+    """The projected batch, in the order of reading."""
+    inputs = reader.cell.project(x.values, reader.fixed)
+    return Padded(inputs, x.lengths).reversed().values if reader.backward else inputs
+
+
+class Known(NamedTuple):
+    """A cell with certain attributes, and the plans made of it, by type of number and shapes in `fixed`."""
+
+    snapshot: Snapshot
+    plans: dict[tuple[Any, ...], Planning]
+
+
+class Planning(NamedTuple):
+    """What is known of a cell in the mode it is in."""
+
+    plan: Plan | str  # or why there is none
+    draws: bool  # whether `project` draws random numbers, so that it must not be called twice
+
+
+def made(cell: AnyCell, values: Tensor) -> Planning:
+    """Trace a cell and cut it into a plan."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        width = cell.project(values.new_zeros(1, 1, cell.input_size), cell.fixed(1, values)).shape[-1]
+        fixed = cell.fixed(1, values)
+        before = torch.get_rng_state()
+        width = cell.project(values.new_zeros(1, 1, cell.input_size), fixed).shape[-1]
+        draws = not torch.equal(before, torch.get_rng_state())
         try:
-            return make_plan(trace(cell, width, values))
+            return Planning(make_plan(trace(cell, width, values)), draws)
         except NoPlan as reason:
-            return str(reason)
+            return Planning(str(reason), draws)
         except Exception as error:  # a step that planning does not expect still runs, in the loop
-            return f"planning it failed ({type(error).__name__}: {error})"
+            return Planning(f"planning it failed ({type(error).__name__}: {error})", draws)
+
+
+def leaves_of(fixed: Any) -> list[Any]:
+    """The leaves of `fixed` as torch's tree_flatten gives them; tuples, which most are made of, ten times as fast."""
+    if fixed is None or isinstance(fixed, Tensor):
+        return [fixed]
+    if not is_tuple(fixed):
+        return tree_flatten(fixed)[0]
+    return [leaf for part in fixed for leaf in leaves_of(part)]
+
+
+def shape_of(fixed: Any) -> Hashable:
+    """What a plan depends on in `fixed`: its structure, the shapes of its tensors but for the rows, other values."""
+    if fixed is None:
+        return None
+    if isinstance(fixed, Tensor):
+        return fixed.shape[1:]
+    if is_tuple(fixed):
+        return type(fixed), *(shape_of(part) for part in fixed)
+    leaves, structure = tree_flatten(fixed)
+    return str(structure), *(leaf.shape[1:] if isinstance(leaf, Tensor) else leaf for leaf in leaves)
+
+
+def is_tuple(value: object) -> bool:
+    return type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
 def split_fixed(plan: Plan, reader: Reader) -> tuple[list[Tensor], list[Tensor]]:
     """What the plan takes beside inputs and states: tensors with a row each, and weights."""
-    given = [leaf for leaf in tree_flatten(reader.fixed)[0] if isinstance(leaf, Tensor)]
+    given = [leaf for leaf in leaves_of(reader.fixed) if isinstance(leaf, Tensor)]
     tensors = [*given, *weights_of(reader.cell).values()]
     of_rows = {int(name.removeprefix("fixed ")) for name in plan.trace.row_inputs}
     rows = [tensor for number, tensor in enumerate(tensors) if number in of_rows]
@@ -145,23 +226,25 @@ class Run(NamedTuple):
     """What the steps of one run need beside tensors."""
 
     plan: Plan
-    lengths: Tensor | None
+    reader: Reader
+    lengths: Tensor | None  # None where all rows are full
     every: bool
     row_count: int  # how many tensors out of `fixed` have a row each
     training: bool  # whether the way back will be gone
+    keeps_inputs: bool  # whether the projected inputs are kept for the way back; else the batch, to project it again
 
 
 class Steps(torch.autograd.Function):
     """All steps of a plan, forward and back."""
 
     @staticmethod
-    def forward(ctx: Any, run: Run, inputs: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-        plan, lengths, every, row_count, training = run
+    def forward(ctx: Any, run: Run, values: Tensor, given: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        plan, _, lengths, every, row_count, training, keeps_inputs = run
         count = len(plan.states)
         start = [tensor.contiguous() for tensor in tensors[:count]]
         rows = [tensor.contiguous() for tensor in tensors[count : count + row_count]]
         weights = tensors[count + row_count :]
-        inputs = inputs if inputs.stride(-1) == 1 else inputs.contiguous()
+        inputs = with_rows(given)
         direction: Direction = "forward" if training else "inference"
         memory = Memory(inputs.shape[0], inputs.shape[1], inputs, threads(len(inputs), getattr(plan, direction)))
         lay_out(memory, plan, direction, inputs, start, rows, weights)
@@ -170,39 +253,68 @@ class Steps(torch.autograd.Function):
         finals = [last_of(sequence, before, lengths) for sequence, before in zip(sequences, start, strict=True)]
         if training:
             ctx.set_materialize_grads(False)
-            ctx.plan, ctx.lengths, ctx.every = plan, lengths, every
+            ctx.run = run
             kept = {n: t for n, t in memory.tensors.items() if n == "saved" or n.startswith("forward operand")}
-            tensors_kept = (*start, *rows, *weights, *sequences, *kept.values())
-            ctx.save_for_backward(inputs if plan.needs_inputs else None, *tensors_kept)
+            ctx.save_for_backward(given if keeps_inputs else values, *tensors, *sequences, *kept.values())
             ctx.counts, ctx.kept = (len(rows), len(weights)), list(kept)
         return (*(sequences if every else sequences[:1]), *finals)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        plan: Plan = ctx.plan
+        if is_differentiated(gradients):
+            return Steps.recorded(ctx, *gradients)
+        with torch.no_grad():
+            return Steps.fast(ctx, *gradients)
+
+    @staticmethod
+    def recorded(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """The gradients, in operations that can be differentiated in turn."""
+        plan, reader, lengths, every, row_count, _, keeps_inputs = ctx.run
+        count = len(plan.states)
+        first, *tensors = ctx.saved_tensors
+        with torch.enable_grad():
+            inputs = first if keeps_inputs else inputs_of(reader, Padded(first, steps_of(first, lengths)))
+
+        def results(tensors: list[Tensor], fixed: Any) -> list[Tensor]:
+            inputs, *state = tensors
+            again = Reader(reader.cell, reader.cell.State(*state), fixed)
+            outputs, states = read_inputs(again, Padded(inputs, steps_of(inputs, lengths)), every)
+            if not every:
+                return [outputs, *states]
+            return [*states, *(last_of(field, before, lengths) for field, before in zip(states, state, strict=True))]
+
+        found = replayed(reader.cell, reader.fixed, [inputs, *tensors[:count]], results, gradients)
+        of_rows = {int(name.removeprefix("fixed ")) for name in plan.trace.row_inputs}
+        others = [*found.fixed, *found.parameters, *(None for _ in reader.cell.buffers())]
+        of_weights = [gradient for number, gradient in enumerate(others) if number not in of_rows]
+        return None, None, *found.tensors, *(None for _ in range(row_count)), *of_weights
+
+    @staticmethod
+    def fast(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        plan: Plan = ctx.run.plan
         count, (row_count, weight_count) = len(plan.states), ctx.counts
         inputs, *tensors = ctx.saved_tensors
-        start, rows = tensors[:count], tensors[count : count + row_count]
+        start = [tensor.contiguous() for tensor in tensors[:count]]
+        rows = [tensor.contiguous() for tensor in tensors[count : count + row_count]]
         weights = tensors[count + row_count : count + row_count + weight_count]
         sequences = tensors[count + row_count + weight_count :][:count]
         kept = dict(zip(ctx.kept, tensors[len(tensors) - len(ctx.kept) :], strict=True))
         B, T, _ = sequences[0].shape
         memory = Memory(B, T, sequences[0], threads(B, plan.backward))
-        lay_out(memory, plan, "backward", inputs, start, rows, weights)
+        lay_out(memory, plan, "backward", with_rows(inputs) if plan.needs_inputs else None, start, rows, weights)
         for buffer, sequence in zip(plan.states, sequences, strict=True):
             memory.tensors[buffer.name] = sequence
             memory.tensors[buffer.name.replace("state", "previous")] = sequence
         memory.tensors.update(kept)
         of_sequences = gradients[:-count] + (None,) * (count - len(gradients[:-count]))
         lay_out_gradients(memory, plan, of_sequences, gradients[-count:])
-        run_steps(plan, "backward", memory, ctx.lengths)
+        run_steps(plan, "backward", memory, ctx.run.lengths)
         d_start = [sum_of_parts(memory, parts) for parts in plan.d_states]
         d_weights = weight_gradients(
             plan, memory, weights, ctx.needs_input_grad[-weight_count:] if weight_count else ()
         )
         nothing = (None,) * row_count
-        return (None, memory.tensor(plan.d_inputs), *d_start, *nothing, *d_weights)
+        return (None, None, memory.tensor(plan.d_inputs), *d_start, *nothing, *d_weights)
 
 
 def lay_out(
@@ -299,6 +411,16 @@ def computed(node: fx.Node, known: dict[fx.Node, Tensor], plan: Plan) -> Tensor:
         result = node.target(*arguments, **keywords)  # type: ignore[operator]
     known[node] = result
     return result
+
+
+def with_rows(tensor: Tensor) -> Tensor:
+    """The same tensor, with each of its rows in one piece."""
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+def steps_of(sequence: Tensor, lengths: Tensor | None) -> Tensor:
+    """How many steps each row has, where None says that all are full."""
+    return torch.full((len(sequence),), sequence.shape[1]) if lengths is None else lengths
 
 
 def last_of(sequence: Tensor, before: Tensor, lengths: Tensor | None) -> Tensor:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from recurra.cells import AnyState
-from recurra.engines.engine import Engine, Layer, Reader, Reading
+from recurra.engines.engine import Engine, Layer, Reader, Reading, Work
+from recurra.engines.loop import Loop
+from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.scan import pulled_back
 from recurra.errors import EngineError
 from recurra.padding import Padded
@@ -29,8 +30,8 @@ class Recomputed:
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         return self.engine.refusal(layer, x, every)
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        return self.engine.slower(layer, x)
+    def cost(self, work: Work) -> float:
+        return self.engine.cost(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [self.read(reader, x, every) for reader in layer]
@@ -125,13 +126,41 @@ class Chunks(torch.autograd.Function):
         torch.clear_autocast_cache()
         ctx.chunked = chunked
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(values, *between, *tensors[count:])
+        ctx.save_for_backward(values, *between, *tensors)
         # A state may be one of what was given, and must be an answer of its own.
         return (*wholes, *(field.clone() for field in state))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        if is_differentiated(gradients):
+            return Chunks.recorded(ctx, *gradients)
+        with torch.no_grad():
+            return Chunks.again(ctx, *gradients)
+
+    @staticmethod
+    def recorded(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """The gradients, in operations that can be differentiated in turn: all chunks by the loop, none forgotten."""
+        chunked: Chunked = ctx.chunked._replace(engine=Loop())
+        kind, count = type(chunked.reader.state), len(chunked.reader.state)
+        values, *kept = ctx.saved_tensors
+
+        def results(tensors: list[Tensor], fixed: Any) -> list[Tensor]:
+            values, *fields = tensors
+            reading = chunked._replace(reader=chunked.reader._replace(fixed=fixed))
+            state: AnyState = kind(*fields)
+            columns: list[list[Tensor]] = []
+            for number, steps in enumerate(chunked.stretches(values.shape[1])):
+                with ctx.random.again(number), ctx.cast.again():
+                    answers, state = reading.read(values[:, steps], steps, state)
+                columns.append(answers)
+            return [*(torch.cat(parts, dim=1) for parts in zip(*columns, strict=True)), *state]
+
+        reader, start = chunked.reader, kept[count : 2 * count]
+        found = replayed(reader.cell, reader.fixed, [values, *start], results, gradients)
+        return None, *found.tensors, *found.fixed, *found.parameters
+
+    @staticmethod
+    def again(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         chunked: Chunked = ctx.chunked.cut_loose()
         kind, count = type(chunked.reader.state), len(chunked.reader.state)
         values, *kept = ctx.saved_tensors

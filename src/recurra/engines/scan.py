@@ -9,18 +9,23 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from recurra.cells import AnyCell, Wrapper
+from recurra.cells import AnyCell, Cell, Wrapper
 from recurra.cells.weights import leaves, replaced
-from recurra.engines.engine import Layer, Reader, Reading, only_looped
+from recurra.engines.cost import Estimate, Rates
+from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.vendor import last_real
 from recurra.padding import Padded
-
-# Below so many steps the loop is as fast (measured, docs/engines.md).
-FEWEST_STEPS = 20
 
 # How many numbers of h are computed at a time. On a CPU that much stays in the cache with all that belongs to it;
 # a GPU would rather have few calls.
 STRETCH = {"cpu": 2**19, "cuda": 2**26}
+
+
+ON_CPU = Estimate(
+    training=Rates(call=630e-6, gate=1.5e-6, number=3e-9), inference=Rates(call=300e-6, gate=0.8e-6, number=1.3e-9)
+)
+ON_GPU = Estimate(training=Rates(call=2e-3, gate=1e-6), inference=Rates(call=1e-3, gate=0.4e-6))
 
 
 class Scan:
@@ -34,9 +39,8 @@ class Scan:
         reasons = (obstacle(reader, x) for reader in layer)
         return next((reason for reason in reasons if reason is not None), None)
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        few = x.values.shape[1] < FEWEST_STEPS
-        return f"for fewer than {FEWEST_STEPS} steps the loop is as fast" if few else None
+    def cost(self, work: Work) -> float:
+        return (ON_CPU if work.device == "cpu" else ON_GPU).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [read(reader, x, every) for reader in layer]
@@ -45,15 +49,17 @@ class Scan:
 def obstacle(reader: Reader, x: Padded) -> str | None:
     """Why no scan runs this cell, in words; None where one does."""
     cell, state, fixed, _ = reader
+    inner = cell
+    while isinstance(inner, Wrapper):
+        inner = inner.cell
+    if type(inner).coefficients is Cell.coefficients:
+        return not_linear(inner)
     with torch.no_grad():
         # Asked about no steps at all, which costs next to nothing and draws no random numbers.
         nothing = x.values.new_empty(len(x.lengths), 0, cell.input_size)
         found = cell.coefficients(cell.project(nothing, fixed), fixed)
     if found is None:
-        inner = cell
-        while isinstance(inner, Wrapper):
-            inner = inner.cell
-        return f"the step of '{inner.name}' is not known to be linear in its state"
+        return not_linear(inner)
     if len(state) > 1:
         return f"a scan carries one state, and '{cell.name}' has {len(state)}"
     if defines(cell, "parts") < defines(cell, "coefficients"):
@@ -61,6 +67,10 @@ def obstacle(reader: Reader, x: Padded) -> str | None:
     if not is_plain(fixed):
         return f"what `fixed` of '{cell.name}' returns is more than tuples of tensors, where gradients are followed"
     return None
+
+
+def not_linear(cell: AnyCell) -> str:
+    return f"the step of '{cell.name}' is not known to be linear in its state"
 
 
 def defines(cell: AnyCell, method: str) -> int:
@@ -146,8 +156,32 @@ class Course(torch.autograd.Function):
         return h
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        if is_differentiated(gradients):
+            return Course.recorded(ctx, *gradients)
+        with torch.no_grad():
+            return Course.fast(ctx, *gradients)
+
+    @staticmethod
+    def recorded(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients, in operations that can be differentiated in turn."""
+        inputs, start, _, *_ = ctx.saved_tensors
+        given: Coefficients = ctx.coefficients
+
+        def results(tensors: list[Tensor], fixed: Any) -> list[Tensor]:
+            inputs, h = tensors
+            steps = []
+            decay, inflow = given._replace(fixed=fixed)(inputs, slice(None))
+            for d, b in zip(decay.unbind(1), inflow.unbind(1), strict=True):
+                h = d * h + b
+                steps.append(h)
+            return [torch.stack(steps, dim=1)]
+
+        found = replayed(given.cell, given.fixed, [inputs, start], results, gradients)
+        return None, *found.tensors, *found.fixed, *found.parameters
+
+    @staticmethod
+    def fast(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (g,), (inputs, start, h, *_) = gradients, ctx.saved_tensors
         coefficients = ctx.coefficients.cut_loose()
         sources = coefficients.sources

@@ -10,12 +10,24 @@ from torch import Tensor
 
 from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
 from recurra.cells.weights import is_bare, leaves
-from recurra.engines.c_library import compiler
-from recurra.engines.engine import Layer, Reader, Reading, only_looped
+from recurra.engines.cost import Estimate, Rates
+from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.replay import replayable
 from recurra.padding import Padded
 
 # Added to a gate it makes σ exactly 0 or 1. Padded inputs are 0 and |h| ≤ 1, so only a Σ|U| near 10,000 could resist.
 HOLD = 1e4
+
+
+FUSED = Estimate(  # on the CPU, torch runs all steps of an LSTM in one kernel
+    training=Rates(call=430e-6, weight=2.5e-10, number=3.2e-9, product=4e-11),
+    inference=Rates(call=190e-6, weight=7e-11, number=6e-10, product=1.3e-11),
+)
+STEP_BY_STEP = Estimate(  # and those of a GRU or RNN one operation after the other
+    training=Rates(call=280e-6, gate=25e-6, weight=4e-10, number=8.5e-9, product=3.4e-11),
+    inference=Rates(call=130e-6, gate=4e-6, weight=7e-11, number=3.4e-9, product=2.9e-11),
+)
+ON_GPU = Estimate(training=Rates(call=800e-6, gate=3e-6), inference=Rates(call=300e-6, gate=1e-6))
 
 
 class Kernel(NamedTuple):
@@ -44,14 +56,17 @@ class Vendor:
                 return "torch's LSTM does not tell the c of every step"
         return None
 
-    def slower(self, layer: Layer, x: Padded) -> str | None:
-        kinds = {type(unwrapped(reader.cell, reader.fixed)[0]) for reader in layer}
-        if x.values.device.type == "cpu" and LSTM not in kinds and compiler() is not None:
-            return "on the CPU torch runs GRU and RNN step by step, and the planned engine's steps are faster"
-        return None
+    def cost(self, work: Work) -> float:
+        if work.device != "cpu":
+            return ON_GPU.seconds(work)
+        return (FUSED if work.cell is LSTM else STEP_BY_STEP).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
-        return [read(reader, x, every) for reader in layer]
+        readings = [read(reader, x, every) for reader in layer]
+        if not (x.values.is_cuda and torch.is_grad_enabled()):
+            return readings
+        # torch has second derivatives of its kernels on the CPU, but none of cuDNN's.
+        return [replayable(reading, reader, x, every) for reading, reader in zip(readings, layer, strict=True)]
 
 
 def mismatch(cell: AnyCell, fixed: Any) -> str | None:
@@ -126,8 +141,45 @@ def read(reader: Reader, x: Padded, every: bool) -> Reading:
     return Reading(outputs, cell.State(outputs) if every else states)
 
 
+def kernel_type(device: str, autocast: torch.dtype | None) -> torch.dtype | None:
+    """The type to which numbers must be cast before a kernel; None where torch itself does what autocast says.
+
+    On a GPU torch's autocast gives float16 to cuDNN's recurrent kernels whatever type was asked for, and float16 has
+    neither the range nor the small numbers of bfloat16, which is therefore used without a loss scaler.
+
+    >>> kernel_type("cuda", torch.bfloat16)
+    torch.bfloat16
+    >>> kernel_type("cuda", torch.float16), kernel_type("cpu", torch.bfloat16), kernel_type("cuda", None)
+    (None, None, None)
+    """
+    return autocast if device == "cuda" and autocast == torch.bfloat16 else None
+
+
+def autocast_type(device: str) -> torch.dtype | None:
+    """The type to which autocast casts on a device now; None where it is off."""
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+
+
 def call(found: Kernel, values: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor]]:
     """Outputs (B, T, H) and the state after step T."""
+    device = values.device.type
+    dtype = kernel_type(device, autocast_type(device))
+    if dtype is None or values.dtype == torch.float64:  # autocast leaves float64 as it is
+        return called(found, values, state)
+    return called_in(dtype, found, values, state)
+
+
+def called_in(
+    dtype: torch.dtype, found: Kernel, values: Tensor, state: tuple[Tensor, ...]
+) -> tuple[Tensor, list[Tensor]]:
+    """The same in a certain type, whatever autocast would do."""
+    b, b_state = (None if bias is None else bias.to(dtype) for bias in (found.b, found.b_state))
+    cast = Kernel(found.function, found.W.to(dtype), found.U.to(dtype), b, b_state)
+    with torch.autocast(values.device.type, enabled=False):
+        return called(cast, values.to(dtype), tuple(field.to(dtype) for field in state))
+
+
+def called(found: Kernel, values: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor]]:
     weights = [weight for weight in (found.W, found.U, found.b, found.b_state) if weight is not None]
     if values.is_cuda:
         weights = in_one_chunk([*weights, *[found.W.new_zeros(len(found.W))] * (4 - len(weights))])
@@ -165,7 +217,8 @@ def held(found: Kernel, values: Tensor, beyond: Tensor) -> tuple[Kernel, Tensor]
     if found.function == "lstm":
         column[:H], column[H : 2 * H] = -HOLD, HOLD
     elif found.function == "rnn_relu":
-        column.fill_(-torch.finfo(column.dtype).max / 4)
+        # In the type that the kernel computes in: what is finite in float32 need not be so in float16.
+        column.fill_(-torch.finfo(autocast_type(values.device.type) or column.dtype).max / 4)
     else:
         return found, values
     return found._replace(W=torch.cat([found.W, column], dim=1)), torch.cat([values, beyond.to(values.dtype)], dim=-1)

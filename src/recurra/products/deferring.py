@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 Waiting: TypeAlias = list[tuple[Tensor, Tensor]]
@@ -19,6 +18,7 @@ class Deferred(torch.Tensor):
     """A matrix whose products by functional.linear leave their share of its gradient to the end."""
 
     waiting: Waiting
+    lowered: dict[torch.dtype, Tensor]  # the same matrix in the types of autocast, cast once for all steps
 
     @classmethod
     def __torch_function__(
@@ -28,27 +28,44 @@ class Deferred(torch.Tensor):
             x, weight, bias = (*args, None, None, None)[:3]
             if function is not functional.linear or type(weight) is not Deferred or x.dim() != 2:
                 return function(*args, **(kwargs or {}))
-            y: Tensor = Multiplied.apply(x, weight, weight.waiting)  # type: ignore[no-untyped-call]
             bias = (kwargs or {}).get("bias") if bias is None else bias
+            numbers: Tensor = weight
+            if (dtype := autocast_type(x, weight)) is not None:
+                x, bias = x.to(dtype), None if bias is None else bias.to(dtype)
+                if dtype not in weight.lowered:
+                    weight.lowered[dtype] = weight.detach().to(dtype)
+                numbers = weight.lowered[dtype]
+            y: Tensor = Multiplied.apply(x, weight, numbers, weight.waiting)  # type: ignore[no-untyped-call]
             return y if bias is None else y + bias
 
 
+def autocast_type(x: Tensor, weight: Tensor) -> torch.dtype | None:
+    """The type to which autocast would cast both before their product; None where it would not."""
+    device = x.device.type
+    if not torch.is_autocast_enabled(device) or torch.float64 in (x.dtype, weight.dtype):
+        return None
+    return torch.get_autocast_dtype(device)
+
+
 class Multiplied(torch.autograd.Function):
-    """x Wᵀ; on the way back, the gradient of W waits."""
+    """x Wᵀ; on the way back, the gradient of W waits. `numbers` is W in the type of x."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, waiting: Waiting) -> Tensor:
-        ctx.save_for_backward(x, weight)
+    def forward(ctx: Any, x: Tensor, weight: Tensor, numbers: Tensor, waiting: Waiting) -> Tensor:
+        ctx.save_for_backward(x, weight, numbers)
         ctx.waiting, ctx.gathers = waiting, weight.grad_fn
-        return x @ weight.t()
+        with torch.autocast(x.device.type, enabled=False):
+            return x @ numbers.t()
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        x, weight = ctx.saved_tensors
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+        x, weight, numbers = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            # This gradient will itself be differentiated, so that nothing may wait where autograd does not see it.
+            return gradient @ weight.to(x.dtype), (gradient.t() @ x).to(weight.dtype), None, None
         if torch._C._will_engine_execute_node(ctx.gathers):  # else nobody would take away what waits
             ctx.waiting.append((gradient, x))
-        return gradient @ weight, None, None
+        return gradient @ numbers, None, None, None
 
 
 class Gathered(torch.autograd.Function):
@@ -56,19 +73,18 @@ class Gathered(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, waiting: Waiting) -> Tensor:
-        ctx.waiting = waiting
+        ctx.waiting, ctx.dtype = waiting, weight.dtype
         ctx.set_materialize_grads(False)
         return weight.view_as(weight)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor | None) -> tuple[Tensor | None, None]:
         waiting = ctx.waiting
         if not waiting:
             return gradient, None
         results, inputs = (torch.cat(each) for each in zip(*waiting, strict=True))
         waiting.clear()
-        found = results.t() @ inputs
+        found = (results.t() @ inputs).to(ctx.dtype)
         return found if gradient is None else found + gradient, None
 
 
@@ -83,7 +99,7 @@ def deferring(*modules: nn.Module | None) -> Iterator[None]:
     >>> torch.allclose(torch.autograd.grad(y.sum(), layer.weight)[0], plain)
     True
     """
-    if not torch.is_grad_enabled() or any(torch.is_autocast_enabled(device) for device in ("cpu", "cuda")):
+    if not torch.is_grad_enabled() or torch._C._functorch.peek_interpreter_stack() is not None:
         yield
         return
     changed: list[tuple[nn.Module, str, nn.Parameter]] = []
@@ -107,5 +123,5 @@ def stand_in_for(weight: Tensor) -> Tensor:
     waiting: Waiting = []
     alias: Tensor = Gathered.apply(weight, waiting)  # type: ignore[no-untyped-call]
     found = alias.as_subclass(Deferred)
-    found.waiting = waiting
+    found.waiting, found.lowered = waiting, {}
     return found

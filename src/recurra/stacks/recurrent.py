@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +12,7 @@ from torch.nn import functional
 from recurra.cells import AnyCell, AnyState, Spec, build
 from recurra.cells.cell import fields
 from recurra.cells.weights import check_flag, check_rate, check_size
-from recurra.engines import ENGINES, Engine, Reader, Single, choose, engine_named
-from recurra.engines.loop import read_parts
-from recurra.engines.recompute import Recomputed
-from recurra.engines.single import can_go_through, through
+from recurra.engines import EngineReport, Reader, engine_named, read_layer, read_parts, read_stack, report_layer
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose as choose_name
 from recurra.padding import Padded, inputs_of
@@ -117,22 +114,17 @@ class Recurrent(nn.Module):
         `states` are those to start from, as another call returned them; None starts anew. every=True returns the
         state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
         """
-        if states is None and fixed is None and not every:
-            x = self._checked(x)
-            layers = self._layers()
-            if self._only_reads() and can_go_through(layers, x):
-                values, last = through(layers, x.values, self._ways())
-                return Padded(values, x.lengths), last
+        x = self._checked(x)
+        if states is None and fixed is None and not every and self._is_plain():
+            whole = read_stack(self.engine, self._layers(), x, self._ways())
+            if whole is not None:
+                return Padded(whole[0], x.lengths), whole[1]
         x, states, fixed = self._prepared(x, states, fixed)
-        wanted = engine_named(self.engine)
         found: list[tuple[AnyState, ...]] = []
 
         def read(number: int, y: Tensor) -> list[Tensor]:
-            inputs, layer = Padded(y, x.lengths), self._readers(number, states, fixed)
-            engine = choose(wanted, layer, inputs, every)
-            if self.recompute and torch.is_grad_enabled() and inputs.values.numel():
-                engine = Recomputed(engine, self.recompute)
-            readings = engine.run(layer, inputs, every)
+            layer = self._readers(number, states, fixed)
+            readings = read_layer(self.engine, layer, Padded(y, x.lengths), every, self.recompute)
             found.append(tuple(reading.states for reading in readings))
             return [reading.outputs for reading in readings]
 
@@ -158,7 +150,7 @@ class Recurrent(nn.Module):
         if not isinstance(x, Tensor) or x.dim() != 2:
             found_shape = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise DataError(f"a step takes one element of each row, (rows, {self.input_size}), but got {found_shape}.")
-        batch, states, fixed = self._prepared(Padded.full(x.unsqueeze(1)), states, fixed)
+        batch, states, fixed = self._prepared(self._checked(Padded.full(x.unsqueeze(1))), states, fixed)
         found: list[tuple[AnyState, ...]] = []
 
         def read(number: int, y: Tensor) -> list[Tensor]:
@@ -189,7 +181,7 @@ class Recurrent(nn.Module):
         >>> parts._fields, parts.f.shape
         (('h', 'c', 'i', 'f', 'candidate', 'o'), torch.Size([1, 4, 3]))
         """
-        x, states, fixed = self._prepared(x, states, fixed)
+        x, states, fixed = self._prepared(self._checked(x), states, fixed)
         found: list[tuple[Any, ...]] = []
 
         def read(number: int, y: Tensor) -> list[Tensor]:
@@ -202,14 +194,17 @@ class Recurrent(nn.Module):
         return tuple(found)
 
     def engine_report(self, x: Padded | None = None, *, every: bool = False, slower_ones: bool = True) -> EngineReport:
-        """Which engine runs each layer, and why not a faster one; for a batch like x, if given.
+        """Which engine runs each layer, and why not another; for a batch like x, if given.
 
-        Without `slower_ones`, engines that stand behind the one that runs a layer are not asked: to plan takes a while.
+        Without `slower_ones`, engines with a higher estimated cost than the one taken are not asked: to plan takes a
+        while.
 
         >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
         layer 1, peephole_lstm: planned
             not single: it runs an 'lstm', this is 'peephole_lstm'
             not vendor: torch has no kernel for 'peephole_lstm'
+            not scan: the step of 'peephole_lstm' is not known to be linear in its state
+            not loop: estimated 16.0 times the time of planned
         """
         like = self._like() if x is None else self._checked(x).values
         x = Padded.full(like.new_zeros(1, TYPICAL_STEPS, self.input_size)) if x is None else x
@@ -218,14 +213,9 @@ class Recurrent(nn.Module):
         rows = []
         for number in range(len(self.cells)):
             layer = self._readers(number, states, fixed)
-            wanted = engine_named(self.engine)
             size = layer[0].cell.input_size
             inputs = x if number == 0 else Padded(like.new_zeros(*x.values.shape[:2], size), x.lengths)
-            engine = choose(None, layer, inputs, every) if wanted is None else wanted
-            asked = ENGINES if slower_ones else ENGINES[: ENGINES.index(engine) + 1]
-            refusals = tuple((each.name, each.refusal(layer, inputs, every)) for each in asked)
-            slower = tuple((each.name, each.slower(layer, inputs)) for each in asked)
-            rows.append(LayerReport(layer[0].cell, len(layer), engine, wanted is not None, refusals, slower))
+            rows.append(report_layer(self.engine, layer, inputs, every, slower_ones=slower_ones))
         return EngineReport(tuple(rows))
 
     def _layers(self) -> list[list[AnyCell]]:
@@ -236,14 +226,13 @@ class Recurrent(nn.Module):
         return (False, True) if self.bidirectional else (self.direction == "backward",)
 
     def _readers(self, number: int, states: States, fixed: Fixed) -> list[Reader]:
-        cells = self._layers()[number]
+        cells: Any = self.cells[number]
         return [Reader(*each) for each in zip(cells, states[number], fixed[number], self._ways(), strict=True)]
 
-    def _only_reads(self) -> bool:
-        """Whether each layer just reads the one before it, both directions side by side, as engines.single.through."""
+    def _is_plain(self) -> bool:
+        """Whether each layer just reads the one before it, both directions side by side, and the last one answers."""
         return (
             type(self) is Recurrent
-            and self.engine in ("auto", Single.name)
             and self.skip == "none"
             and self.mix == "last"
             and not (self.training and self.dropout)
@@ -251,8 +240,8 @@ class Recurrent(nn.Module):
         )
 
     def _prepared(self, x: Padded, states: States | None, fixed: Fixed | None) -> tuple[Padded, States, Fixed]:
-        """A batch that fits, with zeros for padding, and the states and `fixed` to read it with."""
-        x = self._checked(x).zeroed()
+        """A checked batch with zeros for padding, and the states and `fixed` to read it with."""
+        x = x.zeroed()
         rows = len(x.lengths)
         states = self.start(rows, x.values) if states is None else self._checked_states(states, x)
         return x, states, self.fixed(rows, x.values) if fixed is None else fixed
@@ -318,39 +307,6 @@ class Recurrent(nn.Module):
             tuple(_fitted(state, known, x, number) for state, known in zip(given, expected, strict=True))
             for number, (given, expected) in enumerate(zip(states, start, strict=True), 1)
         )
-
-
-class LayerReport(NamedTuple):
-    """The engines before one layer."""
-
-    cell: AnyCell
-    directions: int
-    engine: Engine
-    asked_for: bool
-    refusals: tuple[tuple[str, str | None], ...]  # engines, fastest first, and why one cannot run the layer
-    slower: tuple[tuple[str, str | None], ...]  # the same engines, and why 'auto' leaves it to another although it can
-
-    def lines(self, number: int) -> list[str]:
-        ways = ", both directions" if self.directions == 2 else ""
-        chosen = self.engine.name + (" (asked for)" if self.asked_for else "")
-        if (reason := dict(self.refusals)[self.engine.name]) is not None:
-            chosen += f", but it refuses: {reason}"
-        reasons = [(name, reason or dict(self.slower)[name]) for name, reason in self.refusals]
-        names = [name for name, _ in reasons]
-        faster = reasons[: names.index(self.engine.name)]
-        return [
-            f"layer {number}, {self.cell.name}{ways}: {chosen}",
-            *(f"    not {name}: {reason}" for name, reason in faster if reason is not None),
-        ]
-
-
-class EngineReport(NamedTuple):
-    """Which engine runs each layer, and why not a faster one. Print it."""
-
-    layers: tuple[LayerReport, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(line for number, layer in enumerate(self.layers, 1) for line in layer.lines(number))
 
 
 def _is_nested(states: object) -> bool:

@@ -1,0 +1,83 @@
+"""Which engine runs a layer: the one asked for, or the cheapest that can."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from recurra.cells import AnyCell, AnyState
+from recurra.engines.cost import work_of
+from recurra.engines.engine import Engine, Layer, Reading, StackEngine, Work
+from recurra.engines.loop import Loop
+from recurra.engines.planned import Planned
+from recurra.engines.recompute import Recomputed
+from recurra.engines.scan import Scan
+from recurra.engines.single import Single
+from recurra.engines.vendor import Vendor
+from recurra.errors import EngineError
+from recurra.named import choose as choose_name
+from recurra.padding import Padded
+
+SINGLE = Single()
+
+ENGINES: tuple[Engine, ...] = (SINGLE, Vendor(), Planned(), Scan(), Loop())
+"""All engines. The last one, the reference, can run everything."""
+
+STACK_ENGINES: tuple[StackEngine, ...] = (SINGLE,)
+"""Those that can also read a whole stack of layers in one go."""
+
+BY_NAME = {engine.name: engine for engine in ENGINES}
+
+
+def engine_named(name: str) -> Engine | None:
+    """The engine of that name; None for 'auto'."""
+    return None if name == "auto" else BY_NAME.get(name) or BY_NAME[choose_name(("auto", *BY_NAME), name, "engine")]
+
+
+def choose(wanted: Engine | None, layer: Layer, x: Padded, every: bool = False) -> Engine:
+    """The wanted engine, or the cheapest that can; an EngineError says why a wanted one cannot."""
+    if wanted is None:
+        cheapest_first = by_cost(work_of(layer, x))
+        return next(engine for engine in cheapest_first if engine.refusal(layer, x, every) is None)
+    reason = wanted.refusal(layer, x, every)
+    if reason is not None:
+        raise EngineError(
+            f"the engine '{wanted.name}' cannot run the cell '{layer[0].cell.name}': {reason}. "
+            f"Use engine = 'auto', which takes the fastest that can."
+        )
+    return wanted
+
+
+@functools.lru_cache(maxsize=4096)
+def by_cost(work: Work) -> list[Engine]:
+    """All engines, the lowest estimated cost first. Whether one can run the layer is asked only when its turn comes:
+    the answer may take far longer than the estimate, as a cell must be traced before it is known to have a plan."""
+    return sorted(ENGINES, key=lambda engine: engine.cost(work))
+
+
+def read_layer(name: str, layer: Layer, x: Padded, every: bool = False, recompute: int = 0) -> list[Reading]:
+    """Read a batch by one layer, on the engine of that name or, with 'auto', on the cheapest that can.
+
+    recompute    keep the state only every so many steps, and compute the rest again on the way back; 0 keeps all
+    """
+    engine = choose(engine_named(name), layer, x, every)
+    if recompute and torch.is_grad_enabled() and x.values.numel():
+        engine = Recomputed(engine, recompute)
+    return engine.run(layer, x, every)
+
+
+def read_stack(
+    name: str, cells: Sequence[Sequence[AnyCell]], x: Padded, backward: Sequence[bool]
+) -> tuple[Tensor, tuple[tuple[AnyState, ...], ...]] | None:
+    """Read a batch by all layers of a plain stack in one go; None where no engine can, or another is asked for.
+
+    In a plain stack each layer reads the outputs of the one before it, both directions side by side, from start
+    states. Answers with the outputs of the last layer and the final states of all.
+    """
+    for engine in STACK_ENGINES:
+        if name in ("auto", engine.name) and engine.reads_stack(cells, x):
+            return engine.run_stack(cells, x.values, backward)
+    return None
