@@ -13,7 +13,6 @@ from torch.autograd import forward_ad
 
 from recurra import Padded, Recurrent
 from recurra.engines import Single, c_library, c_row, single
-from recurra.stacks import recurrent
 from recurra.stacks.recurrent import States
 from tests.variants import batch, flat, random_states
 

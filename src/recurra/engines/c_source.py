@@ -3,7 +3,8 @@
 A pass becomes one function over the rows of a step. Within a row, values are computed segment by segment: a segment
 is a run of numbers that all take the same way through the equations, such as one gate. Segments of one width share a
 loop, so that an LSTM's four gates, its cell and its output are one sweep over H. A sum over a row ends a stage; what
-uses the sum stands in a loop of the next stage.
+uses the sum stands in a loop of the next stage. So does what reads computed numbers in another order than that in which
+they were computed: they are left in an array.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 from collections.abc import Iterator
 
 from recurra.engines.plan import Buffer, Place, Plan, RowPass
-from recurra.engines.trace import Value
+from recurra.engines.values import STRETCHES, Run, Value
 
 PRELUDE = """\
 #include <math.h>
@@ -83,18 +84,26 @@ static inline real r_tanh(real a) {{
     const real y = -e / (e + 2);
     return a < 0 ? -y : y;
 }}
-static inline real r_sign(real a) {{ return a > 0 ? 1 : a < 0 ? -1 : a; }}
+static inline real r_sign(real a) {{ return (real)((a > 0) - (a < 0)); }}
 static inline real r_relu(real a) {{ return a < 0 ? 0 : a; }}
 static inline real r_max(real a, real b) {{ return a > b || a != a ? a : b; }}
 static inline real r_min(real a, real b) {{ return a < b || a != a ? a : b; }}
-static inline real r_abs(real a) {{ return {fabs}(a); }}
-static inline real r_sqrt(real a) {{ return {sqrt}(a); }}
 static inline real r_rsqrt(real a) {{ return 1 / {sqrt}(a); }}
-static inline real r_sin(real a) {{ return {sin}(a); }}
-static inline real r_cos(real a) {{ return {cos}(a); }}
-static inline real r_erf(real a) {{ return {erf}(a); }}
-static inline real r_pow(real a, real b) {{ return {pow}(a, b); }}
+static inline real r_expm1(real a) {{ return a == 0 ? a : exp_minus_one(a); }}
+/* The first of the largest; what is not a number is larger than all. */
+static inline long place_of_largest(const real *a, long n) {{
+    long k = 0;
+    for (long j = 1; j < n; j++)
+        if (a[k] == a[k] && (a[j] > a[k] || a[j] != a[j])) k = j;
+    return k;
+}}
 """
+
+FROM_LIBRARY: tuple[str, ...] = (
+    *("fabs", "sqrt", "exp2", "log2", "log10", "erf", "floor", "ceil", "rint", "trunc"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
+)
+"""Functions of C's own library, of one number."""
 
 FUNCTIONS = {
     "add": "{0} + {1}",
@@ -108,12 +117,11 @@ FUNCTIONS = {
     "exp": "r_exp({0})",
     "log": "r_log({0})",
     "log1p": "r_log1p({0})",
-    "sin": "r_sin({0})",
-    "cos": "r_cos({0})",
-    "erf": "r_erf({0})",
-    "sqrt": "r_sqrt({0})",
+    "expm1": "r_expm1({0})",
     "rsqrt": "r_rsqrt({0})",
-    "abs": "r_abs({0})",
+    "abs": "r_fabs({0})",
+    "round": "r_rint({0})",
+    "atan2": "r_atan2({0}, {1})",
     "sign": "r_sign({0})",
     "relu": "r_relu({0})",
     "maximum": "r_max({0}, {1})",
@@ -129,6 +137,7 @@ FUNCTIONS = {
     "or": "{0} != 0 || {1} != 0 ? (real)1 : (real)0",
     "not": "{0} == 0 ? (real)1 : (real)0",
     "pow": "r_pow({0}, {1})",
+    **{name: f"r_{name}({{0}})" for name in FROM_LIBRARY if name not in ("fabs", "rint")},
 }
 
 
@@ -157,7 +166,10 @@ def named(direction: str, passes: list[RowPass]) -> list[str]:
 
 def prelude(is_double: bool) -> str:
     suffix = "" if is_double else "f"
-    functions = {name: name + suffix for name in ("fabs", "sqrt", "sin", "cos", "erf", "pow")}
+    library = [f"static inline real r_{name}(real a) {{ return {name}{suffix}(a); }}" for name in FROM_LIBRARY]
+    library += [
+        f"static inline real r_{name}(real a, real b) {{ return {name}{suffix}(a, b); }}" for name in ("pow", "atan2")
+    ]
     # e^r = 1 + r + r² (1/2! + r/3! + …) for |r| ≤ ln 2 / 2: as many terms as the type has digits.
     order = 13 if is_double else 7
     terms = "".join(f"    p = p * r + (real){1 / math.factorial(k)!r};\n" for k in range(order - 1, 1, -1))
@@ -174,6 +186,7 @@ def prelude(is_double: bool) -> str:
         | {"sqrt_half": "0x3f3504f3", "mantissa_mask": "0x7fffff"}
     )
     return PRELUDE.format(
+        sqrt=f"sqrt{suffix}",
         real="double" if is_double else "float",
         integer="int64_t" if is_double else "int32_t",
         ln2_high=6.93147180369123816490e-01 if is_double else 0.693359375,
@@ -183,8 +196,7 @@ def prelude(is_double: bool) -> str:
         log_lead=f"(real){1 / (2 * last + 1)!r}",
         log_terms=log_terms,
         **numbers,
-        **functions,
-    )
+    ) + "\n".join([*library, ""])
 
 
 def buffers_of(row_pass: RowPass) -> list[tuple[Buffer, bool]]:
@@ -219,6 +231,19 @@ def function(row_pass: RowPass, name: str) -> str:
     return "\n".join(lines)
 
 
+REDUCTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str]] = {
+    "sum": (("real {s} = 0;",), ("{s} += {a};",), ("reduction(+: {s})",), "{s}"),
+    # A maximum of which one number is not a number is none either.
+    "largest": (
+        ("real {s} = -(real)INFINITY;", "long n{s} = 0;"),
+        ("{s} = {a} > {s} ? {a} : {s};", "n{s} += {a} != {a};"),
+        ("reduction(max: {s})", "reduction(+: n{s})"),
+        "(n{s} ? (real)NAN : {s})",
+    ),
+}
+"""How a stretch is reduced: what is declared, done for each number {a} and told the compiler; and the result."""
+
+
 class RowWriter:
     """Writes what happens to one row."""
 
@@ -230,8 +255,11 @@ class RowWriter:
         self.scalars: dict[int, list[str]] = {}
         self.loops: dict[tuple[int, int], list[str]] = {}
         self.reductions: dict[tuple[int, int], dict[str, None]] = {}
+        self.ends: dict[int, list[str]] = {}  # what follows the loops of a stage
         self.arrays: list[str] = []
+        self.of_loop: dict[str, int] = {}  # names that one loop alone can see, and the stage of the loop
         self.stored: set[str] = set()
+        self.laid_out: dict[Value, tuple[int, str]] = {}
         self.count = 0
 
     def pointers(self) -> Iterator[str]:
@@ -272,16 +300,17 @@ class RowWriter:
                     place = f"{pointer}[{write.column + offset} + j]"
                     self.loops.setdefault((stage, width), []).append(f"{place} {sign} {name};")
         yield from self.arrays
-        stages = {*self.scalars, *(stage for stage, _ in self.loops)}
+        stages = {*self.scalars, *(stage for stage, _ in self.loops), *self.ends}
         for stage in sorted(stages):
             yield from self.scalars.get(stage, [])
             for (of_stage, width), lines in sorted(self.loops.items()):
                 if of_stage == stage:
-                    sums = self.reductions.get((stage, width), {})
-                    yield "#pragma omp simd" + (f" reduction(+: {', '.join(sums)})" if sums else "")
+                    clauses = self.reductions.get((stage, width), {})
+                    yield " ".join(["#pragma omp simd", *clauses])
                     yield f"for (long j = 0; j < {width}; j++) {{"
                     yield from (f"    {line}" for line in lines)
                     yield "}"
+            yield from self.ends.get(stage, [])
 
     # Values
 
@@ -301,73 +330,142 @@ class RowWriter:
             return 0, loads[0] if len(loads) == 1 else f"({' + '.join(loads)})"
         if value.op == "constant":
             return 0, number(value.args[0])
-        if value.op == "view":
-            return self.element(value.values[0], offset, width)
-        if value.op == "slice":
-            [whole] = value.values
-            group, within = divmod(offset, value.shape[-1])
-            return self.element(whole, group * whole.shape[-1] + value.detail + within, width)
-        if value.op == "cat":
-            return self.part(value, offset, width)
-        if value.op == "sum":
-            return self.total(value, offset)
+        if value.op == "move":
+            return self.moved(value, offset, width)
+        if value.op == "running sum":
+            return self.in_array(value, offset, 1, width)
+        if value.op in STRETCHES:
+            return self.stretch(value, offset)
         return self.pointwise(value, offset, width)
 
-    def part(self, value: Value, offset: int, width: int) -> tuple[int, str]:
-        start = 0
-        for part in value.values:
-            if offset < start + part.width:
-                return self.element(part, offset - start, width)
-            start += part.width
-        raise AssertionError("a segment lies beyond its value")
+    def moved(self, value: Value, offset: int, width: int) -> tuple[int, str]:
+        for run in value.detail.runs:
+            j, is_between = divmod(offset - run.start, run.step)
+            if 0 <= j < run.length and not is_between and (run.step == 1 or width == 1):
+                return self.of_run(value, run, j, width)
+        return self.in_array(value, offset, 1, width)
 
-    def pointwise(self, value: Value, offset: int, width: int) -> tuple[int, str]:
-        elements = [self.operand(arg, value, offset, width) for arg in value.values]
-        stage = max((stage for stage, _ in elements), default=0)
-        names = [self.at_stage(name, of, stage, width) for of, name in elements]
-        return self.define(stage, width, expression(value, names))
-
-    def operand(self, arg: Value, value: Value, offset: int, width: int) -> tuple[int, str]:
+    def of_run(self, value: Value, run: Run, j: int, width: int) -> tuple[int, str]:
+        """Number j of a run and those behind it."""
+        arg, at = value.values[run.source], run.offset + run.stride * j
         if arg.op == "constant":
             return 0, number(arg.args[0])
-        at, is_single = broadcast_offset(arg.shape, value.shape, offset)
-        return self.element(arg, at, 1 if is_single else width)
+        if width == 1 or run.stride in (0, 1):
+            return self.element(arg, at, 1 if run.stride == 0 else width)
+        parts = self.row_pass.reads.get(arg)
+        if parts is None:
+            return self.in_array(arg, at, run.stride, width)
+        loads = [f"{self.pointer(b, False)}[{column + at} + {run.stride} * j]" for b, column in parts]
+        return 0, loads[0] if len(loads) == 1 else f"({' + '.join(loads)})"
 
-    def total(self, value: Value, offset: int) -> tuple[int, str]:
-        """Σ over one row of the argument: added up in its stage, known in the next."""
+    def in_array(self, value: Value, at: int, stride: int, width: int) -> tuple[int, str]:
+        """Numbers of a value that is written to an array as a whole."""
+        stage, name = self.array_of(value)
+        place = f"{at}" if width == 1 else f"{at} + j" if stride == 1 else f"{at} + {stride} * j"
+        return stage, f"{name}[{place}]"
+
+    def array_of(self, value: Value) -> tuple[int, str]:
+        """An array with a value, and the stage from which on it can be read."""
+        if value not in self.laid_out:
+            self.laid_out[value] = self.running_sum(value) if value.op == "running sum" else self.lay_out(value)
+        return self.laid_out[value]
+
+    def running_sum(self, value: Value) -> tuple[int, str]:
+        stage, source = self.array_of(value.values[0])
+        self.count += 1
+        name, size = f"m{self.count}", value.detail
+        self.arrays.append(f"real {name}[{value.width}];")
+        self.ends.setdefault(stage, []).extend(
+            [
+                f"for (long i = 0; i < {value.width}; i += {size}) {{",
+                "    real total = 0;",
+                f"    for (long j = i; j < i + {size}; j++) {name}[j] = total += {source}[j];",
+                "}",
+            ]
+        )
+        return stage + 1, name
+
+    def lay_out(self, value: Value) -> tuple[int, str]:
+        self.count += 1
+        name, last = f"m{self.count}", 0
+        self.arrays.append(f"real {name}[{value.width}];")
+        runs = value.detail.runs if value.op == "move" else (Run(0, 1, value.width, 0, 0, 1),)
+        for run in runs:
+            for first, width in self.pieces(value, run):
+                if value.op == "move":
+                    stage, element = self.of_run(value, run, first, width)
+                else:
+                    stage, element = self.element(value, first, width)
+                last = max(last, stage)
+                start = run.start + run.step * first
+                place = f"{start}" if width == 1 else f"{start} + j" if run.step == 1 else f"{start} + {run.step} * j"
+                lines = self.scalars.setdefault(stage, []) if width == 1 else self.loops.setdefault((stage, width), [])
+                lines.append(f"{name}[{place}] = {self.at_stage(element, stage, width)};")
+        return last + 1, name
+
+    def pieces(self, value: Value, run: Run) -> list[tuple[int, int]]:
+        """A run cut where the numbers of its source begin to take another way."""
+        if value.op != "move":
+            return self.segments(value)
+        arg = value.values[run.source]
+        if run.stride != 1 or arg.op == "constant":
+            return [(0, run.length)]
+        return [(a - run.offset, width) for a, width in self.segments(arg, run.offset, run.offset + run.length)]
+
+    def pointwise(self, value: Value, offset: int, width: int) -> tuple[int, str]:
+        elements = []
+        for arg in value.values:
+            is_single = arg.width == 1 < value.width
+            elements.append(self.element(arg, 0, 1) if is_single else self.element(arg, offset, width))
+        stage = max((stage for stage, _ in elements), default=0)
+        names = [self.at_stage(name, stage, width) for _, name in elements]
+        if value.op == "add" and ZERO in names:
+            # Slices write their gradients into zeros.
+            return stage, names[1 - names.index(ZERO)]
+        return self.define(stage, width, expression(value, names))
+
+    def stretch(self, value: Value, offset: int) -> tuple[int, str]:
+        """What a stretch of the argument comes to: gathered in its stage, known in the next."""
         [arg] = value.values
-        size = arg.shape[-1]
+        first, size = offset * value.detail, value.detail
         self.count += 1
         name, last = f"s{self.count}", 0
-        self.arrays.append(f"real {name} = 0;")
-        for start, width in self.segments(arg, offset * size, (offset + 1) * size):
+        if value.op == "place of the largest":
+            stage, array = self.array_of(arg)
+            self.arrays.append(f"real {name};")
+            self.ends.setdefault(stage, []).append(f"{name} = (real)place_of_largest({array} + {first}, {size});")
+            return stage + 1, name
+        declared, steps, clauses, result = REDUCTIONS[value.op]
+        self.arrays += [line.format(s=name) for line in declared]
+        for start, width in self.segments(arg, first, first + size):
             stage, element = self.element(arg, start, width)
             last = max(last, stage)
-            if width == 1:
-                self.scalars.setdefault(stage, []).append(f"{name} += {element};")
-            else:
-                self.loops.setdefault((stage, width), []).append(f"{name} += {element};")
-                self.reductions.setdefault((stage, width), {})[name] = None
-        return last + 1, name
+            lines = self.scalars.setdefault(stage, []) if width == 1 else self.loops.setdefault((stage, width), [])
+            element = self.at_stage(element, stage, width)
+            lines += [line.format(s=name, a=element) for line in steps]
+            if width > 1:
+                found = self.reductions.setdefault((stage, width), {})
+                found.update({clause.format(s=name): None for clause in clauses})
+        return last + 1, result.format(s=name)
 
     def define(self, stage: int, width: int, code: str) -> tuple[int, str]:
         self.count += 1
         name = f"v{self.count}"
         lines = self.scalars.setdefault(stage, []) if width == 1 else self.loops.setdefault((stage, width), [])
         lines.append(f"const real {name} = {code};")
+        if width > 1:
+            self.of_loop[name] = stage
         return stage, name
 
-    def at_stage(self, name: str, of: int, stage: int, width: int) -> str:
+    def at_stage(self, name: str, stage: int, width: int) -> str:
         """A number of an earlier stage's loop is left in an array for the loops of later stages."""
-        if of == stage or not name.startswith("v") or width == 1:
-            return name
-        lines = self.loops.get((of, width), [])
-        if not any(line.startswith(f"const real {name} =") for line in lines):
-            return name  # a single number, which every loop can see
+        of = self.of_loop.get(name, stage)
+        if of == stage:
+            return name  # of the same loop, a single number or something in memory: every loop can see these
         if name not in self.stored:
             self.stored.add(name)
             self.arrays.append(f"real a{name}[{width}];")
-            lines.append(f"a{name}[j] = {name};")
+            self.loops[of, width].append(f"a{name}[j] = {name};")
         return f"a{name}[j]"
 
     # Segments
@@ -386,53 +484,18 @@ class RowWriter:
     def find_cuts(self, value: Value) -> Iterator[int]:
         if value in self.row_pass.reads or value.op == "constant":
             return
-        if value.op == "view":
-            yield from self.cuts(value.values[0])
-        elif value.op == "slice":
-            [whole] = value.values
-            n, k = whole.shape[-1], value.shape[-1]
-            for group in range(value.width // k):
-                yield group * k
-                for cut in self.cuts(whole):
-                    if 0 < cut - group * n - value.detail < k:
-                        yield group * k + cut - group * n - value.detail
-        elif value.op == "cat":
-            start = 0
-            for part in value.values:
-                yield start
-                yield from (start + cut for cut in self.cuts(part))
-                start += part.width
-        elif value.op == "sum":
-            yield from range(value.width)
+        if value.op == "move":
+            for run in value.detail.runs:
+                if run.step == 1:
+                    yield run.start
+                    yield from (run.start + first for first, _ in self.pieces(value, run))
+                    yield run.start + run.length
+        elif value.op in STRETCHES:
+            yield from range(value.width if value.op != "running sum" else 0)
         else:
             for arg in value.values:
                 if arg.width == value.width:
                     yield from self.cuts(arg)
-                elif arg.width > 1:
-                    yield from range(0, value.width, value.shape[-1])
-                    if arg.shape[-1] == value.shape[-1]:
-                        repeats = range(0, value.width, arg.width)
-                        yield from (start + cut for start in repeats for cut in self.cuts(arg))
-
-
-def broadcast_offset(small: tuple[int, ...], large: tuple[int, ...], offset: int) -> tuple[int, bool]:
-    """Where the number at an offset of the large shape stands in the small one; True where one serves a whole segment.
-
-    >>> broadcast_offset((4, 1), (4, 5), 10), broadcast_offset((5,), (4, 5), 10), broadcast_offset((), (4,), 2)
-    ((2, True), (0, False), (0, True))
-    """
-    if math.prod(small) == math.prod(large):
-        return offset, False
-    padded = (1,) * (len(large) - len(small)) + small
-    index = []
-    for size in reversed(large):
-        offset, place = divmod(offset, size)
-        index.append(place)
-    at, stride = 0, 1
-    for place, size in zip(index, reversed(padded), strict=True):
-        at += (place if size > 1 else 0) * stride
-        stride *= size
-    return at, padded[-1] == 1
 
 
 def expression(value: Value, names: list[str]) -> str:
@@ -449,8 +512,13 @@ def expression(value: Value, names: list[str]) -> str:
     return FUNCTIONS[value.op].format(*names)
 
 
+ZERO = "(real)0.0"
+
+
 def number(value: Value | float) -> str:
     assert not isinstance(value, Value)
+    if math.isnan(value):
+        return "(real)NAN"
     if math.isinf(value):
         return "(real)INFINITY" if value > 0 else "(real)-INFINITY"
     return f"(real){value!r}"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from recurra.engines.plan import Buffer, Place, Product, RowPass
-from recurra.engines.trace import Value, Weight
+from recurra.engines.values import Run, Value
 
 LARGE_PAGE = 1 << 21
 
@@ -99,7 +99,7 @@ class TorchPasses:
             for parts, target in row_pass.holds
         ]
         for write, value in results:
-            flat = value.expand(memory.rows, *write.value.shape).reshape(memory.rows, -1)
+            flat = value.expand(memory.rows, write.value.width)
             if write.buffer.place is Place.SUMS:
                 memory.tensor(write.buffer)[0].add_((flat if active is None else flat * active).sum(0))
                 continue
@@ -122,36 +122,55 @@ def sum_of(parts: list[Tensor]) -> Tensor:
 
 
 def evaluate(value: Value, row_pass: RowPass, known: dict[Value, Tensor], memory: Memory, t: int) -> Tensor:
-    """A row value for all rows at once, by torch: (B, *shape), or what broadcasts to it."""
+    """A row value for all rows at once, by torch: (B, width), or with a 1 in place of either."""
     if value in known:
         return known[value]
     if value in row_pass.reads:
-        parts = [memory.read(b, t)[..., c : c + value.width] for b, c in row_pass.reads[value]]
-        total = sum_of(parts)
-        is_shared = value.op == "leaf" and isinstance(value.detail, Weight)
-        result = total.view(value.shape) if is_shared else total.reshape(memory.rows, *value.shape)
+        parts = [memory.read(b, t) for b, _ in row_pass.reads[value]]
+        columns = [column for _, column in row_pass.reads[value]]
+        # One row for all where all share it; a row of a tensor out of `fixed` may have several dimensions.
+        flat = [part.unsqueeze(0) if part.dim() == 1 else part.flatten(1) for part in parts]
+        result = sum_of([part[:, c : c + value.width] for part, c in zip(flat, columns, strict=True)])
     elif value.op == "constant":
-        result = memory.like.new_tensor(value.args[0])
+        result = memory.like.new_tensor(value.args[0]).view(1, 1)
     else:
         args = [evaluate(arg, row_pass, known, memory, t) for arg in value.values]
-        result = apply(value, args, memory.rows)
+        result = apply(value, args)
     known[value] = result
     return result
 
 
-def apply(value: Value, args: list[Tensor], rows: int) -> Tensor:
-    if value.op == "view":
-        return args[0].reshape(rows, *value.shape)
-    if value.op == "slice":
-        return args[0][..., value.detail : value.detail + value.shape[-1]]
-    if value.op == "cat":
-        whole = [arg.expand(rows, *part.shape) for arg, part in zip(args, value.values, strict=True)]
-        return torch.cat(whole, dim=-1)
-    if value.op == "sum":
-        [part] = value.values
-        return args[0].expand(rows, *part.shape).sum(-1, keepdim=True)
+def apply(value: Value, args: list[Tensor]) -> Tensor:
+    if value.op == "move":
+        return move(value, args)
+    if value.op in STRETCHES:
+        [arg] = value.values
+        stretches = args[0].expand(-1, arg.width).unflatten(1, (-1, value.detail))
+        return STRETCHES[value.op](stretches).flatten(1).to(args[0].dtype)
     return TORCH[value.op](*args)
 
+
+def move(value: Value, args: list[Tensor]) -> Tensor:
+    whole = args[0].new_empty(max(len(arg) for arg in args), value.width)
+    for run in value.detail.runs:
+        source = args[run.source].expand(-1, value.values[run.source].width)
+        whole[:, run.start : run.start + run.step * run.length : run.step] = source[:, places_of(run)]
+    return whole
+
+
+def places_of(run: Run) -> Tensor | slice:
+    """Where the numbers of a run come from, without a list of them where they lie side by side."""
+    if run.stride == 1:
+        return slice(run.offset, run.offset + run.length)
+    return run.offset + run.stride * torch.arange(run.length)
+
+
+STRETCHES: dict[str, Callable[[Tensor], Tensor]] = {
+    "sum": lambda stretches: stretches.sum(-1),
+    "largest": lambda stretches: stretches.amax(-1),
+    "place of the largest": lambda stretches: stretches.max(-1).indices,
+    "running sum": lambda stretches: stretches.cumsum(-1),
+}
 
 TORCH: dict[str, Callable[..., Tensor]] = {
     "add": torch.add,
@@ -165,13 +184,31 @@ TORCH: dict[str, Callable[..., Tensor]] = {
     "exp": torch.exp,
     "log": torch.log,
     "log1p": torch.log1p,
+    "expm1": torch.expm1,
+    "exp2": torch.exp2,
+    "log2": torch.log2,
+    "log10": torch.log10,
     "sin": torch.sin,
     "cos": torch.cos,
+    "tan": torch.tan,
+    "asin": torch.asin,
+    "acos": torch.acos,
+    "atan": torch.atan,
+    "atan2": torch.atan2,
+    "sinh": torch.sinh,
+    "cosh": torch.cosh,
+    "asinh": torch.asinh,
+    "acosh": torch.acosh,
+    "atanh": torch.atanh,
     "erf": torch.erf,
     "sqrt": torch.sqrt,
     "rsqrt": torch.rsqrt,
     "abs": torch.abs,
     "sign": torch.sign,
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round": torch.round,
+    "trunc": torch.trunc,
     "relu": torch.relu,
     "maximum": torch.maximum,
     "minimum": torch.minimum,

@@ -15,10 +15,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from recurra.engines.trace import Contraction, NoPlan, Trace, Value, Weight
+from recurra.engines.trace import Contraction, Trace
+from recurra.engines.values import Value, Weight, constant
 
-COSTLY = ("sigmoid", "tanh", "exp", "log", "log1p", "sin", "cos", "erf", "sqrt", "rsqrt", "pow", "sum", "product")
-"""What is saved for the backward pass rather than computed again."""
+CHEAP = {
+    *("leaf", "constant", "move", "add", "sub", "mul", "div", "neg", "reciprocal", "abs", "sign", "relu"),
+    *("maximum", "minimum", "where", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not"),
+    *("floor", "ceil", "round", "trunc"),
+}
+"""What is computed again for the backward pass; the rest (products, stretches, exp, tanh, …) is saved."""
+
+EXACT = {"eq", "ne", "largest", "place of the largest"}
+"""What must be computed where its arguments are: computed again, an argument may differ in its last digit."""
 
 
 class Place(Enum):
@@ -151,9 +159,6 @@ class Planner:
     def forward_phases(self, wanted: list[Write], training: bool) -> tuple[Phases, dict[Value, Buffer]]:
         trace = self.trace
         outputs = [Write(value, buffer) for value, buffer in zip(trace.new_states, self.states, strict=True)]
-        for write in outputs:
-            if write.value.op == "leaf":
-                raise NoPlan("a state of its step is handed on unchanged")
         place = Place.SEQUENCE if training else Place.ROWS
         phases, operands = self.phases("forward", outputs + wanted, self.forward_leaves(), place)
         for row_pass in phases.passes:
@@ -177,22 +182,36 @@ class Planner:
         roots = [trace.d_inputs, *trace.d_states]
         for contraction in trace.contractions:
             roots += [contraction.left, *([contraction.right] if contraction.right else [])]
-        backward = [value for value in ordered(roots) if value not in forward]
+        every = ordered(roots)
+        # Whether two numbers are equal is asked on the way there, even if only the way back wants to know.
+        late: set[Value] = set(self.gradients)
+        for value in every:
+            if any(arg in late for arg in value.values):
+                late.add(value)
+        early = [value for value in every if value.op in EXACT and value not in late and value not in forward]
+        forward = forward | set(ordered(early))
+        backward = [value for value in every if value not in forward]
         states = set(trace.new_states)
         needed = {arg for value in backward for arg in value.values if arg in forward}
         needed |= {root for root in roots if root in forward}
-        saved: list[Value] = []
+        saved: dict[Value, None] = {}
+        known: set[Value] = set()
 
         def at_hand(value: Value) -> bool:
             return value.op in ("leaf", "constant") or value in states or value in saved
 
         def cheap(value: Value) -> bool:
-            return at_hand(value) or (value.op not in COSTLY and all(cheap(arg) for arg in value.values))
+            if value in known or at_hand(value):
+                return True
+            if value.op in EXACT or value.op not in CHEAP or not all(cheap(arg) for arg in value.values):
+                return False
+            known.add(value)
+            return True
 
-        for value in ordered(trace.new_states):
+        for value in ordered([*trace.new_states, *early]):
             if value in needed and not cheap(value):
-                saved.append(value)
-        return saved
+                saved[value] = None
+        return list(saved)
 
     def backward_plan(
         self,
@@ -218,6 +237,15 @@ class Planner:
                 name = f"d_product {len(sequences)}"
                 sequences[contraction.left] = Buffer(name, Place.SEQUENCE, contraction.left.width)
                 writes.append(Write(contraction.left, sequences[contraction.left]))
+        right: list[Buffer] = []
+        for contraction in matrices:
+            assert contraction.right is not None
+            found = self.sequence_of(contraction.right, operands) or sequences.get(contraction.right)
+            if found is None:
+                found = Buffer(f"factor {len(sequences)}", Place.SEQUENCE, contraction.right.width)
+                sequences[contraction.right] = found
+                writes.append(Write(contraction.right, found))
+            right.append(found)
         direct: list[Value | None] = []
         for (_, rest), buffer in zip(terms, turns, strict=True):
             direct.append(rest)
@@ -235,15 +263,11 @@ class Planner:
             parts = [(own, 0), *(self.results[value] for value in products)]
             d_states.append(parts)
             at_hand[leaf] = [(buffer, 0), *parts]
-        for row_pass in phases.passes:
-            for leaf in gradient_leaves:
-                if leaf in row_pass.reads:
-                    row_pass.reads[leaf] = at_hand[leaf]
+        # Pass 0 adds up the gradient of a state; a later pass that wants it finds it where pass 0 has left it.
+        for leaf in gradient_leaves:
+            if leaf in phases.passes[0].reads:
+                phases.passes[0].reads[leaf] = at_hand[leaf]
         self.finish_backward(phases, turns, direct, d_states)
-        right = []
-        for contraction in matrices:
-            assert contraction.right is not None
-            right.append(self.sequence_of(contraction.right, operands))
         used = {b.name for p in phases.passes for parts in p.reads.values() for b, _ in parts}
         return Plan(
             forward,
@@ -274,21 +298,19 @@ class Planner:
             writer = next((p for p in phases.passes if any(w.buffer is buffer for w in p.writes)), last)
             if value is None:
                 writer = phases.passes[0]
-                writer.writes.append(Write(Value("constant", (0.0,), (buffer.width,)), buffer))
+                writer.writes.append(Write(constant(0.0, buffer.width), buffer))
             writer.holds.append((parts, buffer))
         for row_pass in phases.passes:
             held = [buffer for _, buffer in row_pass.holds]
             written = dict.fromkeys(write.buffer for write in row_pass.writes)
             row_pass.clears.extend(b for b in written if b not in held and b.place is not Place.SUMS)
 
-    def sequence_of(self, value: Value, operands: dict[Value, Buffer]) -> Buffer:
-        """Where all steps of a product's operand can be found after the loop."""
+    def sequence_of(self, value: Value, operands: dict[Value, Buffer]) -> Buffer | None:
+        """Where all steps of a product's operand can be found after the loop; None where nobody keeps them."""
         for k, previous in enumerate(self.previous):
             if value is self.leaves[f"state {k}"]:
                 return previous
-        if value in operands:
-            return operands[value]
-        raise NoPlan("the gradient of a weight needs a value that is no operand of its product")
+        return operands.get(value)
 
     # Both
 
@@ -374,8 +396,16 @@ class Planner:
             """Whether it costs little to compute a value of an earlier pass once more."""
             if readable(value) or (value.op in ("leaf", "constant") and value not in self.gradients):
                 return True
-            return value.op not in COSTLY and bool(value.values) and all(again(arg) for arg in value.values)
+            if value in known:
+                return True
+            if value.op in EXACT or value.op not in CHEAP or not value.values:
+                return False
+            if not all(again(arg) for arg in value.values):
+                return False
+            known.add(value)
+            return True
 
+        known: set[Value] = set()
         waiting = [write.value for write in row_pass.writes]
         seen: set[Value] = set()
         while waiting:
@@ -389,7 +419,7 @@ class Planner:
                 row_pass.reads[value] = [(self.vector(value), 0)]
             elif value.op == "constant":
                 continue
-            elif ready[value] == number or value.op in ("view", "slice", "cat") or again(value):
+            elif ready[value] == number or value.op == "move" or again(value):
                 waiting.extend(value.values)
             else:
                 row_pass.reads[value] = [self.left_by(passes[ready[value]], value)]
@@ -397,7 +427,8 @@ class Planner:
     def left_by(self, row_pass: RowPass, value: Value) -> tuple[Buffer, int]:
         """Where a pass leaves a value for a later pass of the same step."""
         for write in row_pass.writes:
-            if write.value is value and write.buffer.place is not Place.SUMS:
+            # What is written in turns is read one step later.
+            if write.value is value and write.buffer.place not in (Place.SUMS, Place.TURNS):
                 return write.buffer, write.column
         self.kept += 1
         write = Write(value, Buffer(f"kept {self.kept}", Place.ROWS, value.width))
@@ -439,7 +470,7 @@ def add_terms(value: Value) -> tuple[list[Value], Value | None]:
     """A sum as its products, which need no pass of their own, and the rest."""
     if value.op == "product":
         return [value], None
-    if value.op != "add" or not all(arg.shape == value.shape for arg in value.values):
+    if value.op != "add" or not all(arg.width == value.width for arg in value.values):
         return [], value
     products: list[Value] = []
     rest: list[Value] = []
@@ -452,7 +483,7 @@ def add_terms(value: Value) -> tuple[list[Value], Value | None]:
     total = rest[0] if rest else None
     for other in rest[1:]:
         assert total is not None
-        total = Value("add", (total, other), value.shape)
+        total = Value("add", (total, other), value.width)
     return products, total
 
 
@@ -487,7 +518,7 @@ def phase_lines(phases: Phases) -> Iterator[str]:
             yield f"    {product_line(product)}"
 
 
-SILENT = ("leaf", "constant", "view", "slice", "cat", "product")
+SILENT = ("leaf", "constant", "move", "product")
 
 
 def product_line(product: Product) -> str:

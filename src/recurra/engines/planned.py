@@ -21,7 +21,8 @@ from recurra.engines.memory import Memory, TorchPasses
 from recurra.engines.plan import Phases, Place, Plan, make_plan
 from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.snapshot import Snapshot
-from recurra.engines.trace import Contraction, NoPlan, trace, weights_of
+from recurra.engines.trace import trace, weights_of
+from recurra.engines.values import NoPlan
 from recurra.padding import Padded
 
 Direction: TypeAlias = Literal["forward", "inference", "backward"]
@@ -242,9 +243,9 @@ class Steps(torch.autograd.Function):
         plan, _, lengths, every, row_count, training, keeps_inputs = run
         count = len(plan.states)
         start = [tensor.contiguous() for tensor in tensors[:count]]
-        rows = [tensor.contiguous() for tensor in tensors[count : count + row_count]]
-        weights = tensors[count + row_count :]
         inputs = with_rows(given)
+        rows = [tensor.to(inputs.dtype).contiguous() for tensor in tensors[count : count + row_count]]
+        weights = tensors[count + row_count :]
         direction: Direction = "forward" if training else "inference"
         memory = Memory(inputs.shape[0], inputs.shape[1], inputs, threads(len(inputs), getattr(plan, direction)))
         lay_out(memory, plan, direction, inputs, start, rows, weights)
@@ -295,7 +296,7 @@ class Steps(torch.autograd.Function):
         count, (row_count, weight_count) = len(plan.states), ctx.counts
         inputs, *tensors = ctx.saved_tensors
         start = [tensor.contiguous() for tensor in tensors[:count]]
-        rows = [tensor.contiguous() for tensor in tensors[count : count + row_count]]
+        rows = [tensor.to(inputs.dtype).contiguous() for tensor in tensors[count : count + row_count]]
         weights = tensors[count + row_count : count + row_count + weight_count]
         sequences = tensors[count + row_count + weight_count :][:count]
         kept = dict(zip(ctx.kept, tensors[len(tensors) - len(ctx.kept) :], strict=True))
@@ -382,17 +383,11 @@ def weight_gradients(
     for contraction, left, right in plan.matrices:
         known[contraction.node] = memory.history(left).T @ memory.history(right)
     for contraction, buffer in plan.sums:
-        known[contraction.node] = over_rows(contraction, memory.tensor(buffer).sum(0))
+        known[contraction.node] = memory.tensor(buffer).sum(0)
     found: list[Tensor | None] = []
     for node, is_needed in zip(plan.trace.weight_gradients, needed, strict=True):
         found.append(computed(node, known, plan) if node is not None and is_needed else None)
     return found
-
-
-def over_rows(contraction: Contraction, total: Tensor) -> Tensor:
-    """The traced sum on rows that are added up already: one row is left."""
-    _, dims, *keep = contraction.node.args
-    return torch.sum(total.view(1, *contraction.left.shape), dim=dims, keepdim=bool(keep and keep[0]))  # type: ignore[arg-type]
 
 
 def computed(node: fx.Node, known: dict[fx.Node, Tensor], plan: Plan) -> Tensor:
