@@ -151,10 +151,10 @@ def test_under_autocast_a_matrix_is_cast_once_and_double_numbers_are_left_alone(
 
 
 @pytest.mark.parametrize("wiring", ["feeding", "inside"])
-def test_training_under_autocast_is_as_exact_as_the_plain_loop(context: str) -> None:
+def test_training_under_autocast_is_as_exact_as_the_plain_loop(wiring: str) -> None:
     torch.manual_seed(0)
     settings = Seq2SeqModel(
-        embedding=5, hidden=6, cell="gru", wiring=context, dropout=0.0, label_smoothing=0.0, engine="loop"
+        embedding=5, hidden=6, cell="gru", wiring=wiring, dropout=0.0, label_smoothing=0.0, engine="loop"
     )
     model, batch = SequenceToSequence(settings, Sizes(9, 8, None, 0, 1)), pairs()
 
