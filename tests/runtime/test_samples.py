@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recurra.data.png import write_png
 from recurra.runtime.inputs import question
 from recurra.runtime.samples import EASY, LINE, STEPS, samples, sent
+from recurra.views.pixels import write_png
 from tests.runtime.small_tasks import KINDS, AnyTask, of_every_kind, prepared
 from tests.tasks import small_givens
 from tests.tasks.small_pairs import jsonl, table

@@ -6,6 +6,7 @@ import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -64,7 +65,7 @@ def _tokens(draw: st.DrawFn, count: int) -> list[str]:
     return draw(st.lists(token, min_size=count, max_size=count))
 
 
-def _head(draw: st.DrawFn) -> dict[str, str]:
+def _head(draw: st.DrawFn) -> dict[str, Any]:
     return {name: draw(text) for name in ("title", "caption", "about")}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from recurra.analysis.alignment import labels, rounded
 from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.encoders.pyramid import Pyramid
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.errors import ConfigError, DataError
 from recurra.padding import Padded
 from recurra.stacks.recurrent import Recurrent
-from recurra.text.visible import without_controls
 from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
-from recurra.views.table import Table
-
-MOST = 24
-"""So many units are drawn: of more, those whose output changes most."""
+from recurra.views.units import Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,24 +52,16 @@ class Gates:
         """Of each name the mean over all units, (T,)."""
         return {name: values.mean(0) for name, values in self.values.items()}
 
-    def units(self, most: int = MOST) -> dict[str, NDArray[np.intp]]:
-        """Which units of each name are shown, in which order.
-
-        They are those whose output, the first name, changes most over time, from that which is strongest first to that
-        which is strongest last; the same for all names that have as many.
-
-        >>> h = np.array([[0.0, 0.0, 0.9], [0.1, 0.1, 0.1], [0.8, 0.1, 0.0]])
-        >>> Gates("abc", {"h": h}, "").units(2)["h"].tolist()
-        [2, 0]
-        """
-        first = next(iter(self.values.values()))
-        chosen = {len(first): _ordered(first, most)}
-        return {name: chosen.setdefault(len(values), _ordered(values, most)) for name, values in self.values.items()}
-
-
-def _ordered(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    largest = np.sort(np.argsort(-values.std(axis=1), kind="stable")[:most])
-    return largest[np.argsort(np.abs(values[largest]).argmax(1), kind="stable")]
+    def view(self) -> Units:
+        """The units that change most, and means over all of them."""
+        found = Units.of(self.tokens, self.values, title="Gates over time", caption=self.title)
+        return replace(
+            found,
+            layer=self.layer,
+            layers=self.layers,
+            direction=self.direction,
+            directions=list(self.directions),
+        )
 
 
 def gates_of(model: Trained, example: Any, *, layer: int | None = None, direction: str | None = None) -> Gates:
@@ -169,41 +156,3 @@ def read_tokens(model: Trained, example: Any) -> list[str]:
         found: list[str] = task.vocabulary.tokens_of(task.batch([encoded]).inputs.values[0].tolist())
         return found
     raise ConfigError(f"what a {task.name} model like {model.folder} reads has no steps one after the other.")
-
-
-def as_json(gates: Gates) -> dict[str, Any]:
-    """For a program: of each name its means over all units, and the units that a picture shows.
-
-    >>> as_json(Gates(["a", "b"], {"z": np.array([[0.0, 1.0]])}, "gru"))["values"]
-    {'z': {'means': [0.0, 1.0], 'units': [0], 'rows': [[0.0, 1.0]]}}
-    """
-    chosen, means = gates.units(), gates.means
-    return {
-        "title": gates.title,
-        "tokens": list(gates.tokens),
-        "layer": gates.layer,
-        "layers": gates.layers,
-        "direction": gates.direction,
-        "directions": list(gates.directions),
-        "values": {
-            name: {
-                "means": rounded(means[name]),
-                "units": chosen[name].tolist(),
-                "rows": rounded(values[chosen[name]], 4),
-            }
-            for name, values in gates.values.items()
-        },
-    }
-
-
-def as_text(gates: Gates) -> str:
-    """For the terminal: the mean of each value over all units, token by token.
-
-    >>> print(as_text(Gates(["a", "b"], {"z": np.array([[0.0, 1.0], [0.5, 0.5]])}, "GRU, layer 1 of 1, forward")))
-    GRU, layer 1 of 1, forward: means over units
-    token      z
-    a     0.2500
-    b     0.7500
-    """
-    rows = [[token, *map(float, row)] for token, *row in zip(labels(gates.tokens), *gates.means.values(), strict=True)]
-    return f"{without_controls(gates.title)}: means over units\n{Table(['token', *gates.values], rows).text()}"

@@ -11,17 +11,16 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from recurra.analysis.alignment import labels, rounded
-from recurra.analysis.coloured_words import ColouredWords
 from recurra.analysis.probes import hypothesis_of
 from recurra.errors import ConfigError, DataError
 from recurra.tasks.language_model import LanguageModel
 from recurra.tasks.to_sequence import ToSequence
-from recurra.text.visible import without_controls
 from recurra.text.vocabulary import END
 from recurra.training.evaluation import moved
 from recurra.training.trained import Trained
 from recurra.views.table import Table
+from recurra.views.tokens import Row, Tokens
+from recurra.views.view import labels, rounded
 
 LEAST_SCALE = 8.0
 """Bits of surprise that have the full colour, where no token surprised more."""
@@ -52,6 +51,37 @@ class Probabilities:
         """The surprise of each token, -log₂ p."""
         return np.maximum(-np.asarray(self.log_probabilities) / math.log(2), 0.0)
 
+    def view(self) -> Tokens:
+        """The tokens, orange where they surprised.
+
+        >>> print(Probabilities(["a", "b"], np.log([0.5, 0.25]), "1.50 bits a token").view().text())
+        1.50 bits a token
+        token      p   bits
+        a     0.5000 1.0000
+        b     0.2500 2.0000
+        """
+        bits, p = self.bits, np.exp(np.asarray(self.log_probabilities))
+        scale, mean = max(LEAST_SCALE, float(bits.max())), float(bits.mean())
+        row = Row(
+            "",
+            -bits / scale,
+            [f"p {each:.4g}, {surprise:.2f} bits" for each, surprise in zip(p, bits, strict=True)],
+            f"Surprise: {self.title}" if self.title else "",
+            f"{mean:.2f} bits a token on average, perplexity {2**mean:.2f}; full colour is {scale:.3g} bits",
+        )
+        rows = [list(each) for each in zip(labels(self.tokens), p.tolist(), bits.tolist(), strict=True)]
+        return Tokens(
+            self.tokens,
+            [row],
+            ("0", f"{scale:.3g} bits"),
+            table=Table(["token", "p", "bits"], rows),
+            title="How sure it was",
+            caption=self.title,
+            about="The stronger the orange, the less probable a token was after what stands before it: its surprise, "
+            "−log₂ p, in bits.",
+            numbers={"log_probabilities": rounded(self.log_probabilities), "bits": rounded(bits)},
+        )
+
 
 def probabilities_of(model: Trained, example: Any, *, best: int = 1) -> Probabilities:
     """How sure a language model was of each token of a text, or a model that writes of each of its best-th answer."""
@@ -72,44 +102,3 @@ def probabilities_of(model: Trained, example: Any, *, best: int = 1) -> Probabil
         f"probabilities of tokens are of models that read on or write: language_model, seq2seq and vec2seq, but "
         f"{model.folder} is a {task.name} model."
     )
-
-
-def coloured(found: Probabilities) -> ColouredWords:
-    """The tokens, orange where they surprised."""
-    scale = max(LEAST_SCALE, float(found.bits.max()))
-    p = np.exp(np.asarray(found.log_probabilities))
-    said = [
-        f"{token}: p {each:.4g}, {bits:.2f} bits"
-        for token, each, bits in zip(labels(found.tokens), p, found.bits, strict=True)
-    ]
-    note = f"The stronger, the less probable after what stands before: full colour is {scale:.3g} bits."
-    return ColouredWords(f"Surprise: {found.title}", found.tokens, -found.bits / scale, said, note)
-
-
-def as_table(found: Probabilities) -> Table:
-    """A row for each token."""
-    p = np.exp(np.asarray(found.log_probabilities)).tolist()
-    rows = [[token, each, bits] for token, each, bits in zip(labels(found.tokens), p, found.bits.tolist(), strict=True)]
-    return Table(["token", "p", "bits"], rows)
-
-
-def as_json(found: Probabilities) -> dict[str, Any]:
-    """For a program.
-
-    >>> as_json(Probabilities(["a"], np.log([0.5])))
-    {'tokens': ['a'], 'log_probabilities': [-0.69315], 'bits': [1.0]}
-    """
-    logs = np.asarray(found.log_probabilities, np.float64)
-    return {"tokens": list(found.tokens), "log_probabilities": rounded(logs), "bits": rounded(found.bits)}
-
-
-def as_text(found: Probabilities) -> str:
-    """For the terminal.
-
-    >>> print(as_text(Probabilities(["a", "b"], np.log([0.5, 0.25]), "1.50 bits a token")))
-    1.50 bits a token
-    token      p   bits
-    a     0.5000 1.0000
-    b     0.2500 2.0000
-    """
-    return "\n".join([*([without_controls(found.title)] if found.title else []), as_table(found).text()])

@@ -1,31 +1,15 @@
-"""What there is to see of a model's answer to one input, each as text, as a picture and as a piece of a page."""
+"""What there is to see of a model's answer to one input, each a view."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recurra.analysis import (
-    alignment,
-    beam_tree,
-    beam_tree_picture,
-    coloured_words,
-    gates,
-    gates_picture,
-    heat_map,
-    picture_attention,
-    picture_heat_map,
-    probabilities,
-    saliency,
-    saliency_picture,
-)
-from recurra.analysis.alignment import Alignment, labels, rounded
-from recurra.analysis.coloured_words import ColouredWords
-from recurra.analysis.page import table_in_html
-from recurra.analysis.picture_attention import PictureAttention
+from recurra.analysis import alignment, beam_tree, gates, probabilities, saliency
+from recurra.analysis.alignment import alignment_of
+from recurra.analysis.picture_attention import picture_attention, picture_attention_of
 from recurra.analysis.probes import probe_of
 from recurra.analysis.saliency import Method
 from recurra.data.pictures import picture_of
@@ -40,6 +24,8 @@ from recurra.tasks.task import Prediction, Task
 from recurra.tasks.vec2seq import Vec2Seq
 from recurra.training.trained import Trained
 from recurra.views.table import Table
+from recurra.views.tokens import Row, Tokens
+from recurra.views.view import View, labels, rounded
 
 
 class Asked(NamedTuple):
@@ -51,18 +37,6 @@ class Asked(NamedTuple):
     layer: int | None = None
     direction: str | None = None
     best: int = 1
-
-
-class View(NamedTuple):
-    """One thing to see; numbers, pictures and pieces of a page are made when they are asked for."""
-
-    title: str
-    text: str
-    json: Callable[[], dict[str, Any]]
-    svg: Callable[[], str]
-    html: Callable[[], str]
-    png: Callable[[Path], None]
-    script: str = ""
 
 
 def attention(asked: Asked) -> View:
@@ -83,34 +57,12 @@ def attention(asked: Asked) -> View:
     answer = _looked(asked)
     if answer.detail.get("columns") is None:
         title = f"{answer.input} → {answer.output}" if isinstance(task, Seq2Seq) else answer.output
-        return _over_words(Alignment.of(answer, title))
+        return alignment_of(answer, title)
     assert isinstance(task, Vec2Seq), "a source of words stands in a row"
     picture = None
     if asked.example.picture is not None:
         picture = picture_of(asked.example.picture, asked.given, task.settings.data.image)
-    return _over_places(PictureAttention.of(answer, picture, answer.output))
-
-
-def _over_words(found: Alignment) -> View:
-    return View(
-        "Where it looked",
-        alignment.as_text(found),
-        lambda: alignment.as_json(found),
-        lambda: heat_map.as_svg(found),
-        lambda: heat_map.in_html(found),
-        lambda path: heat_map.as_png(path, found),
-    )
-
-
-def _over_places(found: PictureAttention) -> View:
-    return View(
-        "Where it looked",
-        picture_attention.as_text(found),
-        lambda: picture_attention.as_json(found),
-        lambda: picture_heat_map.as_svg(found),
-        lambda: picture_heat_map.in_html(found),
-        lambda path: picture_heat_map.as_png(path, found),
-    )
+    return picture_attention_of(answer, picture, answer.output)
 
 
 def _looked(asked: Asked) -> Prediction:
@@ -149,93 +101,52 @@ def _pooling(asked: Asked, task: Classification) -> View:
         places = weights.reshape(len(weights), -1)
         given = asked.example.picture
         picture = picture_of(given.value, given.place, task.settings.data.image, folder=given.folder)
-        return _over_places(PictureAttention(picture, names, places, weights.shape[2], answer.output))
+        return picture_attention(picture, names, places, weights.shape[2], answer.output)
     tokens = answer.detail.get("tokens", [str(number + 1) for number in range(weights.shape[1])])
     if not tokens:
         raise DataError("there is no answer to explain: nothing was read.")
     said = answer.output or NOTHING  # of several classes, it may be none
-    rows = [_weighed(f"{said}: where its queries looked, on average", tokens, weights.mean(0))]
-    rows += [_weighed(name, tokens, each) for name, each in zip(names, weights, strict=True)] * (len(weights) > 1)
-    table = [
-        [token, *map(float, each)] for token, each in zip(labels(tokens), [*zip(*weights, strict=True)], strict=True)
-    ]
-    numbers = table_in_html(Table(["token", *names], table))
-    return View(
-        "Where it looked",
-        f"{said}: where its queries looked\n{Table(['token', *names], table).text()}",
-        lambda: {"kind": "queries", "tokens": list(tokens), "weights": rounded(weights)},
-        lambda: coloured_words.as_svg(*rows),
-        lambda: (
-            '<p class="soft">Words are read, and means of them are weighed by learned queries: the stronger, the more '
-            f"weight. Point at a word for its share.</p>{coloured_words.in_html(*rows)}"
-            f"<details><summary>All weights as numbers</summary>{numbers}</details>"
-        ),
-        lambda path: coloured_words.as_png(path, *rows),
+    rows = [_weighed("all on average", weights.mean(0), f"{said}: where its queries looked, on average")]
+    rows += [_weighed(name, each) for name, each in zip(names, weights, strict=True)] * (len(weights) > 1)
+    table = [list(each) for each in zip(labels(tokens), *rounded(weights).tolist(), strict=True)]
+    return Tokens(
+        tokens,
+        rows,
+        ("0", "most"),
+        asked="Which query?",
+        table=Table(["token", *names], table),
+        title=alignment.TITLE,
+        caption=f"{said}: where its queries looked",
+        about="Words are read, and means of them are weighed by learned queries: the stronger, the more weight. Point "
+        "at a word for its share.",
+        numbers={"weights": rounded(weights)},
     )
 
 
-def _weighed(title: str, tokens: list[str], weights: np.ndarray[Any, np.dtype[np.float64]]) -> ColouredWords:
-    said = [f"{token}: {weight:.3f}" for token, weight in zip(labels(tokens), weights, strict=True)]
-    return ColouredWords(title, tokens, weights / (weights.max() or 1.0), said)
+def _weighed(name: str, weights: np.ndarray[Any, np.dtype[np.float64]], heading: str = "") -> Row:
+    return Row(name, weights / (weights.max() or 1.0), [f"{weight:.3f}" for weight in weights], heading)
 
 
 def sure(asked: Asked) -> View:
     """How probable each token was."""
-    found = probabilities.probabilities_of(asked.model, asked.example, best=asked.best)
-    row = probabilities.coloured(found)
-    return View(
-        "How sure it was",
-        probabilities.as_text(found),
-        lambda: probabilities.as_json(found),
-        lambda: coloured_words.as_svg(row),
-        lambda: (
-            f"{coloured_words.in_html(row)}<details><summary>As numbers</summary>"
-            f"{table_in_html(Table(*probabilities.as_table(found)))}</details>"
-        ),
-        lambda path: coloured_words.as_png(path, row),
-    )
+    return probabilities.probabilities_of(asked.model, asked.example, best=asked.best).view()
 
 
 def mattered(asked: Asked) -> View:
     """What speaks for the answer."""
     probe = probe_of(asked.model, asked.example, best=asked.best)
     methods: tuple[Method, Method] = ("integrated", "gradient")
-    both = [saliency.saliency(probe, method) for method in methods]
-    return View(
-        "What mattered",
-        saliency.as_text(both[0]),
-        lambda: saliency.as_json(*both),
-        lambda: saliency_picture.as_svg(*both),
-        lambda: saliency_picture.in_html(*both),
-        lambda path: saliency_picture.as_png(path, *both),
-    )
+    return saliency.view(*(saliency.saliency(probe, method) for method in methods))
 
 
 def searched(asked: Asked) -> View:
     """The beam, step by step."""
-    found = beam_tree.tree_of(asked.model, asked.example)
-    return View(
-        "How it searched",
-        beam_tree.as_text(found),
-        lambda: beam_tree.as_json(found),
-        lambda: beam_tree_picture.as_svg(found),
-        lambda: beam_tree_picture.in_html(found),
-        lambda path: beam_tree_picture.as_png(path, found),
-        beam_tree_picture.SCRIPT,
-    )
+    return beam_tree.tree_of(asked.model, asked.example)
 
 
 def inside(asked: Asked) -> View:
     """Gates and states while it read."""
-    found = gates.gates_of(asked.model, asked.example, layer=asked.layer, direction=asked.direction)
-    return View(
-        "Gates over time",
-        gates.as_text(found),
-        lambda: gates.as_json(found),
-        lambda: gates_picture.as_svg(found),
-        lambda: gates_picture.in_html(found),
-        lambda path: gates_picture.as_png(path, found),
-    )
+    return gates.gates_of(asked.model, asked.example, layer=asked.layer, direction=asked.direction).view()
 
 
 VIEWS: dict[str, Callable[[Asked], View]] = {

@@ -28,10 +28,10 @@ def predict(options: argparse.Namespace) -> None:
     with contextlib.nullcontext() if options.alignments is None else opened_to_write(options.alignments) as links:
         for answer in model.predict_file(file, text, detail=options.json or links is not None, at_once=is_talk):
             if links is not None:
-                from recurra.analysis.alignment import Alignment, pharaoh
+                from recurra.analysis.alignment import alignment_of, pharaoh
 
                 is_silent = not answer.output and answer.alignment is None
-                print("" if is_silent else pharaoh(Alignment.of(answer)), file=links, flush=is_talk)
+                print("" if is_silent else pharaoh(alignment_of(answer)), file=links, flush=is_talk)
             if options.json:
                 found = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
                 whole = {**found, **answer.detail, "line": answer.line}

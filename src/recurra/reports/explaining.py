@@ -7,8 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recurra.analysis.page import page, section, write_whole
-from recurra.analysis.views import VIEWS, Asked, View
+from recurra.analysis.views import VIEWS, Asked
 from recurra.data.files import extension, lines
 from recurra.data.formats import endings
 from recurra.errors import ConfigError, DataError, RecurraError
@@ -18,6 +17,8 @@ from recurra.tasks.task import Task
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.visible import without_controls
 from recurra.training.trained import Trained
+from recurra.views.page import page, section, write_whole
+from recurra.views.view import View
 
 ENDINGS = (".html", ".svg", ".png")
 
@@ -33,7 +34,7 @@ class Explanation(NamedTuple):
     @property
     def text(self) -> str:
         """For the terminal."""
-        return self.view.text
+        return self.view.text()
 
     def write(self, path: Path) -> None:
         """Write a page (.html) of all there is, or of what was asked for alone; or a picture (.svg, .png)."""

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from recurra.analysis import forecast_picture
+from recurra.analysis.forecasts import forecasts_of
 from recurra.analysis.gates import stack_of
-from recurra.analysis.views import VIEWS, Asked, View, has_attention
+from recurra.analysis.views import VIEWS, Asked, has_attention
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, RecurraError
 from recurra.reports.few_examples import LONGEST, Chosen, few
@@ -25,6 +25,7 @@ from recurra.tasks.task import Task
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.visible import without_controls
 from recurra.training.trained import Trained
+from recurra.views.view import View
 
 STEPS = {"attention": 100, "probabilities": 200, "saliency": 30, "tree": 30, "gates": 60}
 """So many elements an example may have, that a picture of it fits a page."""
@@ -128,8 +129,8 @@ def _has_gates(model: Trained) -> bool:
 
 def _forecasts(model: Trained, series: Sequence[Any], most: int) -> Pictures:
     try:
-        found = forecast_picture.forecasts_of(model, series, most=most)
-        pieces = [f'<div class="example">{forecast_picture.in_html(each)}</div>' for each in found]
+        found = forecasts_of(model, series, most=most)
+        pieces = [f'<div class="example">{each.view().html()}</div>' for each in found]
     except Exception as error:
         return Pictures(f'<p class="soft">No forecasts can be shown: {escape(_reason(error))}</p>')
     if not pieces:

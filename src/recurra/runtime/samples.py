@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.data.pictures import picture_of
-from recurra.data.png import write_png
 from recurra.errors import RecurraError
 from recurra.runtime.inputs import checked, columns_of, input_of
 from recurra.tasks.forecasting import Forecasting
@@ -21,6 +20,7 @@ from recurra.tasks.seq2seq import Seq2Seq
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Task
 from recurra.tasks.vec2seq import Vec2Seq
+from recurra.views.pixels import write_png
 
 LOOKED_AT = 400
 """Examples of which a few are taken: data is often sorted, and its first rows are all alike."""

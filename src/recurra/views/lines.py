@@ -124,7 +124,7 @@ class Lines(View):
             for curve in panel.curves:
                 if curve.x and len(curve.x) != len(curve.y):
                     raise DataError(f"'{curve.name}' has {len(curve.y)} values at {len(curve.x)} places.")
-                if self.x_labels and not curve.x and len(curve.y) != len(self.x_labels):
+                if self.x_labels and curve.y and not curve.x and len(curve.y) != len(self.x_labels):
                     raise DataError(
                         f"'{curve.name}' has {len(curve.y)} values, but there are {len(self.x_labels)} steps."
                     )
@@ -178,7 +178,7 @@ class Lines(View):
     def scene(self, width: float = WIDTH) -> Scene:
         """The panels, and under the last one the steps; dots and steps say their numbers."""
         caption = without_controls(self.caption)
-        label = f"{self.title or 'Lines'}: {', '.join(panel.title for panel in self.panels) or 'nothing yet'}"
+        label = f"{self.title or 'Lines'}: {', '.join(map(_in_words, self.panels)) or 'nothing yet'}"
         if not self.panels:
             words = Words(caption or "There is nothing to draw yet.", width / 2, 40, "middle", _SIZE)
             return Scene(width, 80, [words], label)
@@ -266,8 +266,7 @@ class _Panel:
         for mark in self.panel.marks:
             point = Point(mark.x, _drawable(mark.y))
             if not math.isnan(point.y):
-                said = f"{self._named(mark.name, point)}, the {mark.name}"
-                yield Circle(*self.place(point), 4, "ink", filled=True, title=said)
+                yield Circle(*self.place(point), 4, "ink", filled=True, title=self._named(mark.name, point))
         if self.view.together:
             yield from self._strips()
 
@@ -345,6 +344,11 @@ class _Panel:
 def _stroke(points: Sequence[tuple[float, float]], look: Look, title: str = "") -> Path:
     colour, width, dashes, strength = LOOKS[look]
     return Path(points, colour, width, dashes, strength=strength, title=without_controls(title))
+
+
+def _in_words(panel: Panel) -> str:
+    named = [curve.name for curve in panel.curves if curve.name and not panel.bars]
+    return f"{panel.title} ({', '.join(named)})" if named else panel.title
 
 
 def _drawable(value: float) -> float:

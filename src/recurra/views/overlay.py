@@ -62,6 +62,8 @@ class Overlay(View):
             raise DataError("the weights of attention are shares, but found a negative one or one that is no number.")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "tokens", tuple(self.tokens))
+        if self.picture is not None and self.picture.ndim == 2:
+            object.__setattr__(self, "picture", self.picture[:, :, None])
         sizes = weights.shape[1:] if self.picture is None else self.picture.shape[:2]
         for name, places, size in zip(("down", "across"), weights.shape[1:], sizes, strict=True):
             edges = np.asarray(getattr(self, name), np.float64)

@@ -84,7 +84,7 @@ def _in_svg(shape: Shape, scene: Scene) -> Iterable[str]:
             fill = f' style="fill:var(--{shape.colour})"' if shape.filled else ""
             yield (
                 f'<circle class="{look}" cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:g}" '
-                f'stroke-width="1.75"{fill}>{_title(shape.title)}</circle>'
+                f'stroke-width="1.75"{fill}' + _ending("circle", shape.title)
             )
         case Words():
             yield _words(shape)
@@ -103,6 +103,10 @@ def _title(text: str) -> str:
     return f"<title>{_plain(text)}</title>" if text else ""
 
 
+def _ending(tag: str, title: str) -> str:
+    return f">{_title(title)}</{tag}>" if title else "/>"
+
+
 def _step(step: int | None) -> str:
     return "" if step is None else f' data-step="{step}"'
 
@@ -114,13 +118,13 @@ def _box(box: Box) -> str:
     corners = f' rx="{box.round:g}"' if box.round else ""
     strength = f' fill-opacity="{box.strength:.3f}"' if box.strength != 1 else ""
     place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'
-    rect = f'<rect class="{look}"{_step(box.step)} {place}{corners}{strength}{outline}>'
+    rect = f'<rect class="{look}"{_step(box.step)} {place}{corners}{strength}{outline}'
     if not box.number and not box.lights:
-        return f"{rect}{_title(box.title)}</rect>"
+        return rect + _ending("rect", box.title)
     middle = f'x="{box.x + box.width / 2:.1f}" y="{box.y + box.height / 2 + 4:.1f}" text-anchor="middle"'
     number = f'<text class="ink number" {middle}>{_plain(box.number)}</text>' if box.number else ""
     lights = " ".join(f"at-{name}" for name in box.lights)
-    return f'<g class="{lights}">{rect}</rect>{number}{_title(box.title)}</g>'
+    return f'<g class="{lights}">{rect}/>{number}{_title(box.title)}</g>'
 
 
 def _path(path: Path) -> str:
@@ -133,7 +137,7 @@ def _path(path: Path) -> str:
     strength = f' opacity="{path.strength:.3g}"' if path.strength != 1 else ""
     dashes = f' stroke-dasharray="{" ".join(f"{size:g}" for size in path.dashes)}"' if path.dashes else ""
     look = f'class="{path.colour}"' if path.filled else f'class="{path.colour}-line" stroke-width="{path.width:g}"'
-    return f'<path {look}{_step(path.step)} d="{course}"{strength}{dashes}>{_title(path.title)}</path>'
+    return f'<path {look}{_step(path.step)} d="{course}"{strength}{dashes}' + _ending("path", path.title)
 
 
 def _words(words: Words) -> str:
