@@ -23,8 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import recurra
-from recurra.analysis.alignment import Alignment
-from recurra.analysis.heat_map import as_svg
+from recurra.analysis.alignment import alignment_of
 from recurra.runs import begin, setup
 from recurra.tasks.task import Prediction
 from recurra.training.progress import progress
@@ -67,8 +66,8 @@ def forward(answers: list[Prediction]) -> float:
 
 def picture(answers: list[Prediction]) -> str:
     """Where attention looked in the shortest recording of five digits."""
-    found = [Alignment.of(answer, answer.output) for answer in answers if len(answer.detail["tokens"]) == 5]
-    return as_svg(min(found, key=lambda alignment: len(alignment.source)), width=1500)
+    found = [alignment_of(answer, answer.output) for answer in answers if len(answer.detail["tokens"]) == 5]
+    return min(found, key=lambda alignment: len(alignment.columns)).svg(1500)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import recurra
-from recurra.analysis.lengths import ByLength, as_svg
+from recurra.analysis.lengths import ByLength
 from recurra.runs import begin, setup
 from recurra.training.progress import progress
 from recurra.views.table import Table
@@ -96,7 +96,7 @@ def main() -> None:
     if options.picture:
         buckets, items = ([row[place] for row in next(iter(tables.values())).rows] for place in (0, 1))
         scores = {name: [row[2] for row in table.rows] for name, table in tables.items()}
-        options.picture.write_text(as_svg(ByLength(buckets, items, scores, "BLEU", "source words")), "utf-8")
+        ByLength(buckets, items, scores, "BLEU", "source words").view().write(options.picture)
 
 
 def report(

@@ -21,7 +21,7 @@ def main() -> None:
     x = Padded.full(torch.randn(4, 40, 8))
     for cell in ("elman", "lstm"):
         found = look(Recurrent(cell, 8, 32), x, loss=lambda y: y[:, -1].sum(), title=cell)
-        (pictures / f"gradients_{cell}.svg").write_text(gradient_page.as_svg(found), encoding="utf-8")
+        gradient_page.view(found).write(pictures / f"gradients_{cell}.svg", gradient_page.WIDTH)
         print(gradient_page.as_text(found))
 
 

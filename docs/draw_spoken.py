@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import recurra
-from recurra.data.png import write_png
 from recurra.tasks.task import Prediction
+from recurra.views.pixels import write_png
 
 FRAME, BAND, ROW, LEFT, GAP = 4.0, 5.0, 24.0, 30.0, 8.0  # pixels
 STYLE = """

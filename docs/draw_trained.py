@@ -11,22 +11,21 @@ import sys
 from pathlib import Path
 
 import recurra
-from recurra.analysis import heat_map, lengths
-from recurra.analysis.alignment import Alignment
+from recurra.analysis.alignment import alignment_of
 from recurra.demo import LOOKED_AT, TITLES, WIDTH
+from recurra.views.several import Several
 
 
 def main(runs: Path) -> None:
     pictures = Path(__file__).parent / "pictures"
     answers = recurra.load(runs / "attention").predict(LOOKED_AT, detail=True)
-    titled = [Alignment.of(answer, f"{answer.input} → {answer.output}") for answer in answers]
-    found = heat_map.as_svg(*titled, width=WIDTH)
-    (pictures / "demo_attention.svg").write_text(found, encoding="utf-8")
+    titled = [alignment_of(answer, f"{answer.input} → {answer.output}") for answer in answers]
+    Several(titled).write(pictures / "demo_attention.svg", WIDTH)
     by = recurra.compare([runs / "attention", runs / "no-attention"], runs / "test.tsv").by_length
     assert by is not None, "both are scored on the same words"
     named = dict(zip(TITLES, by.runs.values(), strict=True))
     by = dataclasses.replace(by, runs=named, score="share of words said right", axis="letters")
-    (pictures / "demo_by_length.svg").write_text(lengths.as_svg(by), encoding="utf-8")
+    by.view().write(pictures / "demo_by_length.svg")
 
 
 if __name__ == "__main__":

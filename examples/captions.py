@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import recurra
-from recurra.analysis.picture_attention import PictureAttention, as_text
+from recurra.analysis.picture_attention import picture_attention_of
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 COLOURS, SHAPES = ("red", "green", "blue", "yellow"), ("circle", "square", "star", "heart")
@@ -65,7 +65,7 @@ def main() -> None:
         model = recurra.train("vec2seq", train=f"{folder}/train.npz", out=f"{folder}/run", settings=settings)
         print(f"{model.evaluate(f'{folder}/test.npz').values['exact_match']:.0%} of 200 new captions are right")
         [answer] = model.predict([features[0].tolist()], detail=True)  # nested lists, or JSON of them
-        print(f"right: {captions[0]}\nsaid:  {answer.text}\n{as_text(PictureAttention.of(answer))}")
+        print(f"right: {captions[0]}\nsaid:  {answer.text}\n{picture_attention_of(answer).text()}")
 
 
 if __name__ == "__main__":

@@ -27,8 +27,7 @@ import tempfile
 from pathlib import Path
 
 import recurra
-from recurra.analysis.picture_attention import PictureAttention, as_text
-from recurra.analysis.picture_heat_map import as_svg
+from recurra.analysis.picture_attention import picture_attention_of
 from recurra.data.strokes import draw
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 800
@@ -101,10 +100,10 @@ def main() -> None:
         for row, answer in zip(rows, answers, strict=True):
             print(f"{row['latex']} is read as {answer.text}")
         picture = draw(rows[0]["strokes"], stroke=DRAWN["stroke"], thickness=DRAWN["thickness"])
-        found = PictureAttention.of(answers[0], picture)
-        print(as_text(found))
+        found = picture_attention_of(answers[0], picture)
+        print(found.text())
         if len(sys.argv) > 2:
-            Path(sys.argv[2]).write_text(as_svg(found), "utf-8")
+            found.write(sys.argv[2])
         print(f"{model.evaluate(test).values['exact_match']:.0%} of 200 new formulas are right.")
 
 

@@ -42,7 +42,7 @@ import tempfile
 from pathlib import Path
 
 import recurra
-from recurra.analysis.alignment import Alignment, as_text
+from recurra.analysis.alignment import alignment_of
 from recurra.demo import unpacked
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 800
@@ -68,7 +68,7 @@ def main() -> None:
             print(f"{answer.input}: {' or '.join(known[answer.input])} in the dictionary")
             for each in [{"output": answer.output, **answer.detail}, *answer.alternatives]:
                 print(f"  {math.exp(each['log_probability']):4.0%} {each['output']}")
-            print(as_text(Alignment.of(answer)) + "\n")
+            print(alignment_of(answer).text() + "\n")
 
         scores = model.evaluate(f"{folder}/test.tsv").values
         print(f"{scores['exact_match']:.0%} of {len(known):,} new words are said as in the dictionary,")

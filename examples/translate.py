@@ -49,8 +49,7 @@ import tempfile
 from pathlib import Path
 
 import recurra
-from recurra.analysis.alignment import Alignment, as_text
-from recurra.analysis.lengths import as_text as by_length
+from recurra.analysis.alignment import alignment_of
 
 SENTENCE = "I want to buy twenty-five green houses"
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 500
@@ -123,11 +122,11 @@ def main() -> None:
             for answer in model.predict([f"{SENTENCE}\tde", f"{SENTENCE}\tfr"], detail=True):
                 print(f"  {answer.text}")
                 if answer.input.endswith("de") and answer.alignment is not None:
-                    print(as_text(Alignment.of(answer)))
+                    print(alignment_of(answer).text())
 
         found = recurra.compare([Path(folder) / name for name in twins], test)  # recurra compare RUN RUN DATA
         if found.by_length is not None:
-            print(f"\nbleu by the length of {found.items} test sentences\n{by_length(found.by_length)}")
+            print(f"\nbleu by the length of {found.items} test sentences\n{found.by_length.text()}")
         better = found.apart[0].scores["bleu"]
         print(
             f"attention is {better.value:.1f} above no-attention, 95 % interval {better.low:.1f} to {better.high:.1f}"

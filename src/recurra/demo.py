@@ -15,13 +15,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recurra.analysis.alignment import Alignment, as_text
+from recurra.analysis.alignment import alignment_of
 from recurra.analysis.lengths import ByLength
 from recurra.errors import CheckpointError
 from recurra.tasks.task import Prediction
 from recurra.text.visible import columns
 from recurra.training.progress import progress
+from recurra.views.several import Several
 from recurra.views.table import Table
+from recurra.views.view import View
 
 if TYPE_CHECKING:
     from recurra.training.trained import Trained
@@ -135,7 +137,7 @@ def tell_scores(folder: Path, count: int) -> None:
         print(f"  {bucket:8} {items:5,}   {bar(with_it)}   {bar(without)}")
     sizes = " and ".join(f"{summary['parameters']:,}" for summary in summaries.values())
     print(f"\nThe models have {sizes} weights. Without attention, a word has to fit into one vector, long or short.")
-    print(f"As a picture: {drawn_by_length(folder, by)}\n")
+    print(f"As a picture: {drawn(by.view(), folder / 'by_length')}\n")
 
 
 def bar(share: float, width: int = 12) -> str:
@@ -151,12 +153,12 @@ def bar(share: float, width: int = 12) -> str:
 def tell_attention(folder: Path, answers: Sequence[Prediction], known: Mapping[str, Sequence[str]]) -> None:
     """The attention of a few answers, side by side, and as a picture."""
     print("Where the model looked: a row for each sound it wrote, a column for each letter it read.\n")
-    alignments = [Alignment.of(answer, f"{answer.input} → {answer.output}") for answer in answers]
-    print(beside([as_text(dataclasses.replace(each, title="")) for each in alignments]) + "\n")
+    alignments = [alignment_of(answer, f"{answer.input} → {answer.output}") for answer in answers]
+    print(beside([dataclasses.replace(each, caption="").text() for each in alignments]) + "\n")
     for each, answer in zip(alignments, answers, strict=True):
         right = known[answer.input]
-        print(f"  {each.title}, {'as in the dictionary' if answer.output in right else f'but it is {right[0]}'}")
-    print(f"\nAs a picture: {drawn_attention(folder, alignments)}\n")
+        print(f"  {each.caption}, {'as in the dictionary' if answer.output in right else f'but it is {right[0]}'}")
+    print(f"\nAs a picture: {drawn(Several(alignments), folder / 'attention')}\n")
 
 
 def beside(blocks: Sequence[str], gap: int = 4) -> str:
@@ -186,29 +188,10 @@ def tell_best(answer: Prediction, known: Mapping[str, Sequence[str]]) -> None:
     print()
 
 
-def drawn_attention(folder: Path, alignments: Sequence[Alignment]) -> Path:
-    """A picture of attention: a PNG where matplotlib is there, otherwise an SVG."""
-    from recurra.analysis.heat_map import as_png, as_svg
-
-    if importlib.util.find_spec("matplotlib") is None:
-        return written(folder / "attention.svg", as_svg(*alignments, width=WIDTH))
-    as_png(folder / "attention.png", *alignments, width=WIDTH)
-    return folder / "attention.png"
-
-
-def drawn_by_length(folder: Path, by: ByLength) -> Path:
-    """A picture of the scores by length, in the same way."""
-    from recurra.analysis.lengths import as_png, as_svg
-
-    if importlib.util.find_spec("matplotlib") is None:
-        return written(folder / "by_length.svg", as_svg(by))
-    as_png(folder / "by_length.png", by)
-    return folder / "by_length.png"
-
-
-def written(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
+def drawn(view: View, path: Path) -> Path:
+    """The file of a picture: a PNG where matplotlib is there, otherwise an SVG."""
+    ending = ".svg" if importlib.util.find_spec("matplotlib") is None else ".png"
+    return view.write(path.with_name(path.name + ending), WIDTH)
 
 
 def tell_what_is_next(folder: Path) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from recurra.analysis import gates_picture
-from recurra.analysis.gates import Gates, as_text
+from recurra.analysis.gates import Gates
 from recurra.cells.cell import fields
 from recurra.errors import ConfigError, DataError
 from recurra.reports.explaining import example_of
@@ -158,18 +157,29 @@ def drawn() -> Gates:
 
 
 def test_tokens_are_escaped_and_every_step_says_its_numbers() -> None:
-    page = gates_picture.as_html(drawn())
+    page = drawn().view().page()
     assert "<img" not in page
     assert page.count("<title>h at ") == page.count("<title>c at ") == 3
     assert "the 24 that change most are drawn" in page
     assert "a &amp; b" in page
 
 
-def test_means_are_printed(tmp_path: Path) -> None:
+def test_means_and_ranges_are_of_all_units() -> None:
     found = drawn()
-    lines = as_text(found).splitlines()
+    view = found.view()
+    lines = view.text().splitlines()
     assert lines[0] == "a & b: means over units"
     assert float(lines[2].split()[-1]) == pytest.approx(found.values["c"][:, 0].mean(), abs=1e-4)
-    pytest.importorskip("matplotlib")
-    gates_picture.as_png(tmp_path / "gates.png", found)
-    assert (tmp_path / "gates.png").read_bytes()[1:4] == b"PNG"
+    for name, values in found.values.items():
+        shown = view.values[name]
+        assert np.allclose(shown.means, values.mean(0), atol=1e-5)
+        assert np.allclose(np.array([shown.low, shown.high]), [values.min(0), values.max(0)], atol=1e-5)
+        assert np.allclose(shown.rows, values[list(shown.units)], atol=1e-4)
+        assert len(shown.units) == 24
+
+
+def test_values_that_are_not_rare_set_the_strongest_colour() -> None:
+    small, large = (
+        Gates("ab", {"h": values}, "").view().values["h"].limit for values in (np.eye(2) / 5, 3 * np.ones((4, 2)))
+    )
+    assert (small, large) == (1.0, 3.0)

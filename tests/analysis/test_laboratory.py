@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from recurra import Padded, Recurrent
-from recurra.analysis import drawing
 from recurra.analysis.advice import Measured, advice, in_words
 from recurra.analysis.gradients import Saturation
 from recurra.analysis.laboratory import Laboratory, Layer, look
@@ -67,7 +66,7 @@ def test_every_cell_can_be_looked_at(name: str) -> None:
         assert layer.steps == len(layer.jacobian["largest"]) == len(layer.gradient["h"]) == 6
     json.dumps(found.json(), allow_nan=False)
     assert gradient_page.as_text(found).count("T − t") == 2
-    assert gradient_page.as_svg(found).count("<path") > 10
+    assert gradient_page.view(found).svg().count("<path") > 10
 
 
 def test_units_that_are_off_let_nothing_through() -> None:
@@ -78,7 +77,7 @@ def test_units_that_are_off_let_nothing_through() -> None:
     assert found.layers[0].verdict == "vanishes"
     assert "it is 0" in found.layers[0].words
     assert found.json()["layers"][0]["slope"] is None
-    gradient_page.as_svg(found)
+    gradient_page.view(found).svg()
 
 
 def test_a_state_that_is_no_number_is_refused() -> None:
@@ -95,7 +94,7 @@ def test_empty_rows_short_rows_and_many_rows_are_taken_as_they_are() -> None:
     assert layer.steps == 9
     [alone] = look(Recurrent("lstm", 2, 3), Padded.full(torch.randn(1, 1, 2)), loss=lambda y: y.sum()).layers
     assert alone.verdict == "unknown"
-    assert gradient_page.as_svg(Laboratory("one", 1, None, [alone])).endswith("</svg>\n")
+    assert gradient_page.view(Laboratory("one", 1, None, [alone])).svg().endswith("</svg>\n")
 
 
 def measured(cell: AnyCell, slope: float, **more: object) -> Measured:
@@ -237,5 +236,4 @@ def test_pictures_are_drawn_both_ways(tmp_path: Path) -> None:
     assert "<b>" not in page
     assert "prefers-color-scheme:dark" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
-    assert drawing.as_svg([], 1, 1, label="nothing").startswith("<svg ")
-    gradient_page.as_svg(Laboratory("nothing", 0, None, []))
+    assert "no recurrent layer was found" in gradient_page.view(Laboratory("nothing", 0, None, [])).svg()

@@ -3,52 +3,46 @@
 from __future__ import annotations
 
 import math
-import struct
-import subprocess
-import sys
-import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recurra.analysis.lengths import ByLength, as_png, as_svg, as_text
+from recurra.analysis.lengths import ByLength
 from recurra.errors import DataError
+from recurra.views.scene import Box, Circle, Words
 from recurra.views.table import Table
 
-SVG = "{http://www.w3.org/2000/svg}"
 RUNS = {"attention": [41.0, 40.0, 37.5], "no <attention>": [38.0, math.nan, 20.5]}
 BY = ByLength(["1-9", "10-19", "20-38"], [180, 1190, 140], RUNS, score="bleu")
 
 
-def circles(picture: str) -> list[tuple[float, float, str]]:
-    found = ElementTree.fromstring(picture).iter(f"{SVG}circle")
-    return [(float(c.attrib["cx"]), float(c.attrib["cy"]), c[0].text or "") for c in found]
+def dots(by: ByLength) -> list[Circle]:
+    return [shape for shape in by.view().scene().shapes if isinstance(shape, Circle)]
 
 
 def test_higher_scores_lie_higher_and_buckets_go_from_left_to_right() -> None:
-    found = circles(as_svg(BY))
-    assert [words for _, _, words in found] == [
-        "attention: 41",
-        "attention: 40",
-        "attention: 37.5",
-        "no <attention>: 38",
-        "no <attention>: 20.5",
+    found = dots(BY)
+    assert [dot.title for dot in found] == [
+        "attention: 41 at source length 1-9",
+        "attention: 40 at source length 10-19",
+        "attention: 37.5 at source length 20-38",
+        "no <attention>: 38 at source length 1-9",
+        "no <attention>: 20.5 at source length 20-38",
     ]
-    assert [x for x, _, _ in found] == [*sorted(x for x, _, _ in found[:3]), found[0][0], found[2][0]]
-    heights = [y for _, y, _ in found]
+    assert [dot.x for dot in found] == [*sorted(dot.x for dot in found[:3]), found[0].x, found[2].x]
+    heights = [dot.y for dot in found]
     scores = [41.0, 40.0, 37.5, 38.0, 20.5]
     per_point = (heights[4] - heights[0]) / (scores[0] - scores[4])
-    assert [heights[0] + (scores[0] - score) * per_point for score in scores] == pytest.approx(heights, abs=0.11)
+    assert [heights[0] + (scores[0] - score) * per_point for score in scores] == pytest.approx(heights)
 
 
 def test_the_items_of_a_bucket_are_a_bar_and_a_number() -> None:
-    picture = ElementTree.fromstring(as_svg(BY))
-    bars = [float(bar.attrib["height"]) for bar in picture.iter(f"{SVG}rect") if bar.attrib.get("class") == "bar"]
-    assert [bar / bars[1] for bar in bars] == pytest.approx([180 / 1190, 1, 140 / 1190], abs=0.01)
-    words = [text.text for text in picture.iter(f"{SVG}text")]
-    assert {"180", "1,190", "140", "1-9", "10-19", "20-38", "bleu", "attention", "no <attention>"} <= {*words}
+    shapes = BY.view().scene().shapes
+    bars = [shape.height for shape in shapes if isinstance(shape, Box)]
+    assert [bar / bars[1] for bar in bars] == pytest.approx([180 / 1190, 1, 140 / 1190])
+    words = {shape.text for shape in shapes if isinstance(shape, Words)}
+    assert {"180", "1,190", "140", "1-9", "10-19", "20-38", "bleu", "attention", "no <attention>"} <= words
 
 
 @given(
@@ -57,15 +51,17 @@ def test_the_items_of_a_bucket_are_a_bar_and_a_number() -> None:
     ),
     st.text(max_size=40),
 )
-def test_any_scores_and_names_make_a_well_formed_picture(values: list[list[float]], name: str) -> None:
+def test_any_scores_and_names_make_a_picture_with_every_known_score(values: list[list[float]], name: str) -> None:
     runs = {f"{name}{n}": scores for n, scores in enumerate(values)}
-    picture = as_svg(ByLength(["a", name, "c"], [0, 0, 5], runs, score=name))
-    assert len(circles(picture)) == sum(not math.isnan(score) for scores in values for score in scores)
-    assert all(0 <= x <= 720 and 0 <= y <= 360 + 20 * len(values) for x, y, _ in circles(picture))
+    by = ByLength(["a", name, "c"], [0, 0, 5], runs, score=name)
+    scene = by.view().scene()
+    found = dots(by)
+    assert len(found) == sum(not math.isnan(score) for scores in values for score in scores)
+    assert all(0 <= dot.x <= scene.width and 0 <= dot.y <= scene.height for dot in found)
 
 
 def test_a_table_has_a_row_per_bucket() -> None:
-    assert as_text(ByLength(["1-9", "10-19"], [40, 60], {"with": [1, 0.25], "without": [0.5, math.nan]})) == (
+    assert ByLength(["1-9", "10-19"], [40, 60], {"with": [1, 0.25], "without": [0.5, math.nan]}).text() == (
         "length items   with without\n"  #
         "1-9       40 1.0000  0.5000\n"
         "10-19     60 0.2500     nan"
@@ -89,17 +85,3 @@ def test_numbers_that_do_not_fit_the_buckets_are_refused() -> None:
         ByLength(["a", "b"], [1, 2], {"run": [1.0, 2.0, 3.0]})
     with pytest.raises(DataError, match="at least one bucket and one run"):
         ByLength.of({}, "bleu")
-
-
-def test_a_png_is_written_with_twice_the_pixels(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    as_png(tmp_path / "a.png", BY, width=500, height=300)
-    found = (tmp_path / "a.png").read_bytes()
-    assert found.startswith(b"\x89PNG")
-    assert struct.unpack(">II", found[16:24]) == (1000, 600)
-
-
-def test_the_picture_needs_neither_torch_nor_matplotlib() -> None:
-    program = "import sys; import recurra.analysis.lengths; print({'torch', 'matplotlib'} & {*sys.modules})"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recurra.analysis import alignment, gates, picture_attention, probabilities, saliency
-from recurra.analysis.alignment import Alignment
+from recurra.analysis.alignment import alignment
 from recurra.analysis.gates import Gates
-from recurra.analysis.picture_attention import PictureAttention
+from recurra.analysis.picture_attention import picture_attention
 from recurra.analysis.probabilities import Probabilities
-from recurra.analysis.saliency import Saliency
+from recurra.analysis.saliency import Saliency, view
 from recurra.cli import main
 from recurra.reports.explaining import explain
 from recurra.training.trained import Trained
@@ -49,8 +48,9 @@ def test_one_view_alone_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> 
 def test_numbers_of_attention_are_those_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     found = printed(capsys, writer(), "cat", "--show", "attention")["views"]["attention"]
     [answer] = writer().predict(["cat"], detail=True)
-    assert found["kind"] == "alignment"
-    assert found["source"] == answer.detail["source_tokens"]
+    assert (found["kind"], found["title"]) == ("heat_map", "Where it looked")
+    assert found["source"] == found["columns"] == answer.detail["source_tokens"]
+    assert found["target"] == found["rows"]
     np.testing.assert_allclose(found["weights"], answer.detail["alignment"], atol=1e-5)
     np.testing.assert_allclose(np.sum(found["weights"], 1), 1, atol=1e-4)
 
@@ -109,28 +109,46 @@ def test_a_language_model_says_how_much_each_letter_surprised_it(capsys: pytest.
     np.testing.assert_allclose(found["log_probabilities"], answer.detail["log_probabilities"], atol=1e-4)
 
 
+KEPT = {
+    "alignment": ("source", "target", "weights"),
+    "places": ("tokens", "weights", "down", "across", "picture"),
+    "probabilities": ("tokens", "log_probabilities", "bits"),
+    "saliency": ("tokens", "answers", "unit", "left_out", "methods"),
+    "gates": ("tokens", "layer", "layers", "direction", "directions", "values"),
+}
+
+
 @pytest.mark.parametrize(
-    "numbers",
+    ("name", "numbers"),
     [
-        alignment.as_json(Alignment(["א", "<b>"], ["x"], [[0.25, 0.75]])),
-        picture_attention.as_json(
-            PictureAttention(np.zeros((4, 6), np.uint8), ["x"], [[0.1, 0.0, 0.3, 0.0, 0.0, 0.6]], 3)
+        ("alignment", alignment(["א", "<b>"], ["x"], [[0.25, 0.75]]).json()),
+        (
+            "places",
+            picture_attention(np.zeros((4, 6), np.uint8), ["x"], [[0.1, 0.0, 0.3, 0.0, 0.0, 0.6]], 3).json(),
         ),
-        probabilities.as_json(Probabilities(["a", "b"], np.log([0.5, 1e-300]))),
-        saliency.as_json(Saliency(["a"], ["x"], [[1.5]], [2.0], [0.5], "gradient", "log odds")),
-        gates.as_json(Gates(["a"], {"z": np.array([[0.5], [0.25]], np.float32)}, "gru")),
+        ("probabilities", Probabilities(["a", "b"], np.log([0.5, 1e-300])).view().json()),
+        ("saliency", view(Saliency(["a"], ["x"], [[1.5]], [2.0], [0.5], "gradient", "log odds")).json()),
+        ("gates", Gates(["a"], {"z": np.array([[0.5], [0.25]], np.float32)}, "gru").view().json()),
     ],
-    ids=["alignment", "places", "probabilities", "saliency", "gates"],
 )
-def test_numbers_are_plain_json_that_reads_back_as_it_was(numbers: dict[str, Any]) -> None:
+def test_numbers_are_plain_json_with_the_keys_that_programs_know(name: str, numbers: dict[str, Any]) -> None:
     assert json.loads(json.dumps(numbers, allow_nan=False)) == numbers
+    assert {*KEPT[name], "kind", "title"} <= numbers.keys()
 
 
 def test_a_picture_is_there_as_the_model_saw_it_with_the_pixels_of_each_place() -> None:
-    looked = PictureAttention(np.zeros((4, 6), np.uint8), ["x"], [[0.1, 0.0, 0.3, 0.0, 0.0, 0.6]], 3)
-    found = picture_attention.as_json(looked)
+    found = picture_attention(np.zeros((4, 6), np.uint8), ["x"], [[0.1, 0.0, 0.3, 0.0, 0.0, 0.6]], 3).json()
     assert found["picture"].startswith("data:image/png;base64,")
     for edges, places, pixels in ((found["down"], 2, 4), (found["across"], 3, 6)):
         assert (edges[0], edges[-1], len(edges)) == (0, pixels, places + 1)
         assert edges == sorted(edges)
     assert np.shape(found["weights"]) == (1, 2, 3)
+
+
+def test_what_each_query_weighed_is_there_by_token(capsys: pytest.CaptureFixture[str]) -> None:
+    model = classifier("model.encoder=rnn", "model.summary=attention", "model.characters.cell=none")
+    found = printed(capsys, model, "a good film", "--show", "attention")["views"]["attention"]
+    [answer] = model.predict(["a good film"], detail=True)
+    assert (found["kind"], found["tokens"]) == ("tokens", ["a", "good", "film"])
+    np.testing.assert_allclose(found["weights"], answer.detail["attention"], atol=1e-5)
+    assert [row["name"] for row in found["rows"]] == ["all on average", *(f"query {n}" for n in (1, 2, 3, 4))]

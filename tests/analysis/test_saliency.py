@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from recurra.analysis import coloured_words, probabilities, saliency_picture
-from recurra.analysis.coloured_words import ColouredWords
 from recurra.analysis.probabilities import Probabilities
-from recurra.analysis.saliency import Saliency, as_text, saliency
+from recurra.analysis.saliency import Saliency, saliency, view
 from recurra.errors import ConfigError, DataError
 from recurra.reports.explaining import example_of
 from recurra.training.trained import Trained
+from recurra.views.tokens import Tokens
 from tests.analysis import small_runs
 from tests.analysis.asking import probabilities_of, probe_of
 
@@ -145,7 +144,7 @@ def test_surprise_of_a_text_is_that_of_predict() -> None:
     found = probabilities_of(model, example_of(model.task, "one two"))
     [answer] = model.predict(["one two"], detail=True)
     assert found.bits.sum() * np.log(2) == pytest.approx(-answer.score, abs=1e-4)
-    assert "bits a token" in probabilities.as_text(found)
+    assert "bits a token" in found.view().text()
 
 
 @pytest.mark.parametrize(
@@ -166,8 +165,6 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
         Saliency("ab", "x", [[1], [2]], [0], [0], "gradient", "log p")
     with pytest.raises(DataError, match="there is nothing to explain: nothing was read, or nothing answered"):
         Saliency([], "x", np.zeros((1, 0)), [0], [0], "gradient", "log p")
-    with pytest.raises(DataError, match=r"2 tokens need as many strengths, but these are of shape \(1,\)"):
-        ColouredWords("", "ab", [1.0], ["", ""])
     with pytest.raises(DataError, match=r"2 tokens need as many probabilities, but these are of shape \(1,\)"):
         Probabilities("ab", [1.0])
 
@@ -179,27 +176,43 @@ def of(answers: int) -> Saliency:
     return Saliency(tokens, names, values, np.ones(answers), np.zeros(answers), "integrated", "log p", "a & b", 7)
 
 
-@pytest.mark.parametrize("answers", [1, 5])
-def test_tokens_are_escaped_in_words_and_in_maps(answers: int, tmp_path: Path) -> None:
-    found = of(answers)
-    html = saliency_picture.as_html(found)
-    assert not re.search("<img|<b>", html + saliency_picture.as_svg(found))
+@pytest.mark.parametrize("answers", [1, 7])
+def test_tokens_are_escaped_in_words_and_in_maps(answers: int) -> None:
+    found = view(of(answers))
+    html = found.html()
+    assert not re.search("<img|<b>", html + found.svg())
     assert html.count("&lt;img␣onerror=x&gt;") >= answers
-    assert ("The first 5 of 12 answers are shown." in html) == (answers == 5)
+    assert ("The first 7 of 14 are shown." in html) == (answers == 7)
     assert ("but 50%" in html) == (answers == 1)  # what is missing is said
-    pytest.importorskip("matplotlib")
-    saliency_picture.as_png(tmp_path / "a.png", found)
-    assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
 
 
 def test_the_strongest_are_named_in_the_text() -> None:
-    assert as_text(of(5)).splitlines()[-1] == "and 7 more, which are left out"
-    assert as_text(of(1)).splitlines()[1].startswith("<b>0: log p 1.00, without the input 0.00")
+    assert view(of(5)).text().splitlines()[-1] == "and 7 more, which are left out"
+    assert view(of(1)).text().splitlines()[:3] == [
+        "a & b",
+        "integrated gradients",
+        "<b>0: log p 1.00, without the input 0.00; the colours stand for all of the difference but 50%",
+    ]
 
 
-def test_right_to_left_words_stand_from_right_to_left() -> None:
-    row = ColouredWords("", ["שלום", "עולם"], [0.5, -0.5], ["", ""])
-    places = [float(x) for x in re.findall(r'<text x="([\d.]+)" y="53', coloured_words.as_svg(row))]
-    assert len(places) == 2
-    assert places[0] > places[1]
-    assert 'dir="rtl"' in coloured_words.in_html(row)
+def test_a_picture_shows_both_methods_of_few_answers_and_the_first_of_many() -> None:
+    for answers, pictures in ((1, 2), (7, 1)):
+        other = dataclasses.replace(of(answers), method="gradient")
+        both = view(of(answers), other)
+        assert [each.title for each in both.views] == ["integrated gradients", "gradient × input"]
+        drawing = both.svg()
+        assert ("gradient × input" in drawing) == (pictures == 2)
+        assert "gradient × input" in both.html()
+
+
+def test_the_answer_that_the_input_changed_most_is_explained_first() -> None:
+    found = dataclasses.replace(of(3), whole=[0.0, -2.0, 1.0])
+    assert [each.first for each in view(found).views if isinstance(each, Tokens)] == [1]
+
+
+def test_the_surprise_of_a_token_is_its_colour() -> None:
+    found = Probabilities(["a", "b", "c"], np.log([1.0, 0.5, 2**-16]), "a text").view()
+    [row] = found.rows
+    assert np.asarray(row.strengths).tolist() == [0.0, -0.0625, -1.0]
+    assert row.note == "5.67 bits a token on average, perplexity 50.80; full colour is 16 bits"
+    assert row.heading == "Surprise: a text"

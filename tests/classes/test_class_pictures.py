@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from recurra.classes.pictures import encoding
 from recurra.cli import main
 from recurra.config import ClassificationSettings
-from recurra.data.png import write_png
 from recurra.errors import ConfigError, DataError
 from recurra.runs import begin, setup
 from recurra.settings import settings_from
 from recurra.tasks.classification import Classification
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from recurra.views.pixels import write_png
 
 SMALL = [
     "model.image.widths=[6,8]",

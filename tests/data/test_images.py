@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from recurra.data.images import array_image, packed_picture, read_image, unpacked, with_channels
-from recurra.data.png import write_png
 from recurra.errors import DataError
+from recurra.views.pixels import write_png
 
 RED_AND_BLUE = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
 

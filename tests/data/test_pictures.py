@@ -5,9 +5,9 @@ import pytest
 
 from recurra.config import ImageData
 from recurra.data.pictures import picture_of
-from recurra.data.png import write_png
 from recurra.data.strokes import draw
 from recurra.errors import DataError
+from recurra.views.pixels import write_png
 
 RAMP = np.arange(40 * 60, dtype=np.uint8).reshape(40, 60)
 

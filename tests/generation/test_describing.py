@@ -13,8 +13,8 @@ import pytest
 import recurra
 from recurra import ConfigError, DataError, Trained
 from recurra.cli import main
-from recurra.data.png import write_png
 from recurra.training.writing import Generated, generate
+from recurra.views.pixels import write_png
 from tests.tasks.small_givens import COLOURS, colours, picture, pixels, trained, untrained
 
 

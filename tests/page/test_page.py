@@ -57,7 +57,7 @@ def test_a_sample_fills_the_input(page: Page) -> None:
 
 def test_the_weight_of_the_cell_that_is_pointed_at_is_said(page: Page) -> None:
     page.goto("/?run=translation&input=the+dog")
-    heat_map = panel(page).get_by_role("img", name="Attention: le looked most at")
+    heat_map = panel(page).get_by_role("img", name="Where it looked: le looked at most")
     said = panel(page).locator(".said")
     expect(said).to_contain_text("Point at a cell")
     heat_map.hover(position={"x": 5, "y": 5})
@@ -94,7 +94,7 @@ def test_another_answer_of_the_search_is_explained_when_it_is_chosen(page: Page)
     second.click()
     expect(page).to_have_url("/?run=translation&input=the+dog&best=2")
     expect(answer(page).get_by_role("button").nth(1)).to_be_focused()
-    expect(panel(page).get_by_role("img", name="Attention:")).to_be_visible()
+    expect(panel(page).get_by_role("img", name="Where it looked:")).to_be_visible()
     field(page).fill("a dog")
     expect(page).to_have_url("/?run=translation&input=a+dog")
 

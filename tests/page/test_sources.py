@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from recurra.views.kinds import KINDS
+
 PAGE = Path(str(resources.files("recurra") / "page"))
 FILES = sorted(path.name for path in PAGE.iterdir() if path.is_file())
 SCRIPTS = [name for name in FILES if name.endswith(".js")]
-VIEWS = ["attention.js", "places.js", "words.js", "tree.js", "gates.js"]
+VIEWS = {f"view_{kind}.js" for kind in KINDS}
 
 MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc")
 CODE_OF_TEXT = re.compile(r"\beval\s*\(|new\s+Function\b|\bset(?:Timeout|Interval)\s*\(\s*[\"'`]|javascript:")
@@ -70,9 +72,16 @@ def test_no_style_fetches_anything(name: str) -> None:
     assert re.findall(r"url\((?!['\"]?data:)", source(name)) == []
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_a_view_draws(name: str) -> None:
-    assert re.search(r"^export function draw\(place, numbers", source(name), re.MULTILINE)
+def test_every_kind_of_view_has_one_drawer() -> None:
+    assert {name for name in SCRIPTS if name.startswith("view_")} == VIEWS
+    for name in VIEWS:
+        assert len(re.findall(r"^export function draw\(place, ", source(name), re.MULTILINE)) == 1
+        assert f'"./{name}"' in source("drawers.js")
+
+
+def test_no_drawer_knows_tasks_or_names_of_views() -> None:
+    for name in [*VIEWS, "drawers.js"]:
+        assert not re.search(r"\.task\b|\brun\.|seq2seq|language_model|saliency|probabilities", source(name)), name
 
 
 class _Elements(HTMLParser):

@@ -1,30 +1,42 @@
-"""The views of the page, drawn of numbers that are made up: what is shown, said and told of each, without a server."""
+"""The views of the page, drawn from values that are made up: what is shown, said and told of each, without a server."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from importlib import resources
-from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from recurra.analysis.alignment import Alignment, as_json, pharaoh
+from recurra.analysis.alignment import alignment, pharaoh
+from recurra.analysis.probabilities import Probabilities
+from recurra.analysis.saliency import Saliency
+from recurra.analysis.saliency import view as explained
+from recurra.views.distribution import Distribution
+from recurra.views.heat_map import HeatMap
+from recurra.views.kinds import KINDS
+from recurra.views.lines import Band, Curve, Lines, Mark, Panel
+from recurra.views.overlay import Overlay
+from recurra.views.several import Several
+from recurra.views.tokens import Row, Tokens
+from recurra.views.tree import BeamTree, End, Node, Step
+from recurra.views.units import Units, Values
+from recurra.views.view import View
 
 HERE = "http://127.0.0.1:9"
-KINDS = {"js": "text/javascript", "css": "text/css"}
+TYPES = {"js": "text/javascript", "css": "text/css"}
 EVIL = "<img src=x onerror=alert(1)>"
 STYLES = "".join(f'<link rel="stylesheet" href="/page/{name}.css">' for name in ("page", "views", "answers"))
 START = f"<!doctype html>{STYLES}<main></main>"
-DRAW = """async ([name, numbers, state]) => {
-  const { draw } = await import(`/page/${name}.js`);
+DRAW = """async ([numbers, state]) => {
+  const { drawView } = await import("/page/drawers.js");
   const place = document.createElement("div");
   document.querySelector("main").replaceChildren(place);
   window.changes = [];
   const began = performance.now();
-  draw(place, numbers, { run: {}, output: "", state, change: (patch) => window.changes.push(patch) });
+  drawView(place, numbers, { state, change: (patch) => window.changes.push(patch) });
   place.getBoundingClientRect();
   return performance.now() - began;
 }"""
@@ -42,7 +54,7 @@ def view(browser: Browser) -> Iterator[Page]:
             route.fulfill(body=START, content_type="text/html")
         else:
             body = (resources.files("recurra") / "page" / name).read_text("utf-8")
-            route.fulfill(body=body, content_type=KINDS[name.rpartition(".")[2]])
+            route.fulfill(body=body, content_type=TYPES[name.rpartition(".")[2]])
 
     context = browser.new_context(viewport={"width": 1000, "height": 1500}, reduced_motion="reduce")
     context.set_default_timeout(4000)
@@ -59,23 +71,23 @@ def view(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def draw(view: Page) -> Draw:
-    """Draws a view of numbers and a state, and says how many milliseconds that took."""
+    """Draws a view in a state, and says how many milliseconds that took."""
     view.mouse.move(0, 0)
-    return lambda name, numbers, **state: float(view.evaluate(DRAW, [name, numbers, state]))
+    return lambda seen, **state: float(view.evaluate(DRAW, [seen.json(), state]))
 
 
 def said(view: Page) -> Locator:
     return view.locator(".said")
 
 
-def alignment(rows: int, columns: int) -> Alignment:
+def looked(rows: int, columns: int) -> HeatMap:
     weights = np.random.default_rng(rows).dirichlet(np.full(columns, 0.1), rows)
-    return Alignment([f"s{n}" for n in range(columns - 1)], [f"t{n}" for n in range(rows - 1)], weights)
+    return alignment([f"s{n}" for n in range(columns - 1)], [f"t{n}" for n in range(rows - 1)], weights)
 
 
 def test_a_token_of_the_heat_map_says_where_it_looked_and_who_looked_at_it(view: Page, draw: Draw) -> None:
     weights = [[0.7, 0.3, 0.0], [0.1, 0.2, 0.7]]
-    draw("attention", {"kind": "alignment", "source": ["a", "b", "</s>"], "target": ["X", "</s>"], "weights": weights})
+    draw(alignment(["a", "b", "</s>"], ["X", "</s>"], weights))
     view.locator(".down .label").first.hover()
     expect(said(view)).to_have_text("X looked at a 0.70, b 0.30, ∎ 0.00")
     shares = view.locator(".across .label").evaluate_all(
@@ -88,60 +100,70 @@ def test_a_token_of_the_heat_map_says_where_it_looked_and_who_looked_at_it(view:
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 4), (4, 9)])
 def test_links_are_those_of_the_library(view: Page, draw: Draw, shape: tuple[int, int]) -> None:
-    found = alignment(*shape)
-    draw("attention", as_json(found))
-    links = view.evaluate("async (numbers) => (await import('/page/attention.js')).pharaoh(numbers)", as_json(found))
-    assert links == pharaoh(found)
+    found = looked(*shape)
+    draw(found)
+    links = pharaoh(found)
+    assert view.get_by_role("button", name="Copy as Pharaoh").count() == bool(links)
+    if links:
+        view.get_by_role("button", name="Copy as Pharaoh").click()
+        expect(view.locator(".links")).to_contain_text(links)
 
 
 def test_two_hundred_by_two_hundred_cells_are_few_elements_drawn_at_once(view: Page, draw: Draw) -> None:
-    numbers = as_json(alignment(200, 200))
-    assert min(draw("attention", numbers) for _ in range(3)) < 300  # about 30 where nothing else runs
+    found = looked(200, 200)
+    assert min(draw(found) for _ in range(3)) < 300  # about 30 where nothing else runs
     assert view.locator("main *").count() < 600
     assert view.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def every(text: str) -> list[View]:
+    """A view of each kind that is made of one text."""
+    node = Node(0, None, text, 0.5, -1.0, True, True, 1, text)
+    saliency = Saliency([text], [text, text], [[1.0], [0.5]], [1.0, 1.0], [0.0, 0.0], "integrated", text)
+    head = {"title": text, "caption": text, "about": text}
+    return [
+        HeatMap([text], [text], [[1.0]], title=text, about=text),
+        Probabilities([text], [-1.0]).view(),
+        explained(saliency),
+        Tokens([text], [Row(text, [1.0], [text])] * 2, title=text),
+        BeamTree([Step(1, 1, [node])], [End(0, 0)], title=text, caption=text),
+        gates([text]),
+        places([text, text]),
+        Lines([Panel(text, [Curve(text, [1.0, 2.0])], marks=[Mark(text, 0, 1.0)])], text, [text, text], **head),
+        Distribution([text], [0.5], [text], said=[text]),
+        Several([Distribution([text], [0.5], title=text)] * 2, text, title=text),
+        Several([Distribution([text], [0.5], title=text)] * 2, title=text),
+    ]
+
+
 def test_tokens_that_look_like_markup_are_text_in_every_view(view: Page, draw: Draw) -> None:
-    probabilities = {"tokens": [EVIL], "log_probabilities": [-1.0], "bits": [1.44]}
-    node = {"place": 0, "parent": None, "token": EVIL, "probability": 0.5, "score": -1.0, "kept": True}
-    node |= {"finished": True, "answer": 1, "text": EVIL}
-    tree = {"title": EVIL, "steps": [{"kept": 1, "weighed": 1, "nodes": [node]}], "answers": [{"step": 0, "place": 0}]}
-    methods = {"integrated": {"values": [[1.0]], "whole": [1.0], "nothing": [0.0]}}
-    saliency = {"tokens": [EVIL], "answers": [EVIL], "unit": EVIL, "left_out": 0, "methods": methods}
-    for name, numbers in (
-        ("attention", as_json(Alignment([EVIL], [EVIL], [[1.0]]))),
-        ("words", probabilities),
-        ("words", saliency),
-        ("words", {"kind": "queries", "tokens": [EVIL], "weights": [[1.0], [1.0]]}),
-        ("tree", tree),
-        ("gates", gates([EVIL])),
-        ("places", places([EVIL])),
-    ):
-        draw(name, numbers)
+    assert {each.kind for each in every("a")} == KINDS.keys()
+    for each in every(EVIL):
+        draw(each)
         for summary in view.locator("summary").all():
             summary.click()
         assert view.locator("main img, main [onerror]").count() == 0
-        expect(view.locator("main")).to_contain_text("onerror=alert(1)" if name != "tree" else "onerror")
+        expect(view.locator("main")).to_contain_text("onerror=alert(1)" if each.kind != "tree" else "onerror")
 
 
-def gates(tokens: list[str]) -> dict[str, Any]:
-    def value(low: float) -> dict[str, Any]:
+def gates(tokens: list[str]) -> Units:
+    def value(low: float) -> Values:
         row = [low + 0.1 * step for step in range(len(tokens))]
-        return {"means": row, "units": [7, 3], "rows": [row, [each / 2 for each in row]]}
+        return Values(row, [7, 3], [row, [each / 2 for each in row]], row, row)
 
-    return {
-        "title": "lstm, layer 2 of 2, forward",
-        "tokens": tokens,
-        "layer": 2,
-        "layers": 2,
-        "direction": "forward",
-        "directions": ["forward", "backward"],
-        "values": {"h": value(-0.5), "f": value(0.25)},
-    }
+    return Units(
+        tokens,
+        {"h": value(-0.5), "f": value(0.25)},
+        layer=2,
+        layers=2,
+        directions=["forward", "backward"],
+        title="Gates over time",
+        caption="lstm, layer 2 of 2, forward",
+    )
 
 
 def test_every_value_of_a_unit_is_said_where_one_is_pointed_at_or_walked_to(view: Page, draw: Draw) -> None:
-    draw("gates", gates(["a", "b", "c"]))
+    draw(gates(["a", "b", "c"]))
     view.locator(".strip svg").first.hover(position={"x": 40, "y": 48})
     expect(said(view)).to_have_text("b, step 2 of 3: unit 3")
     expect(view.locator(".readout dd")).to_have_text(["−0.200", "0.175"])
@@ -153,14 +175,14 @@ def test_every_value_of_a_unit_is_said_where_one_is_pointed_at_or_walked_to(view
     assert view.evaluate("changes") == [{"layer": 2, "direction": "backward"}, {"layer": 1, "direction": "forward"}]
 
 
-def places(tokens: list[str]) -> dict[str, Any]:
+def places(tokens: list[str]) -> Overlay:
     weights = [[[0.0, 0.25], [0.5, 0.25]], [[1.0, 0.0], [0.0, 0.0]]]
-    across, down = [0.0, 10.0, 40.0], [0.0, 20.0, 40.0]
-    return {"kind": "places", "tokens": tokens, "weights": weights, "down": down, "across": across, "picture": None}
+    picture = np.zeros((40, 40), np.uint8)
+    return Overlay(tokens, weights, [0.0, 20.0, 40.0], [0.0, 10.0, 40.0], picture)
 
 
 def test_arrow_keys_walk_over_what_was_written_of_a_picture(view: Page, draw: Draw) -> None:
-    draw("places", places(["x", "</s>"]))
+    draw(places(["x", "</s>"]))
     expect(said(view)).to_have_text("x looked most at row 2, column 1: 0.50, more than half of it there.")
     assert view.locator(".looked rect").count() == 3
     view.get_by_role("radio", checked=True).focus()
@@ -171,15 +193,16 @@ def test_arrow_keys_walk_over_what_was_written_of_a_picture(view: Page, draw: Dr
     assert view.evaluate("changes") == [{"token": 1}]
 
 
-def step(*nodes: tuple[int, int | None, str, float, bool, bool, int | None]) -> dict[str, Any]:
-    names = ("place", "parent", "token", "score", "kept", "finished", "answer")
-    made = [dict(zip(names, each, strict=True), probability=0.5, text=each[2]) for each in nodes]
-    return {"kept": sum(each["kept"] for each in made), "weighed": len(made), "nodes": made}
+def step(*nodes: tuple[int, int | None, str, float, bool, bool, int | None]) -> Step:
+    made = [
+        Node(place, parent, token, 0.5, score, kept, finished, answer, token)
+        for place, parent, token, score, kept, finished, answer in nodes
+    ]
+    return Step(sum(each.kept for each in made), len(made), made)
 
 
-TREE = {
-    "title": "A beam of width 2",
-    "steps": [
+TREE = BeamTree(
+    [
         step((0, None, "a", -0.5, True, False, None), (1, None, "b", -0.9, True, False, 1)),
         step(
             (0, 1, "∎", -1.0, True, True, 1),
@@ -187,8 +210,9 @@ TREE = {
             (2, 0, "d", -2.0, False, False, None),
         ),
     ],
-    "answers": [{"step": 1, "place": 0}],
-}
+    [End(1, 0)],
+    caption="A beam of width 2",
+)
 
 
 def looks(view: Page) -> dict[str, str]:
@@ -201,7 +225,7 @@ def looks(view: Page) -> dict[str, str]:
 
 
 def test_a_step_of_the_search_knows_nothing_of_later_ones(view: Page, draw: Draw) -> None:
-    draw("tree", TREE, step=1)
+    draw(TREE, step=1)
     first = looks(view)
     assert first["a"] == "node kept leading"
     assert first["b"] == "node kept live"
@@ -221,45 +245,102 @@ def test_a_step_of_the_search_knows_nothing_of_later_ones(view: Page, draw: Draw
 
 @pytest.mark.parametrize("given", ["x", -3, 1e9, None])
 def test_a_step_that_no_search_has_is_kept_within_it(view: Page, draw: Draw, given: object) -> None:
-    draw("tree", TREE, step=given)
+    draw(TREE, step=given)
     expect(view.get_by_role("slider")).to_have_value("0" if given == -3 else "2")
 
 
 def test_words_say_their_surprise_and_letters_flow_as_a_text(view: Page, draw: Draw) -> None:
-    bits = [1.0, 2.0, 4.0]
-    draw(
-        "words",
-        {"tokens": ["to", "be", "</s>"], "log_probabilities": [-each * np.log(2) for each in bits], "bits": bits},
-    )
+    draw(Probabilities(["to", "be", "</s>"], np.log([0.5, 0.25, 0.0625])).view())
     view.locator(".word").nth(1).hover()
     expect(said(view)).to_have_text("be: p 0.25, 2.00 bits")
-    expect(view.locator(".summary")).to_have_text("2.33 bits a token on average, perplexity 5.04")
+    expect(view.locator(".summary")).to_contain_text("2.33 bits a token on average, perplexity 5.04")
     letters = list("to be, or not to be\nthat is")
-    draw("words", {"tokens": letters, "log_probabilities": [-1.0] * len(letters), "bits": [1.4] * len(letters)})
+    draw(Probabilities(letters, [-1.0] * len(letters)).view())
     expect(view.locator(".words")).to_have_text("to be, or not to be↵that is")
 
 
 def test_the_answer_and_the_method_that_are_chosen_are_explained(view: Page, draw: Draw) -> None:
-    methods = {
-        "integrated": {"values": [[1.0, -0.5], [0.25, 0.0]], "whole": [2.0, 1.0], "nothing": [1.5, 0.75]},
-        "gradient": {"values": [[0.5, 0.5], [3.0, -3.0]], "whole": [2.0, 1.0], "nothing": [1.5, 0.75]},
-    }
-    numbers = {"tokens": ["not", "bad"], "answers": ["praise", "scorn"], "unit": "log odds", "left_out": 3}
-    draw("words", {**numbers, "methods": methods}, answer=1)
+    shared = (["not", "bad"], ["praise", "scorn"])
+    integrated = Saliency(*shared, [[1.0, -0.5], [0.25, 0.0]], [2.0, 1.0], [1.5, 0.75], "integrated", "log odds", "", 3)
+    gradient = Saliency(*shared, [[0.5, 0.5], [3.0, -3.0]], [2.0, 1.0], [1.5, 0.75], "gradient", "log odds", "", 3)
+    draw(explained(integrated, gradient), row=1)
     expect(view.locator(".summary")).to_have_text("scorn: log odds 1.00, without the input 0.75")
-    expect(view.locator(".asks")).to_contain_text("The first 2 of 5 are explained.")
+    expect(view.locator(".asks")).to_contain_text("The first 2 of 5 are here.")
     view.get_by_role("radio", name="praise").click()
     view.locator(".word").nth(1).hover()
     expect(said(view)).to_have_text("praise ← bad: −0.500")
-    view.get_by_label("Method").select_option("gradient")
+    view.get_by_label("Method").select_option("gradient × input")
+    expect(view.get_by_role("radio", name="praise")).to_be_checked()
     view.locator(".word").nth(1).hover()
     expect(said(view)).to_have_text("praise ← bad: +0.500")
-    assert view.evaluate("changes") == [{"answer": 0}, {"method": "gradient"}]
+    assert view.evaluate("changes") == [{"row": 0}, {"view": 1}]
+
+
+def test_a_step_of_curves_says_all_its_numbers(view: Page, draw: Draw) -> None:
+    loss = Panel("loss", [Curve("train", [4.0, 2.0, 1.0], [1, 2, 3]), Curve("valid", [3.0], [3], "solid", dots=True)])
+    items = Panel("items", [Curve("", [180.0, 1190.0, 140.0], [1, 2, 3])], 90, bars=True)
+    band = Panel("likely", [Curve("said", [1.0, 2.0], [2, 3])], bands=[Band("90 %", [0, 1], [2, 3], [2, 3])])
+    draw(Lines([loss, items, band], "step", title="Curves", caption="a run"))
+    expect(view.locator(".summary")).to_have_text("a run")
+    view.get_by_role("application").focus()
+    view.keyboard.press("End")
+    expect(said(view)).to_have_text("step 3: train 1, valid 3, items 140, said 2")
+    view.keyboard.press("ArrowLeft")
+    expect(said(view)).to_have_text("step 2: train 2, items 1190, said 1")
+    view.locator(".lines-panel").first.hover(position={"x": 60, "y": 40})
+    expect(said(view)).to_have_text("step 1: train 4, items 180")
+    assert view.locator(".curve").count() == 3
+    assert view.locator(".column").count() == 3
+    assert view.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_curves_without_a_number_say_so(view: Page, draw: Draw) -> None:
+    draw(Lines([], caption="nothing was logged yet"))
+    expect(view.locator("main")).to_contain_text("There is nothing to draw yet.")
+
+
+def test_shares_are_bars_with_their_numbers(view: Page, draw: Draw) -> None:
+    draw(Distribution(["i", "f"], [[0.25, 0.5], [0.0, 1.0]], ["low", "high"], apart=True, caption="saturation"))
+    expect(view.locator(".bar-number")).to_have_text(["25.0 %, 50.0 %", "0 %, 100 %"])
+    widths = view.locator(".bars .bar").evaluate_all("all => all.map(each => each.style.width)")
+    assert widths == ["25%", "50%", "0%", "100%"]
+
+
+def test_weights_of_both_signs_and_counts_are_said_as_what_they_are(view: Page, draw: Draw) -> None:
+    draw(HeatMap(["x"], ["a", "b"], [[2.0, -1.5]], signed=True))
+    view.locator(".down .label").hover()
+    expect(said(view)).to_have_text("x: a +2.00, b −1.50")
+    draw(HeatMap(["x"], ["a", "b"], [[1200, 3]]))
+    view.locator(".down .label").hover()
+    expect(said(view)).to_have_text("x: a 1200, b 3")
+
+
+def test_a_kind_that_the_page_does_not_know_is_said(view: Page) -> None:
+    view.evaluate(DRAW, [{"kind": "hologram", "title": "x"}, {}])
+    expect(view.locator("main")).to_contain_text("This page cannot draw a view of the kind “hologram”")
+
+
+VIEWS_OF = """async ([name, seen]) => {
+  const { views } = await import("/page/views.js");
+  const run = { name: "r", views: [name], decoding: [] };
+  const ask = { explain: async () => ({ views: { [name]: seen }, missing: {} }) };
+  const made = views(run, ask, { change() {} });
+  document.querySelector("main").replaceChildren(made.node);
+  const state = { tab: name, views: {}, best: 1, value: "x", decoding: {} };
+  made.show(state, { question: "x", answer: {}, failed: false });
+}"""
+
+
+def test_a_view_of_any_name_is_shown_with_its_title(view: Page) -> None:
+    seen = Distribution(["speech", "silence"], [0.75, 0.25], title="What each frame is")
+    view.evaluate(VIEWS_OF, ["frames_of_speech", seen.json()])
+    expect(view.get_by_role("tab")).to_have_text("What each frame is")
+    expect(view.locator(".bar-number")).to_have_text(["75.0 %", "25.0 %"])
 
 
 def test_a_token_that_is_pointed_at_stays_where_it_is(view: Page, draw: Draw) -> None:
     places = "(labels) => labels.map((label) => label.getBoundingClientRect().top)"
-    draw("attention", as_json(alignment(3, 3)))
+    draw(looked(3, 3))
     labels = view.locator(".label")
     before = labels.evaluate_all(places)
     view.locator(".down .label").first.hover()
@@ -269,12 +350,12 @@ def test_a_token_that_is_pointed_at_stays_where_it_is(view: Page, draw: Draw) ->
 
 def test_a_line_that_only_hints_covers_no_figure(view: Page, draw: Draw) -> None:
     position = "(nodes) => nodes.map((node) => getComputedStyle(node).position)"
-    draw("attention", as_json(alignment(9, 9)))
+    draw(looked(9, 9))
     assert said(view).evaluate_all(position) == ["static"]
     view.locator(".grid").hover()
     expect(said(view)).to_contain_text("←")
     assert said(view).evaluate_all(position) == ["sticky"]
-    draw("gates", gates(["a", "b"]))
+    draw(gates(["a", "b"]))
     assert view.locator(".readout").evaluate_all(position) == ["static"]
 
 
@@ -298,3 +379,9 @@ def test_what_is_wrong_is_said_in_a_sentence(view: Page) -> None:
     sentence = """async (text) => (await import("/page/api.js")).sentence(text)"""
     assert view.evaluate(sentence, "input:1: found 3 values a step.") == "Found 3 values a step."
     assert view.evaluate(sentence, "decoding.width must be at least 1.") == "decoding.width must be at least 1."
+
+
+def test_a_logarithmic_axis_has_round_numbers_beside_it(view: Page, draw: Draw) -> None:
+    for values, shown in (([0.15, 2.0], ["0.2", "0.5", "1", "2"]), ([1e-6, 1.0], ["1.0e-6", "1.0e-4", "0.01", "1"])):
+        draw(Lines([Panel("loss", [Curve("a", values)], log=True)]))
+        expect(view.locator(".lines-panel .tick")).to_have_text(shown)

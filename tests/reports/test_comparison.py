@@ -207,7 +207,7 @@ def test_a_page_and_a_picture_can_be_written(runs: Path, tmp_path: Path, capsys:
     assert "tags-1 − tags-2" in page
     assert "http-equiv" in page
     picture = ElementTree.fromstring((tmp_path / "picture.svg").read_text("utf-8"))
-    assert picture.attrib["aria-label"] == "sentence_accuracy by length: tags-1, tags-2"
+    assert picture.attrib["aria-label"] == "sentence_accuracy by length: sentence_accuracy (tags-1, tags-2), items"
     capsys.readouterr()
     assert main([*names, str(tmp_path / "picture.gif")]) == 2
     assert "a comparison is written as .html, .svg or .png" in capsys.readouterr().err

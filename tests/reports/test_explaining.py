@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recurra.analysis.alignment import Alignment, as_text
+from recurra.analysis.alignment import alignment
 from recurra.cli import main
-from recurra.data.png import write_png
 from recurra.errors import ConfigError, DataError
 from recurra.reports.explaining import explain
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from recurra.views.pixels import write_png
 from tests.analysis import small_runs
 from tests.tasks.small_pairs import table, untrained, words
 
@@ -213,7 +213,7 @@ def test_any_of_the_best_answers_is_explained(runs: Path, capsys: pytest.Capture
     [answer] = model.predict(["cat"], best=3, detail=True)
     third = answer.alternatives[1]
     found = explain(model, "cat", show="attention", best=3)
-    assert found.text == as_text(Alignment([*"cat"], third["tokens"], third["alignment"], f"cat → {third['output']}"))
+    assert found.text == alignment([*"cat"], third["tokens"], third["alignment"], f"cat → {third['output']}").text()
     assert found.answer == f"cat → {third['output']} (answer 3)"
     printed = explained(f"{runs}/words", "cat", "--best", "3", "--show", "probabilities", capsys=capsys)
     assert printed.startswith(f"cat → {third['output']}, p ")

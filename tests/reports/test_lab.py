@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recurra.cli import main
-from recurra.reports.lab import as_page, as_svg, as_text, cells_of, compare_cells
+from recurra.reports.lab import as_page, as_text, cells_of, compare_cells, view
 
 QUICK = ["--length", "6", "--hidden", "8", "--updates", "20", "--cells", "elman,gru"]
 
@@ -36,10 +36,10 @@ def test_a_gated_cell_solves_a_short_problem() -> None:
 def test_text_picture_and_page_show_every_cell_and_its_options() -> None:
     cells = cells_of('["elman", {name = "gru", reset = "after"}]')
     found = compare_cells("adding", cells, length=4, hidden=4, updates=4, look_every=2)
-    for shown in (as_text(found), as_svg(found), as_page(found)):
+    for shown in (as_text(found), view(found).svg(), as_page(found)):
         assert "elman" in shown
         assert "gru reset=after" in shown
-    assert as_svg(found).count("<path") >= 5
+    assert view(found).svg().count("<path") >= 5
 
 
 def test_the_command_writes_a_table_json_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def run(tmp_path: Path) -> Path:
 class Page(HTMLParser):
     """What a page holds: its text, its headings, its attributes; and that every element is closed in its turn."""
 
-    VOID = ("meta", "link", "rect", "path")
+    VOID: tuple[str, ...] = ("meta", "link")
 
     def __init__(self, text: str) -> None:
         super().__init__()

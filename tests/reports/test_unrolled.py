@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from recurra import cli
-from recurra.analysis.scene import Box, Scene, Words, as_svg
 from recurra.reports.unrolled import unrolled
+from recurra.views.scene import Box, Scene, Words
+from recurra.views.svg import as_svg
 from tests.runtime.small_tasks import KINDS, AnyTask, of_every_kind, prepared
 from tests.tasks import small_pairs
 from tests.tasks.small_pairs import table

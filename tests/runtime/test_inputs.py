@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from recurra.data.normal import Normal
-from recurra.data.png import write_png
 from recurra.errors import DataError
 from recurra.reading.schema import vector_schema
 from recurra.runtime.inputs import LONGEST, MOST_NUMBERS, MOST_PIXELS, question
+from recurra.views.pixels import write_png
 from tests.runtime.small_tasks import KINDS, AnyTask, of_every_kind, prepared
 from tests.tasks.small_pairs import table
 

@@ -7,12 +7,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recurra.runtime.hosted import Hosted
 from recurra.runtime.openapi import described
 from recurra.runtime.server import application
 from tests.runtime.listening import asked, at_work, posted, request
 from tests.runtime.tiny_runs import ASKED
+from tests.views.made import EVERY
 
 TYPES = {
     "string": str,
@@ -94,7 +97,7 @@ def test_the_validator_finds_what_is_wrong() -> None:
     for name, value in (("name", 1), ("kind", "x"), ("optional", 0), ("choices", [1]), ("most", 1.5), ("more", 1)):
         assert list(faults({**good, name: value}, run))
     assert list(faults({}, run))
-    assert list(faults({"kind": "places"}, SCHEMAS["Views"]["properties"]["attention"]))
+    assert list(faults({"attention": {"kind": "overlay"}}, SCHEMAS["Views"]))
 
 
 def test_every_route_of_the_api_is_described_and_every_description_has_a_route(runs: dict[str, Hosted]) -> None:
@@ -143,9 +146,16 @@ def test_every_view_was_seen(runs: dict[str, Hosted]) -> None:
     seen = {}
     for name in ASKED:
         for view, numbers in runs[name].explain(ASKED[name], {})["views"].items():
-            seen[view, numbers.get("kind")] = name
-    kinds = {(view, None) for view in ("probabilities", "saliency", "tree", "gates")}
-    assert set(seen) == kinds | {("attention", kind) for kind in ("alignment", "queries", "places")}
+            seen[view, numbers["kind"]] = name
+    kinds = {("probabilities", "tokens"), ("saliency", "several"), ("tree", "tree"), ("gates", "units")}
+    assert set(seen) == kinds | {("attention", kind) for kind in ("heat_map", "tokens", "overlay")}
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@settings(max_examples=5, deadline=None)
+@given(data=st.data())
+def test_every_kind_of_view_is_as_described(kind: str, data: st.DataObject) -> None:
+    assert list(faults(data.draw(EVERY[kind]()).json(), SCHEMAS["View"])) == []
 
 
 @pytest.mark.parametrize(("name", "prompt"), [("text", "one t"), ("ink", ASKED["ink"]), ("colours", [1, 0])])

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recurra.data.png import write_png
 from recurra.reading.samples import EASY, LINE, STEPS
 from recurra.runtime.inputs import question
 from recurra.runtime.samples import samples
+from recurra.views.pixels import write_png
 from tests.runtime.small_tasks import KINDS, AnyTask, of_every_kind, prepared
 from tests.tasks import small_givens
 from tests.tasks.small_pairs import jsonl, table

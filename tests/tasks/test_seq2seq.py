@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from recurra.analysis.alignment import Alignment
+from recurra.analysis.alignment import alignment_of
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError
 from recurra.padding import Padded
@@ -110,7 +110,7 @@ def test_a_pyramid_learns_series_by_heart_and_looks_at_its_own_places(tmp_path: 
         assert answer.alignment is not None
         assert answer.alignment.shape == (len(row["target"].split()) + 1, -(-len(row["frames"]) // 4))
         assert answer.alignment.sum(1) == pytest.approx(1.0, abs=1e-6)
-        assert Alignment.of(answer).source == tuple(str(n + 1) for n in range(answer.alignment.shape[1]))
+        assert alignment_of(answer).columns == tuple(str(n + 1) for n in range(answer.alignment.shape[1]))
     covered = model.with_settings(["decoding.coverage_penalty=0.2"])
     assert [answer.output for answer in covered.predict_file(file, [])] == [row["target"] for row in rows]
     alone = [model.predict([json.dumps(row["frames"])])[0] for row in rows]

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recurra.analysis.alignment import Alignment, pharaoh
+from recurra.analysis.alignment import alignment as alignment_view
+from recurra.analysis.alignment import alignment_of, pharaoh
 from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.training.trained import Trained, load
@@ -44,7 +45,7 @@ def test_each_row_of_an_alignment_adds_up_to_one(model: Trained) -> None:
         assert alignment.shape == (len(tokens) + (not answer.detail.get("cut_off")), len(read))
         np.testing.assert_allclose(alignment.sum(1), 1, atol=1e-5)
         assert alignment.min() >= 0
-        pairs = [pair.split("-") for pair in pharaoh(Alignment(read, tokens, alignment)).split()]
+        pairs = [pair.split("-") for pair in pharaoh(alignment_view(read, tokens, alignment)).split()]
         best = alignment[: len(tokens), : len(read) - 1].argmax(1)
         assert all(int(read_at) == best[int(written_at)] for read_at, written_at in pairs)
 
@@ -58,7 +59,7 @@ def test_links_are_written_a_line_for_each_answer(
     answers = model.predict(["cat", "", "dog"], detail=True)
     assert capsys.readouterr().out.split("\n")[:3] == [answer.output for answer in answers]
     found = links.read_text("utf-8").split("\n")
-    assert found == [pharaoh(Alignment.of(each)) if each.output else "" for each in answers] + [""]
+    assert found == [pharaoh(alignment_of(each)) if each.output else "" for each in answers] + [""]
     assert main(["predict", str(folder / "run"), str(asked), "--alignments", str(tmp_path / "no" / "links")]) == 2
     assert "cannot be written: No such file or directory." in capsys.readouterr().err
 

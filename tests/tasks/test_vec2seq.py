@@ -14,7 +14,6 @@ import torch
 import recurra
 from recurra.cli import main
 from recurra.data.batches import in_order_of_length
-from recurra.data.png import write_png
 from recurra.data.store import Rows
 from recurra.models.seq2seq import SequenceToSequence
 from recurra.runs import begin, setup
@@ -22,6 +21,7 @@ from recurra.tasks.vec2seq import Vec2Seq
 from recurra.training.evaluation import TOKENS
 from recurra.training.preparation import prepared
 from recurra.training.trained import Trained, load
+from recurra.views.pixels import write_png
 from tests.tasks.small_givens import (
     COLOURS,
     SHAPES,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from recurra.cli import main
-from recurra.data.png import write_png
 from recurra.errors import DataError
 from recurra.training.trained import load
+from recurra.views.pixels import write_png
 from tests.tasks.small_givens import SHAPES, SMALL, colours, picture, pixels, places, strokes
 from tests.tasks.small_pairs import jsonl
 from tests.tasks.test_seq2seq_refusals import only_sentence

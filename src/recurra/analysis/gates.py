@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,16 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from recurra.analysis.alignment import labels, rounded
 from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.encoders.pyramid import Pyramid
 from recurra.errors import ConfigError, DataError
 from recurra.stacks.recurrent import Recurrent
-from recurra.text.visible import without_controls
-from recurra.views.table import Table
-
-MOST = 24
-"""So many units are drawn: of more, those whose output changes most."""
+from recurra.views.units import Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,24 +47,16 @@ class Gates:
         """Of each name the mean over all units, (T,)."""
         return {name: values.mean(0) for name, values in self.values.items()}
 
-    def units(self, most: int = MOST) -> dict[str, NDArray[np.intp]]:
-        """Which units of each name are shown, in which order.
-
-        They are those whose output, the first name, changes most over time, from that which is strongest first to that
-        which is strongest last; the same for all names that have as many.
-
-        >>> h = np.array([[0.0, 0.0, 0.9], [0.1, 0.1, 0.1], [0.8, 0.1, 0.0]])
-        >>> Gates("abc", {"h": h}, "").units(2)["h"].tolist()
-        [2, 0]
-        """
-        first = next(iter(self.values.values()))
-        chosen = {len(first): _ordered(first, most)}
-        return {name: chosen.setdefault(len(values), _ordered(values, most)) for name, values in self.values.items()}
-
-
-def _ordered(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    largest = np.sort(np.argsort(-values.std(axis=1), kind="stable")[:most])
-    return largest[np.argsort(np.abs(values[largest]).argmax(1), kind="stable")]
+    def view(self) -> Units:
+        """The units that change most, and means over all of them."""
+        found = Units.of(self.tokens, self.values, title="Gates over time", caption=self.title)
+        return replace(
+            found,
+            layer=self.layer,
+            layers=self.layers,
+            direction=self.direction,
+            directions=list(self.directions),
+        )
 
 
 Stack: TypeAlias = Recurrent | Pyramid
@@ -156,41 +143,3 @@ def given_to(module: nn.Module, run: Callable[[], object]) -> tuple[Any, ...]:
     finally:
         hook.remove()
     raise DataError("nothing was read, so there are no gates to show.")
-
-
-def as_json(gates: Gates) -> dict[str, Any]:
-    """For a program: of each name its means over all units, and the units that a picture shows.
-
-    >>> as_json(Gates(["a", "b"], {"z": np.array([[0.0, 1.0]])}, "gru"))["values"]
-    {'z': {'means': [0.0, 1.0], 'units': [0], 'rows': [[0.0, 1.0]]}}
-    """
-    chosen, means = gates.units(), gates.means
-    return {
-        "title": gates.title,
-        "tokens": list(gates.tokens),
-        "layer": gates.layer,
-        "layers": gates.layers,
-        "direction": gates.direction,
-        "directions": list(gates.directions),
-        "values": {
-            name: {
-                "means": rounded(means[name]),
-                "units": chosen[name].tolist(),
-                "rows": rounded(values[chosen[name]], 4),
-            }
-            for name, values in gates.values.items()
-        },
-    }
-
-
-def as_text(gates: Gates) -> str:
-    """For the terminal: the mean of each value over all units, token by token.
-
-    >>> print(as_text(Gates(["a", "b"], {"z": np.array([[0.0, 1.0], [0.5, 0.5]])}, "GRU, layer 1 of 1, forward")))
-    GRU, layer 1 of 1, forward: means over units
-    token      z
-    a     0.2500
-    b     0.7500
-    """
-    rows = [[token, *map(float, row)] for token, *row in zip(labels(gates.tokens), *gates.means.values(), strict=True)]
-    return f"{without_controls(gates.title)}: means over units\n{Table(['token', *gates.values], rows).text()}"

@@ -13,13 +13,16 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from recurra.analysis.alignment import labels, rounded
 from recurra.errors import DataError
 from recurra.padding import Padded
 from recurra.text.visible import without_controls
-from recurra.views.table import Table
+from recurra.views.several import Several
+from recurra.views.tokens import FEW, Row, Tokens
+from recurra.views.view import minus, rounded
 
 Method = Literal["integrated", "gradient"]
+
+TITLE = "What mattered"
 
 NAMES: dict[Method, str] = {"integrated": "integrated gradients", "gradient": "gradient × input"}
 
@@ -224,59 +227,72 @@ def _multiplied(modules: Sequence[nn.Module], alphas: Tensor) -> Iterator[list[t
             hook.remove()
 
 
-def as_json(*methods: Saliency) -> dict[str, Any]:
-    """For a program: what each token adds to each answer, (answers, tokens), by each method.
-
-    >>> found = as_json(Saliency(["not", "bad"], ["praise"], [[1.5, -0.5]], [2.0], [1.0], "integrated", "log odds"))
-    >>> found["methods"]
-    {'integrated': {'values': [[1.5, -0.5]], 'whole': [2.0], 'nothing': [1.0]}}
-    """
-    first = methods[0]
-    return {
-        "tokens": list(first.tokens),
-        "answers": list(first.answers),
-        "unit": first.unit,
-        "left_out": first.left_out,
-        "methods": {
-            each.method: {
-                name: rounded(np.asarray(getattr(each, name), np.float64)) for name in ("values", "whole", "nothing")
-            }
-            for each in methods
-        },
-    }
+def contributions(probe: Probe) -> Several:
+    """What speaks for the answers, by integrated gradients and by gradient × input."""
+    methods: tuple[Method, Method] = ("integrated", "gradient")
+    return view(*(saliency(probe, method) for method in methods))
 
 
-def as_text(found: Saliency, *, most: int = 3) -> str:
-    """For the terminal: of one answer what each token adds, of several the tokens that matter most for each.
+def view(*methods: Saliency) -> Several:
+    """What each token adds to each answer, by each method.
 
     >>> one = Saliency(["not", "bad"], ["praise"], [[1.5, -0.5]], [2.0], [1.0], "integrated", "log odds")
-    >>> print(as_text(one))
-    praise: log odds 2.00, without the input 1.00 (integrated gradients)
-    token   adds
+    >>> print(view(one).text())
+    integrated gradients
+    praise: log odds 2.00, without the input 1.00
+    token praise
     not   +1.500
     bad   -0.500
     >>> from dataclasses import replace
-    >>> print(as_text(replace(one, answers=["x", "y"], values=[[1, 0], [-2, 0.5]], whole=[1, 2], nothing=[0, 0])))
-    integrated gradients: what adds most to the log odds of each
-    x 1.00 not +1.00, bad +0.00
-    y 2.00 not -2.00, bad +0.50
+    >>> two = replace(one, answers=["x", "y"], values=[[1, 0], [-2, 0.5]], whole=[1, 2], nothing=[0, 0])
+    >>> print(view(two).text())
+    integrated gradients: what adds to the log odds of each, or takes away
+    x 1.00 not +1.000, bad +0.000
+    y 2.00 not -2.000, bad +0.500
     """
-    values, whole, tokens = np.asarray(found.values), np.asarray(found.whole), labels(found.tokens)
-    title = [without_controls(found.title)] if found.title else []
-    if len(found.answers) == 1:
-        without = float(np.asarray(found.nothing)[0])
-        head = (
-            f"{without_controls(found.answers[0])}: {found.unit} {whole[0]:.2f}, without the input {without:.2f} "
-            f"({NAMES[found.method]})"
-        )
-        rows = [[token, f"{value:+.3f}"] for token, value in zip(tokens, values[0], strict=True)]
-        return "\n".join([*title, head, Table(["token", "adds"], rows).text()])
-    lines = [f"{NAMES[found.method]}: what adds most to the {found.unit} of each"]
-    rows = []
-    for answer, row, total in zip(labels(found.answers), values, whole, strict=True):
-        strongest = np.argsort(-np.abs(row), kind="stable")[:most]
-        rows.append([answer, f"{total:.2f}", ", ".join(f"{tokens[place]} {row[place]:+.2f}" for place in strongest)])
-    lines += Table(["", "", ""], rows).text().splitlines()[1:]
-    if found.left_out:
-        lines.append(f"and {found.left_out} more, which are left out")
-    return "\n".join([*title, *lines])
+    first = methods[0]
+    numbers = {
+        each.method: {name: rounded(getattr(each, name)) for name in ("values", "whole", "nothing")} for each in methods
+    }
+    return Several(
+        [_tokens(each) for each in methods],
+        "Method",
+        0 if len(first.answers) <= FEW else 1,
+        title=TITLE,
+        about="Blue speaks for the answer, orange against it. Integrated gradients follow the input from nothing, "
+        "vectors of zeros, to what it is, and add up to all that the input changed; gradient × input asks only which "
+        "way things go from here. Point at a word or a cell for its number.",
+        numbers={
+            "tokens": list(first.tokens),
+            "answers": list(first.answers),
+            "unit": first.unit,
+            "left_out": first.left_out,
+            "methods": numbers,
+        },
+    )
+
+
+def _tokens(found: Saliency) -> Tokens:
+    values, whole, nothing = (np.asarray(each) for each in (found.values, found.whole, found.nothing))
+    name, rows = NAMES[found.method], []
+    for number, answer in enumerate(found.answers):
+        note = minus(f"{found.unit} {whole[number]:.2f}, without the input {nothing[number]:.2f}")
+        lack = found.missing[number]
+        if found.method == "integrated" and lack > TOLERANCE:
+            note += f"; the colours stand for all of the difference but {lack:.0%}"
+        said = [f"{value:+.3f}" for value in rounded(values[number])]
+        heading = f"{without_controls(answer)}: {name}"
+        rows.append(Row(answer, found.shares[number], said, heading, note, f"{whole[number]:.2f}"))
+    return Tokens(
+        found.tokens,
+        rows,
+        ("against", "for"),
+        signed=True,
+        asked="What is explained?",
+        total=found.unit,
+        first=int(np.abs(whole - nothing).argmax()),
+        left_out=found.left_out,
+        title=name,
+        caption=found.title,
+        subtitle=name if len(found.answers) == 1 else f"{name}: what adds to the {found.unit} of each, or takes away",
+    )

@@ -41,10 +41,10 @@ def predict(options: argparse.Namespace) -> None:
         text = (line for _, line in numbered)
         for answer in model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived):
             if links is not None:
-                from recurra.analysis.alignment import Alignment, pharaoh
+                from recurra.analysis.alignment import alignment_of, pharaoh
 
                 is_silent = not answer.output and answer.alignment is None
-                print("" if is_silent else pharaoh(Alignment.of(answer)), file=links, flush=is_talk)
+                print("" if is_silent else pharaoh(alignment_of(answer)), file=links, flush=is_talk)
             if options.json:
                 found = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
                 whole = {**found, **answer.detail, "line": answer.line}

@@ -42,5 +42,10 @@ export function tabs(titles, { label, onchoose }) {
     });
   }
 
-  return { list, panel, show };
+  function rename(name, title) {
+    const button = buttons[names.indexOf(name)];
+    if (button.textContent !== title) button.textContent = title;
+  }
+
+  return { list, panel, show, rename };
 }

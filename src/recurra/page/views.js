@@ -1,15 +1,12 @@
 // Views of how an answer came about, each behind a tab; only the open one is asked for.
 
 import { AWAY, latest, sentence } from "./api.js";
-import * as attention from "./attention.js";
 import { searchOf, sent } from "./controls.js";
 import { element, redrawn, same } from "./dom.js";
-import * as gates from "./gates.js";
-import * as places from "./places.js";
+import { drawView } from "./drawers.js";
 import { tabs } from "./tabs.js";
-import * as tree from "./tree.js";
-import * as words from "./words.js";
 
+/** What the views of the house are called before they are there; any other goes by its name until it says its title. */
 const TITLES = {
   attention: "Where it looked",
   probabilities: "How sure it was",
@@ -18,15 +15,13 @@ const TITLES = {
   gates: "Gates over time",
 };
 
-/** What draws each view; attention is drawn as what was looked at is laid out. */
-const DRAWN = { probabilities: words, saliency: words, tree, gates };
-const LOOKED = { alignment: attention, places, queries: words };
+const inWords = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
 
 /** The tabs of a run; `change` is told what a reader changed of the pane's state. */
 export function views(run, ask, { change }) {
   const explain = latest(ask.explain);
-  const titles = Object.fromEntries(run.views.map((name) => [name, TITLES[name] ?? name]));
-  const { list, panel, show: select } = tabs(titles, {
+  const titles = Object.fromEntries(run.views.map((name) => [name, TITLES[name] ?? inWords(name)]));
+  const { list, panel, show: select, rename } = tabs(titles, {
     label: "Views of the answer",
     onchoose: (tab) => change({ tab }, { push: true }),
   });
@@ -45,7 +40,7 @@ export function views(run, ask, { change }) {
       found = new Map();
       explained = answered.question;
     }
-    return explainTo(state, answered.answer);
+    return explainTo(state);
   }
 
   function forget() {
@@ -54,7 +49,7 @@ export function views(run, ask, { change }) {
     panel.replaceChildren();
   }
 
-  async function explainTo(state, answer) {
+  async function explainTo(state) {
     const { tab } = state;
     const { layer, direction } = state.views[tab] ?? {};
     const best = state.best > 1 ? state.best : undefined;
@@ -73,7 +68,7 @@ export function views(run, ask, { change }) {
       }
       found.set(question, answered);
     }
-    draw(state, found.get(question), answer);
+    draw(state, found.get(question));
   }
 
   function failed(tab, problem) {
@@ -96,20 +91,13 @@ export function views(run, ask, { change }) {
     panel.style.minHeight = "";
   }
 
-  function draw(state, { views: numbers, missing }, answer) {
+  function draw(state, { views: numbers, missing }) {
     const { tab } = state;
     begin(tab);
     if (!(tab in numbers)) return say(unsearched(state) ?? missing[tab] ?? "There is nothing to see here.");
-    const drawer = tab === "attention" ? LOOKED[numbers[tab].kind] : DRAWN[tab];
-    const chosen = state.best > 1 ? answer.alternatives[state.best - 2] : answer;
+    if (numbers[tab].title) rename(tab, numbers[tab].title);
     return redrawn(panel, (place) =>
-      drawer.draw(place, numbers[tab], {
-        run,
-        name: tab,
-        output: chosen.output,
-        state: { ...settings },
-        change: (patch) => store(tab, patch),
-      }),
+      drawView(place, numbers[tab], { state: { ...settings }, change: (patch) => store(tab, patch) }),
     );
   }
 

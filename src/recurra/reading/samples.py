@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recurra.config import ImageData
 from recurra.data.pictures import picture_of
-from recurra.data.png import write_png
+from recurra.views.pixels import write_png
 
 EASY = 400
 """A text of so many letters at most is easily read and changed."""

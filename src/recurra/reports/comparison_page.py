@@ -7,11 +7,10 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
-from recurra.analysis import lengths
-from recurra.analysis.page import page, section, table_in_html, write_whole
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.resampling import Difference
 from recurra.reports.comparison import Apart, Comparison
+from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.table import Table
 
 COUNTS = ("count", "characters", "unknown")
@@ -25,7 +24,7 @@ def as_text(comparison: Comparison) -> str:
     parts += [scores_table(comparison).text()]
     parts += [differences_table(pair, comparison.level).text() for pair in comparison.apart]
     if comparison.by_length is not None:
-        parts.append(f"{comparison.by_length.score} by length\n{lengths.as_text(comparison.by_length)}")
+        parts.append(f"{comparison.by_length.score} by length\n{comparison.by_length.text()}")
     return "\n\n".join([*parts, *comparison.notes])
 
 
@@ -44,7 +43,7 @@ def as_page(comparison: Comparison) -> str:
             section(f"{pair.first} − {pair.second}", table_in_html(Table(*differences_table(pair, comparison.level))))
             for pair in comparison.apart
         ),
-        section(f"{by.score} by length", f"<figure>{lengths.as_svg(by)}</figure>") if by is not None else "",
+        section(f"{by.score} by length", by.view().figure()) if by is not None else "",
     ]
     return page(title, pieces)
 
@@ -58,10 +57,7 @@ def write(comparison: Comparison, path: Path) -> None:
         raise ConfigError(f"--out {path}: a comparison is written as .html, .svg or .png.")
     if comparison.by_length is None:
         raise DataError(f"there is nothing to draw in {path}: these runs have no scores by length.")
-    if path.suffix == ".svg":
-        write_whole(path, lengths.as_svg(comparison.by_length))
-    else:
-        lengths.as_png(path, comparison.by_length)
+    comparison.by_length.view().write(path)
 
 
 def headline(comparison: Comparison) -> str:

@@ -7,15 +7,15 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recurra.analysis.page import page, section, write_whole
-from recurra.analysis.views import view
 from recurra.data.files import extension, lines
 from recurra.data.formats import endings
 from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.named import did_you_mean
-from recurra.tasks.task import Asked, Task, View, Viewer
+from recurra.tasks.task import Asked, Task, Viewer
 from recurra.text.visible import without_controls
 from recurra.training.trained import Trained
+from recurra.views.page import page, section, write_whole
+from recurra.views.view import View
 
 ENDINGS = (".html", ".svg", ".png")
 
@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
     @property
     def text(self) -> str:
         """For the terminal."""
-        return self.view.text
+        return self.view.text()
 
     def write(self, path: Path) -> None:
         """Write a page (.html) of all there is, or of what was asked for alone; or a picture (.svg, .png)."""
@@ -113,11 +113,11 @@ def explain(
     model.task.check_explained(asked.example)
     viewers = model.task.viewers()
     if show is not None:
-        return Explanation(model, asked, given, show, view(viewers[show], asked), alone=True)
+        return Explanation(model, asked, given, show, viewers[show].make(asked), alone=True)
     refusals: dict[str, RecurraError] = {}
     for name, viewer in viewers.items():
         try:
-            return Explanation(model, asked, given, name, view(viewer, asked), alone=False)
+            return Explanation(model, asked, given, name, viewer.make(asked), alone=False)
         except RecurraError as error:
             refusals[name] = error
     for refusal in refusals.values():
@@ -144,7 +144,7 @@ def every(asked: Asked, viewers: Mapping[str, Viewer]) -> tuple[list[View], dict
     views, missing = list[View](), dict[str, str]()
     for name, viewer in viewers.items():
         try:
-            views.append(view(viewer, asked))
+            views.append(viewer.make(asked))
         except RecurraError as error:
             missing[name] = str(error)
     return views, missing
@@ -155,7 +155,7 @@ def numbers_of(asked: Asked, viewers: Mapping[str, Viewer]) -> dict[str, Any]:
     views, missing = dict[str, Any](), dict[str, str]()
     for name, viewer in viewers.items():
         try:
-            views[name] = view(viewer, asked).json()
+            views[name] = viewer.make(asked).json()
         except RecurraError as error:
             missing[name] = str(error)
     return {"views": views, "missing": missing}

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recurra.analysis import drawing
-from recurra.analysis.curves import Axis
-from recurra.analysis.drawing import Line, Look, Mark, Words
-from recurra.analysis.page import page, section, table_in_html, write_whole
 from recurra.analysis.problems import Adding, CopyMemory, Problem, Progress, learn
 from recurra.cells import Spec
 from recurra.errors import ConfigError
 from recurra.named import choose
 from recurra.settings import name_of
+from recurra.views.lines import IN_TURN, Curve, Lines, Panel
+from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.table import Table
 
 PROBLEMS: dict[str, tuple[str, type[Adding] | type[CopyMemory], str]] = {
@@ -29,11 +27,11 @@ SHORTEST = {"adding": 2, "copy": 1}
 USUAL: tuple[Spec, ...] = ("elman", "gru", "lstm")
 ENDINGS = (".html", ".svg", ".png")
 
-WIDTH, HEIGHT, LEFT, RIGHT = 720.0, 360.0, 72.0, 20.0
-LOOKS: tuple[Look, ...] = ("one", "two", "three", "four", "ink")
-"""Of the cells, in their order; more cells than that begin anew."""
+HEIGHT = 300.0
+"""Pixels of the curves."""
 
-_LETTER = 6.9
+FLOOR = 1e-8
+"""Losses below it are not told apart."""
 
 
 class Course(NamedTuple):
@@ -154,10 +152,10 @@ def as_text(found: Lab) -> str:
 def write(found: Lab, path: Path) -> None:
     """Write a page (.html) or a picture (.svg, .png)."""
     check_ending(path)
-    if path.suffix == ".png":
-        drawing.as_png(path, list(_marks(found)), WIDTH, HEIGHT)
+    if path.suffix == ".html":
+        write_whole(path, as_page(found))
     else:
-        write_whole(path, as_page(found) if path.suffix == ".html" else as_svg(found))
+        view(found).write(path)
 
 
 def check_ending(path: Path) -> None:
@@ -166,9 +164,17 @@ def check_ending(path: Path) -> None:
         raise ConfigError(f"--out {path}: a comparison of cells is written as .html, .svg or .png.")
 
 
-def as_svg(found: Lab) -> str:
-    """The learning curves of all cells."""
-    return drawing.as_svg(_marks(found), WIDTH, HEIGHT, label=about(found), name="lab")
+def view(found: Lab) -> Lines:
+    """The learning curves of all cells: the loss of each by updates."""
+    most = max(look.updates for course in found.courses for look in course.looks)
+    curves = []
+    for number, course in enumerate(found.courses):
+        losses = [max(look.loss, FLOOR) if math.isfinite(look.loss) else math.nan for look in course.looks]
+        updates = [look.updates for look in course.looks]
+        curves.append(Curve(course.name, losses, updates, IN_TURN[number % len(IN_TURN)]))
+    curves.append(Curve("without memory", [found.without_memory] * 2, [0, max(1, most)], "faint"))
+    panel = Panel(PROBLEMS[found.problem][2], curves, HEIGHT, log=True)
+    return Lines([panel], "updates", title=f"{found.problem}: {PROBLEMS[found.problem][0]}", about=about(found))
 
 
 def as_page(found: Lab) -> str:
@@ -177,41 +183,8 @@ def as_page(found: Lab) -> str:
     pieces = [
         f"<h1>{escape(found.problem)}</h1>",
         f"<p>{escape(about(found))}</p>",
-        f"<figure>{as_svg(found)}</figure>",
+        view(found).figure(),
         section("Cells", table_in_html(Table(table.columns, table.rows))),
         f"<details><summary>As numbers</summary><pre>{escape(json.dumps(found.json()))}</pre></details>",
     ]
     return page(f"recurra lab {found.problem}", pieces)
-
-
-def _marks(found: Lab) -> Iterator[Mark]:
-    """One panel: the loss of each cell by updates."""
-    floor = 1e-8  # below that nothing is told apart
-    losses = [max(look.loss, floor) for course in found.courses for look in course.looks if math.isfinite(look.loss)]
-    up = Axis.around([*losses, found.without_memory], HEIGHT - 96, log=True)
-    most = max(look.updates for course in found.courses for look in course.looks)
-    across = Axis(0.0, float(max(1, most)), WIDTH - LEFT - RIGHT)
-    bottom, x = HEIGHT - 40, LEFT
-    yield Words(LEFT, 18, PROBLEMS[found.problem][2] + (" (log scale)" if up.log else ""), bold=True)
-    named = [(course.name, LOOKS[number % len(LOOKS)]) for number, course in enumerate(found.courses)]
-    for name, look in [*named, ("without memory", "faint")]:
-        yield Line([(x, 34), (x + 22, 34)], look)
-        yield Words(x + 28, 38, name)
-        x += 44 + _LETTER * len(name)
-    for tick, text in up.ticks(6):
-        yield Line([(LEFT, bottom - up.place(tick)), (WIDTH - RIGHT, bottom - up.place(tick))], "grid")
-        yield Words(LEFT - 8, bottom - up.place(tick) + 4, text, "end")
-    yield Line([(LEFT, bottom - up.pixels), (LEFT, bottom), (WIDTH - RIGHT, bottom)], "ink")
-    for tick, text in across.ticks(8):
-        yield Words(LEFT + across.place(tick), bottom + 16, text, "middle")
-    yield Words(WIDTH - RIGHT, bottom + 34, "updates", "end")
-    level = bottom - up.place(found.without_memory)
-    yield Line([(LEFT, level), (WIDTH - RIGHT, level)], "faint", "without memory")
-    for course, (name, look) in zip(found.courses, named, strict=True):
-        points = [
-            (LEFT + across.place(seen.updates), bottom - up.place(max(seen.loss, floor)))
-            for seen in course.looks
-            if math.isfinite(seen.loss)
-        ]
-        if len(points) > 1:
-            yield Line(points, look, name)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from recurra.analysis.curves import curves
-from recurra.analysis.page import page, section, table_in_html, write_whole
+from recurra.reports.curves import learning_curves
 from recurra.reports.purpose import commands, data_table, purpose, python
 from recurra.reports.summary import Run, listed, within
 from recurra.training.log import EventLine
+from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.table import Table, in_cell, in_words
 
 _QUICK = (
@@ -27,9 +27,8 @@ def write_report(folder: Path, *, examples: str = "", script: str = "") -> Path:
     """
     run = Run.read(Path(folder))
     first = [str(run.summary["first_metric"])] if run.summary.get("first_metric") else []
-    wide = curves(run.lines, metrics=first, width=864, height=660)
-    narrow = curves(run.lines, metrics=first, width=360, height=600)
-    caption = f"<figcaption>{_QUICK}</figcaption>" if run.summary.get("quick_validation") else ""
+    curves = learning_curves(run.lines, metrics=first).figure() if run.lines else ""
+    caption = f'<p class="soft">{_QUICK}</p>' if run.summary.get("quick_validation") else ""
     events = [f"<li>step {line.step:,}: {escape(line.text)}</li>" for line in run.lines if isinstance(line, EventLine)]
     engines = "\n".join(map(str, listed(run.summary.get("engines"))))
     environment = run.said("created", "recurra_version", "torch_version", "device", "threads", "seed")
@@ -38,12 +37,7 @@ def write_report(folder: Path, *, examples: str = "", script: str = "") -> Path:
         *(f'<p class="soft">{escape(text)}</p>' for _, text in run.said("description")),
         f'<dl class="facts">{"".join(facts)}</dl>' if (facts := list(_facts(run))) else "",
         section("Data", table_in_html(data_table(run, whole_path=True))),
-        section(
-            "Learning curves",
-            f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div>{caption}</figure>'
-            if run.lines
-            else "",
-        ),
+        section("Learning curves", curves and curves + caption),
         section("Scores", table_in_html(run.scores())),
         section("A few validation examples", examples),
         *(section(title, table_in_html(table)) for title, table in run.tables().items()),

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from recurra.analysis.views import view
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, RecurraError
 from recurra.reports.explaining import asked_of
 from recurra.reports.few_examples import LONGEST, Chosen, few
 from recurra.scoring.pair_scores import NOTHING
-from recurra.tasks.task import View, Viewer
+from recurra.tasks.task import Viewer
 from recurra.text.visible import without_controls
 from recurra.training.trained import Trained
+from recurra.views.view import View
 
 WORK = 600_000_000
 """Weights times elements times answers, of all examples: beyond, saliency, which asks many times, would take long."""
@@ -106,7 +106,7 @@ class _Drawn:
         why = self._too_much(viewer, chosen)
         if why is None:
             try:
-                found = view(viewer, asked_of(self.model, chosen.example))
+                found = viewer.make(asked_of(self.model, chosen.example))
                 piece = found.html()
             except ConfigError:  # by its settings, the model has no such view
                 return None

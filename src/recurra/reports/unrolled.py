@@ -8,10 +8,12 @@ from pathlib import Path as File
 from typing import Any, Literal, NamedTuple
 
 from recurra.analysis.anatomy import Anatomy, UnrolledLevel
-from recurra.analysis.page import write_whole
-from recurra.analysis.scene import Box, Colour, Path, Scene, Shape, Words, as_png, as_svg, width_of
 from recurra.errors import ConfigError
 from recurra.tasks.task import Task
+from recurra.views.page import write_whole
+from recurra.views.png import as_png
+from recurra.views.scene import Box, Colour, Path, Scene, Shape, Words, moved, width_of
+from recurra.views.svg import as_svg
 
 STEPS = ("₁", "₂", "₃", "ₜ")
 """The last is any number of steps later."""
@@ -21,6 +23,7 @@ BEFORE = ("₁", "₂", "ₜ₋₁")
 
 PITCH, ROW, SIDE, HEIGHT = 104.0, 66.0, 62.0, 32.0
 MARGIN, LABELS, APART = 28.0, 150.0, 110.0
+DASHES = (3.0, 3.0)
 
 
 class Part(NamedTuple):
@@ -63,7 +66,7 @@ class Drawing:
         length = max(1e-6, ((to_x - x) ** 2 + (to_y - y) ** 2) ** 0.5)
         along, across = (to_x - x) / length, (to_y - y) / length
         one, other = ((to_x - 7 * along + side * across, to_y - 7 * across - side * along) for side in (3.5, -3.5))
-        self.shapes.append(Path(points, colour, dashed=dashed))
+        self.shapes.append(Path(points, colour, dashes=DASHES if dashed else ()))
         self.shapes.append(Path([one, (to_x, to_y), other], colour))
 
 
@@ -93,19 +96,12 @@ def unrolled(task: Task[Any, Any, Any]) -> Scene:
     drawing.text(MARGIN, 58, said, anchor="start", colour="soft")
     width = max(right + MARGIN, 2 * MARGIN + width_of(said))
     down = MARGIN - min(top_of(shape) for shape in drawing.shapes)
-    shapes = [lower(shape, down) for shape in drawing.shapes]
+    shapes = [moved(shape, 0, down) for shape in drawing.shapes]
     return Scene(width, down + 78, shapes, f"A {task.name} model over time: {said}")
 
 
 def top_of(shape: Shape) -> float:
     return min(y for _, y in shape.points) if isinstance(shape, Path) else shape.y - 13 * isinstance(shape, Words)
-
-
-def lower(shape: Shape, down: float) -> Shape:
-    """The same, so many pixels further down."""
-    if isinstance(shape, Path):
-        return shape._replace(points=[(x, y + down) for x, y in shape.points])
-    return shape._replace(y=shape.y + down)
 
 
 def placed(left: float) -> list[float]:
@@ -202,7 +198,7 @@ def written(drawing: Drawing, anatomy: Anatomy, columns: Sequence[float], tops: 
         width = max(others[-1] - others[0] + SIDE, width_of(name) + 30)
         drawing.box(middle, y, name, width=width, colour="less")
         for x, top in tops:
-            drawing.shapes.append(Path([(x, top), (x, y)], "less", 1.2, dashed=True))
+            drawing.shapes.append(Path([(x, top), (x, y)], "less", 1.2, DASHES))
         drawing.arrow((tops[0][0], y), (middle - width / 2, y), colour="less", dashed=True)
         for x, top in leaving:
             drawing.arrow((x, top), (x, y + HEIGHT / 2))

@@ -12,6 +12,7 @@ from recurra.runtime.schemas import (
     NUMBER,
     SCHEMAS,
     TEXT,
+    TEXTS,
     WHOLE,
     JsonSchema,
     held,
@@ -45,9 +46,7 @@ ASKED: dict[str, tuple[JsonSchema, dict[str, Any]]] = {
             {"input": of("Input")},
             {
                 "decoding": may_be_null(of("Decoding")),
-                "show": said(
-                    may_be_null(listed({"enum": list(SCHEMAS["Views"]["properties"])})), "all where it is left out"
-                ),
+                "show": said(may_be_null(TEXTS), "of the views that the run lists; all where it is left out"),
                 "layer": said(may_be_null(whole(1)), "whose gates; the last where it is left out"),
                 "direction": may_be_null({"enum": ["forward", "backward"]}),
                 "best": said(may_be_null(whole(1, MOST["best"])), "the answer that is explained"),

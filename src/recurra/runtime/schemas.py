@@ -54,6 +54,18 @@ def may_be_null(schema: JsonSchema) -> JsonSchema:
 TEXTS, NUMBERS = listed(TEXT), listed(MAYBE)
 TABLE = said(listed(NUMBERS), "a row for each of the first, a column for each of the second")
 
+
+def view(kind: str, drawn: JsonSchema, numbers: JsonSchema | None = None) -> JsonSchema:
+    """A view of a kind: what is drawn of it, and what else programs may want."""
+    shared: JsonSchema = {
+        "kind": {"const": kind},
+        "title": TEXT,
+        "caption": said(TEXT, "stands in the picture"),
+        "about": said(TEXT, "how to read it"),
+    }
+    return held({**shared, **drawn}, numbers, others=True)
+
+
 SCHEMAS: dict[str, JsonSchema] = {
     "Error": held({"error": said(TEXT, "what is wrong, and what to do, in a sentence")}),
     "Input": {
@@ -120,34 +132,57 @@ SCHEMAS: dict[str, JsonSchema] = {
         },
         others=True,
     ),
-    "Alignment": held({"kind": {"const": "alignment"}, "source": TEXTS, "target": TEXTS, "weights": TABLE}),
-    "Queries": held({"kind": {"const": "queries"}, "tokens": TEXTS, "weights": TABLE}),
-    "Places": held(
+    "HeatMap": view(
+        "heat_map",
         {
-            "kind": {"const": "places"},
+            **{"rows": TEXTS, "columns": TEXTS, "weights": TABLE, "signed": said(FLAG, "weights may be below 0")},
+            **{"across": said(TEXT, "what columns are"), "down": said(TEXT, "what rows are")},
+            **{"of_row": said(TEXT, "what a row does to its columns"), "of_column": TEXT},
+        },
+        {
+            **{"source": said(TEXTS, "of attention, what was read"), "target": said(TEXTS, "what was written")},
+            "pharaoh": said(TEXT, "the strongest link of each written token"),
+        },
+    ),
+    "Overlay": view(
+        "overlay",
+        {
             "tokens": TEXTS,
             "weights": said(listed(listed(NUMBERS)), "a map for each token"),
             "down": said(NUMBERS, "pixels at which rows of places begin, and where the last ends"),
             "across": NUMBERS,
             "picture": said({"type": ["string", "null"]}, "as the model saw it, a data URL"),
-        }
+        },
     ),
-    "Probabilities": held({"tokens": TEXTS, "log_probabilities": NUMBERS, "bits": said(NUMBERS, "surprise")}),
-    "Saliency": held(
+    "Tokens": view(
+        "tokens",
         {
             "tokens": TEXTS,
-            "answers": TEXTS,
-            "unit": TEXT,
-            "left_out": said(WHOLE, "answers that are not shown"),
-            "methods": named(held({"values": TABLE, "whole": NUMBERS, "nothing": NUMBERS})),
+            "rows": listed(of("TokenRow")),
+            "scale": said(TEXTS, "what the ends of the colours stand for"),
+            "signed": said(FLAG, "strengths are of both signs"),
+            "asked": said(TEXT, "what a reader chooses among the rows"),
+            **{"total": said(TEXT, "what the rows' totals are"), "first": said(WHOLE, "the row that is shown first")},
+            **{"left_out": said(WHOLE, "rows that are not shown"), "subtitle": TEXT},
+            "table": may_be_null(held({"columns": TEXTS, "rows": listed(listed({}))})),
+        },
+        {
+            **{"log_probabilities": said(NUMBERS, "of the tokens"), "bits": said(NUMBERS, "their surprise")},
+            "weights": said(TABLE, "of attention, of each query"),
+        },
+    ),
+    "TokenRow": held(
+        {
+            **{"name": TEXT, "strengths": said(NUMBERS, "from -1 to 1"), "said": TEXTS},
+            **{"heading": TEXT, "note": TEXT, "total": TEXT},
         }
     ),
-    "Tree": held(
+    "Tree": view(
+        "tree",
         {
-            "title": TEXT,
             "steps": listed(held({"kept": WHOLE, "weighed": WHOLE, "nodes": listed(of("Node"))})),
             "answers": said(listed(held({"step": WHOLE, "place": WHOLE})), "where each ended, the best first"),
-        }
+        },
     ),
     "Node": held(
         {
@@ -162,20 +197,61 @@ SCHEMAS: dict[str, JsonSchema] = {
             "text": TEXT,
         }
     ),
-    "Gates": held(
+    "Units": view(
+        "units",
         {
-            "title": TEXT,
             "tokens": TEXTS,
             "layer": WHOLE,
             "layers": WHOLE,
             "direction": TEXT,
             "directions": TEXTS,
             "values": said(
-                named(held({"means": NUMBERS, "units": listed(WHOLE), "rows": TABLE})),
-                "by the names of the cell's equations: the mean of all units at each token, and a row for each of some",
+                named(held({"means": NUMBERS, "units": listed(WHOLE), "rows": TABLE, "low": NUMBERS, "high": NUMBERS})),
+                "by the names of the cell's equations: mean, least and largest of all units at each token, and a row "
+                "for each of some",
             ),
+        },
+    ),
+    "Lines": view(
+        "lines",
+        {
+            "panels": listed(of("Panel")),
+            **{"x": said(TEXT, "what the common axis is"), "x_labels": said(TEXTS, "names of its steps")},
+            "together": said(FLAG, "a step that is pointed at says the numbers of all curves"),
+        },
+    ),
+    "Panel": held(
+        {
+            **{"title": TEXT, "height": NUMBER, "log": FLAG, "bars": FLAG},
+            "curves": listed(held({"name": TEXT, "y": NUMBERS, "x": NUMBERS, "look": TEXT, "dots": FLAG})),
+            "bands": listed(held({"name": TEXT, "low": NUMBERS, "high": NUMBERS, "x": NUMBERS, "look": TEXT})),
+            "marks": listed(held({"name": TEXT, "x": MAYBE, "y": MAYBE})),
         }
     ),
+    "Distribution": view(
+        "distribution",
+        {"names": TEXTS, "shares": TABLE, "parts": TEXTS, "apart": FLAG, "said": said(TEXTS, "about each name")},
+    ),
+    "Several": view(
+        "several",
+        {
+            "views": listed(of("View")),
+            "choice": said(TEXT, "what a reader chooses among"),
+            "drawn": said(WHOLE, "views in a picture; 0: all"),
+        },
+        {
+            **{"tokens": TEXTS, "answers": TEXTS, "unit": TEXT},
+            "left_out": said(WHOLE, "answers that are not shown"),
+            "methods": said(
+                named(held({"values": TABLE, "whole": NUMBERS, "nothing": NUMBERS})), "of saliency, by each method"
+            ),
+        },
+    ),
+    "View": {
+        "description": "one thing to see; its kind says how it is drawn",
+        "oneOf": [of(name) for name in ("HeatMap", "Overlay", "Tokens", "Tree", "Units", "Lines", "Distribution")]
+        + [of("Several")],
+    },
     "Text": held(
         {
             "prompt": TEXT,
@@ -186,14 +262,5 @@ SCHEMAS: dict[str, JsonSchema] = {
             "ended": said(FLAG, "false: cut off at the length"),
         }
     ),
-    "Views": held(
-        {},
-        {
-            "attention": {"oneOf": [of("Alignment"), of("Queries"), of("Places")]},
-            "probabilities": of("Probabilities"),
-            "saliency": of("Saliency"),
-            "tree": of("Tree"),
-            "gates": of("Gates"),
-        },
-    ),
+    "Views": said(named(of("View")), "by their names, such as attention"),
 }

@@ -34,7 +34,7 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
 from recurra.scoring.scores import Scores
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, Viewer
+from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, View, Viewer
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors
@@ -44,9 +44,7 @@ from recurra.views.purpose import PICTURES, SERIES
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Stack
-    from recurra.analysis.picture_attention import PictureAttention
     from recurra.analysis.saliency import Probe
-    from recurra.analysis.views import Queries
     from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
 
 POSITIVE = ("1", "true", "yes", "positive", "pos")
@@ -382,15 +380,15 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         looked = {"attention": Viewer(self.looked, telling=weighs)}
         if self.is_pictured:
             return looked
-        saliency = Viewer(self.probe, longest=30, work=lambda n: n, telling=is_sequence)
+        saliency = Viewer(self.contributions, longest=30, work=lambda n: n, telling=is_sequence)
         gates = super().viewers()["gates"]._replace(telling=is_sequence)
         others = {"saliency": saliency, "gates": gates}
         return {**looked, **others} if weighs else {**others, **looked}
 
-    def looked(self, asked: Asked) -> Queries | PictureAttention:
+    def looked(self, asked: Asked) -> View:
         """What the queries of a summary looked at. (torch)"""
-        from recurra.analysis.picture_attention import PictureAttention
-        from recurra.analysis.views import Queries
+        from recurra.analysis.picture_attention import picture_attention
+        from recurra.analysis.queries import queries
         from recurra.data.pictures import picture_of
 
         answer = self.answered(asked)
@@ -404,11 +402,17 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             picture = picture_of(given.value, given.place, self.settings.data.image, folder=given.folder)
             names = [f"query {number + 1}" for number in range(len(weights))]
             places = weights.reshape(len(weights), -1)
-            return PictureAttention(picture, names, places, weights.shape[2], answer.output)
+            return picture_attention(picture, names, places, weights.shape[2], answer.output)
         tokens = answer.detail.get("tokens", [str(number + 1) for number in range(weights.shape[1])])
         if not tokens:
             raise DataError("there is no answer to explain: nothing was read.")
-        return Queries(answer.output or NOTHING, tokens, weights)  # of several classes, it may be none
+        return queries(answer.output or NOTHING, tokens, weights)  # of several classes, it may be none
+
+    def contributions(self, asked: Asked) -> View:
+        """What speaks for the answer. (torch)"""
+        from recurra.analysis.saliency import contributions
+
+        return contributions(self.probe(asked))
 
     def probe(self, asked: Asked) -> Probe:
         """What speaks for the classes that are answered. (torch)"""

@@ -34,7 +34,7 @@ from recurra.tasks.task import START, Asked, Loss, Moment, Prediction, Purpose, 
 from recurra.views.purpose import SERIES
 
 if TYPE_CHECKING:
-    from recurra.analysis import forecast_picture
+    from recurra.analysis import forecasts
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Stack
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
@@ -306,11 +306,15 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def viewers(self) -> dict[str, Viewer]:
         gates = {"gates": super().viewers()["gates"]._replace(telling=False)}
-        return gates if self.gives_coins else {"forecast": Viewer(self.forecast, longest=sys.maxsize), **gates}
+        return (
+            gates
+            if self.gives_coins
+            else {"forecast": Viewer(lambda asked: self.forecast(asked).view(), longest=sys.maxsize), **gates}
+        )
 
-    def forecast(self, asked: Asked) -> forecast_picture.Forecast:
+    def forecast(self, asked: Asked) -> forecasts.Forecast:
         """A forecast of the end of a series, which is hidden from the model, beside what came. (torch)"""
-        from recurra.analysis import forecast_picture
+        from recurra.analysis import forecasts
 
         series, horizon = asked.example, self.settings.decoding.horizon
         now = len(series) - horizon
@@ -319,18 +323,18 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"a forecast is compared with what came: of {len(series)} steps, {horizon} are hidden (the horizon), "
                 f"and at least 2 must be left to read. Give a longer series, or --set decoding.horizon=…."
             )
-        paths = forecast_picture.PATHS if self.has_density else 0
+        paths = forecasts.PATHS if self.has_density else 0
         decoding = dataclasses.replace(self.settings.decoding, paths=paths)
         task = self.with_settings(dataclasses.replace(self.settings, decoding=decoding), Path())
-        read = slice(max(0, now - forecast_picture.READ), now)
+        read = slice(max(0, now - forecasts.READ), now)
         known = dataclasses.replace(series, values=series.values[read], known=series.known[read])
         answer = task.answered(asked._replace(example=known))
         names = self.settings.data.values or [str(number + 1) for number in range(series.values.shape[1])]
         low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
-        return forecast_picture.Forecast(
+        return forecasts.Forecast(
             f"{series.name or os.path.basename(series.place)}, steps {now + 1} to {len(series)}",
             list(names),
-            series.values[max(0, now - forecast_picture.BEFORE) : now],
+            series.values[max(0, now - forecasts.BEFORE) : now],
             np.array(answer.detail["values"]),
             series.values[now:],
             low,

@@ -24,7 +24,7 @@ from recurra.reading.texts import Passage, passages, text_of, with_column
 from recurra.scoring.counted import Counted, counted, ratio
 from recurra.scoring.scores import Scores
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, Viewer
+from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, View, Viewer
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
 from recurra.text.vocabulary import UNKNOWN
@@ -378,8 +378,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def viewers(self) -> dict[str, Viewer]:
         return {
-            "probabilities": Viewer(self.probabilities, longest=200),
-            "saliency": Viewer(self.probe, longest=30, work=lambda n: n * n, telling=False),
+            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200),
+            "saliency": Viewer(self.contributions, longest=30, work=lambda n: n * n, telling=False),
             **super().viewers(),
         }
 
@@ -390,6 +390,12 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         detail = self.answered(asked).detail
         mean = f"{detail['nll'] / math.log(2):.2f} bits a token"
         return Probabilities(detail["tokens"], detail["log_probabilities"], mean)
+
+    def contributions(self, asked: Asked) -> View:
+        """What speaks for the answer. (torch)"""
+        from recurra.analysis.saliency import contributions
+
+        return contributions(self.probe(asked))
 
     def probe(self, asked: Asked) -> Probe:
         """What speaks for each token. (torch)"""

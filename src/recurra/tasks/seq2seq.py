@@ -20,7 +20,7 @@ from recurra.reading.schema import Schema
 from recurra.sequences.pair_remarks import described
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer
-from recurra.tasks.task import Asked, Axes, Purpose, Task, Viewer
+from recurra.tasks.task import Asked, Axes, Purpose, Task, View, Viewer
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.vocabulary import UNKNOWN
 from recurra.views.purpose import SERIES
@@ -189,10 +189,16 @@ class Seq2Seq(ToSequence[Pair]):
     def viewers(self) -> dict[str, Viewer]:
         """Where it looked comes first; without attention, what mattered tells most."""
         found = super().viewers()
-        saliency = Viewer(self.probe, longest=30, work=lambda n: n * n, telling=not self.attends)
+        saliency = Viewer(self.contributions, longest=30, work=lambda n: n * n, telling=not self.attends)
         looked, tree, gates = found.pop("attention"), found.pop("tree"), Task.viewers(self)["gates"]
         others = {**found, "saliency": saliency, "tree": tree, "gates": gates}
         return {"attention": looked, **others} if self.attends else {**others, "attention": looked}
+
+    def contributions(self, asked: Asked) -> View:
+        """What speaks for the answer. (torch)"""
+        from recurra.analysis.saliency import contributions
+
+        return contributions(self.probe(asked))
 
     def probe(self, asked: Asked) -> Probe:
         """What speaks for each token of the answer. (torch)"""

@@ -30,7 +30,7 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.scores import Scores
 from recurra.scoring.tag_counts import Column, Values, tag_counts
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, Viewer
+from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, View, Viewer
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
@@ -362,7 +362,13 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return {"recurrent": model.recurrent}
 
     def viewers(self) -> dict[str, Viewer]:
-        return {"saliency": Viewer(self.probe, longest=30, work=lambda n: n * n), **super().viewers()}
+        return {"saliency": Viewer(self.contributions, longest=30, work=lambda n: n * n), **super().viewers()}
+
+    def contributions(self, asked: Asked) -> View:
+        """What speaks for the answer. (torch)"""
+        from recurra.analysis.saliency import contributions
+
+        return contributions(self.probe(asked))
 
     def probe(self, asked: Asked) -> Probe:
         """What speaks for each tag. (torch)"""

@@ -19,7 +19,8 @@ from recurra.reading.schema import Schema
 from recurra.scoring.scores import Scores
 from recurra.views.prediction import Prediction
 from recurra.views.purpose import Purpose
-from recurra.views.viewer import Asked, View, Viewer
+from recurra.views.view import View
+from recurra.views.viewer import Asked, Viewer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -321,7 +322,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def viewers(self) -> dict[str, Viewer]:
         """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
-        return {"gates": Viewer(self.gates, longest=60)}
+        return {"gates": Viewer(lambda asked: self.gates(asked).view(), longest=60)}
 
     def steps(self, example: Example) -> list[str]:
         """What the steps that are read of an example are called; by default they are counted from 1."""

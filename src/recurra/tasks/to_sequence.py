@@ -30,21 +30,19 @@ from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_lo
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Judgement, Loss, Moment, Prediction, Task, Viewer
+from recurra.tasks.task import START, Asked, Judgement, Loss, Moment, Prediction, Task, View, Viewer
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
 
 if TYPE_CHECKING:
-    from recurra.analysis.alignment import Alignment
     from recurra.analysis.anatomy import Anatomy
-    from recurra.analysis.beam_tree import BeamTree
-    from recurra.analysis.picture_attention import PictureAttention
     from recurra.analysis.probabilities import Probabilities
     from recurra.encoders.memory import Extents
     from recurra.models.searching import SearchTokens
     from recurra.models.seq2seq import PairBatch, Sizes
     from recurra.search.search import Hypothesis
+    from recurra.views.tree import BeamTree
 
 CUT_ANEW = "cut anew"
 """Marks rows of training whose subwords are cut by chance each time they are seen."""
@@ -344,17 +342,17 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         is_beam = self.settings.decoding.search == "beam"
         looked = {"attention": Viewer(self.looked, telling=self.attends)}
         others = {
-            "probabilities": Viewer(self.probabilities, longest=200),
+            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200),
             "tree": Viewer(self.tree, longest=30, telling=is_beam),
         }
         return {**looked, **others} if self.attends else {**others, **looked}
 
-    def looked(self, asked: Asked) -> Alignment | PictureAttention:
+    def looked(self, asked: Asked) -> View:
         """Where the model looked, token by token. (torch)"""
-        from recurra.analysis.alignment import Alignment
+        from recurra.analysis.alignment import alignment_of
 
         answer = self.best_answer(asked)
-        return Alignment.of(answer, self.headline(answer.input, answer.output))
+        return alignment_of(answer, self.headline(answer.input, answer.output))
 
     def best_answer(self, asked: Asked) -> Prediction:
         """The answer that is asked about, with where the model looked. (torch)"""
@@ -392,10 +390,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def tree(self, asked: Asked) -> BeamTree:
         """The search of a beam, step by step. (torch)"""
-        from recurra.analysis.alignment import labels
-        from recurra.analysis.beam_tree import BeamTree
+        from recurra.analysis.beam_tree import beam_tree
         from recurra.models.searching import searched
         from recurra.search.tree import Tree
+        from recurra.views.view import labels
 
         decoding = self.settings.decoding
         if decoding.search != "beam":
@@ -410,7 +408,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         )
         ids = sorted({token for layer in record[0].layers for token in layer.tokens})
         names = dict(zip(ids, labels(self._named(asked.example, ids)), strict=True))
-        return BeamTree(record[0], names, f"A beam of width {decoding.width}")
+        return beam_tree(record[0], names, f"A beam of width {decoding.width}")
 
     def hypothesis(self, asked: Asked) -> Found:
         """The answer that is asked about as a search finds it. (torch)"""

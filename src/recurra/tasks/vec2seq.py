@@ -24,14 +24,12 @@ from recurra.reading.schema import Schema, vector_schema
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
 from recurra.sequences.pair_texts import PairTexts, learned_side
 from recurra.settings import SettingError, name_of
-from recurra.tasks.task import Asked, Axes, Purpose
+from recurra.tasks.task import Asked, Axes, Purpose, View
 from recurra.tasks.to_sequence import ToSequence
 from recurra.views.purpose import NUMBERS, PICTURES
 
 if TYPE_CHECKING:
-    from recurra.analysis.alignment import Alignment
     from recurra.analysis.anatomy import Anatomy
-    from recurra.analysis.picture_attention import PictureAttention
     from recurra.config import Seq2SeqDecoding
     from recurra.generation.describer import Describer
     from recurra.generation.generated import Manner
@@ -247,9 +245,9 @@ class Vec2Seq(ToSequence[Given]):
     def attends(self) -> bool:
         return super().attends and self.settings.data.vector is None
 
-    def looked(self, asked: Asked) -> Alignment | PictureAttention:
-        from recurra.analysis.alignment import Alignment
-        from recurra.analysis.picture_attention import PictureAttention
+    def looked(self, asked: Asked) -> View:
+        from recurra.analysis.alignment import alignment_of
+        from recurra.analysis.picture_attention import picture_attention_of
 
         if self.settings.data.vector is not None:
             raise ConfigError(
@@ -258,11 +256,11 @@ class Vec2Seq(ToSequence[Given]):
             )
         answer = self.best_answer(asked)
         if answer.detail.get("columns") is None:
-            return Alignment.of(answer, answer.output)
+            return alignment_of(answer, answer.output)
         picture, image = None, self.settings.data.image
         if asked.example.picture is not None:
             picture = picture_of(asked.example.picture, asked.example.place, image)
-        return PictureAttention.of(answer, picture, answer.output)
+        return picture_attention_of(answer, picture, answer.output)
 
     def anatomy(self, model: Any) -> Anatomy:
         from recurra.analysis.anatomy import UnrolledLevel

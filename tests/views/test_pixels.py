@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 from PIL import Image
 
-from recurra.data.png import write_png
+from recurra.views.pixels import write_png
 
 
 @given(arrays(np.uint8, array_shapes(min_dims=2, max_dims=2, max_side=9)))

@@ -130,8 +130,8 @@ function lookOf({ live, leading, isOver }, number, node, step) {
   return isOver ? `${way} over` : way;
 }
 
-function said({ title, steps }, step, { leader, isOver }) {
-  if (step === 0) return [`${title}: nothing is written yet.`];
+function said({ caption, steps }, step, { leader, isOver }) {
+  if (step === 0) return [`${caption || "The search"}: nothing is written yet.`];
   const { kept, weighed, nodes } = steps[step - 1];
   const finished = nodes.filter((node) => node.finished && node.kept).length;
   const parts = [`Step ${step} keeps ${kept} of ${weighed}${finished ? `, ${finished} of them finished` : ""}. `];

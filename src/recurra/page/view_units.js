@@ -24,17 +24,14 @@ const ABOUT = {
 };
 
 export function draw(place, numbers, context) {
-  const { tokens, values } = numbers;
+  const { tokens, values, about } = numbers;
   const names = Object.keys(values);
-  const view = element("div", { class: "view gates" });
+  const view = element("div", { class: "view units" });
   const line = readout(names);
   place.append(view);
   view.append(
     choices(numbers, context),
-    reading(
-      "Time goes to the right, a line is a unit: blue above 0, orange below, stronger if larger.",
-      "The curve is the mean over all units; drawn are the units that change most.",
-    ),
+    reading(about),
   );
   fitted(view, (width) => strips(numbers, width, line));
   view.append(
@@ -45,7 +42,7 @@ export function draw(place, numbers, context) {
   );
 }
 
-function choices({ title, layer, layers, direction, directions }, { change }) {
+function choices({ caption, layer, layers, direction, directions }, { change }) {
   const picker = (label, options, chosen, onchoose) =>
     element(
       "label",
@@ -61,7 +58,7 @@ function choices({ title, layer, layers, direction, directions }, { change }) {
   return element(
     "div",
     { class: "choices" },
-    element("span", { class: "summary" }, title),
+    element("span", { class: "summary" }, caption),
     layers > 1 && picker("Layer", numbers, layer, (to) => change({ layer: Number(to), direction })),
     directions.length > 1 && picker("Direction", directions, direction, (to) => change({ layer, direction: to })),
   );
@@ -85,14 +82,14 @@ function readout(names) {
   };
 }
 
-function strips({ title, tokens, values }, width, line) {
+function strips({ title, caption, tokens, values }, width, line) {
   const names = Object.keys(values);
   const steps = tokens.length;
   const cell = cellFor(tokens, width - GUTTER, WIDEST);
   const wide = Math.max(LEAST_STRIP, across(tokens, cell).width);
   const aRow = Math.max(1, Math.min(names.length, Math.floor((width + GAP) / (wide + GUTTER + GAP))));
-  const panels = names.map((name) => strip(name, values[name], tokens, cell, /lstm|gru/i.test(title)));
-  const about = { class: "strips", role: "img", "aria-label": inWords(tokens, values) };
+  const panels = names.map((name) => strip(name, values[name], tokens, cell, /lstm|gru/i.test(caption)));
+  const about = { class: "strips", role: "img", "aria-label": inWords(title, tokens, values) };
   const inside = element("div", about, panels.map((each) => each.node));
   inside.style.gridTemplateColumns = `repeat(${aRow}, max-content)`;
   const figure = element(
@@ -101,7 +98,7 @@ function strips({ title, tokens, values }, width, line) {
       class: "scrolled figure",
       tabindex: "0",
       role: "application",
-      "aria-label": "Gates over time. Arrow keys move over steps and units.",
+      "aria-label": `${title || "Units"}. Arrow keys move over steps and units.`,
     },
     inside,
   );
@@ -213,8 +210,8 @@ function limitOf(rows) {
   return Math.max(1, sizes[Math.floor(0.95 * (sizes.length - 1))] ?? 1);
 }
 
-function inWords(tokens, values) {
+function inWords(title, tokens, values) {
   const span = (means) => `from ${fixed(Math.min(...means), 2)} to ${fixed(Math.max(...means), 2)}`;
   const spans = Object.entries(values).map(([name, { means }]) => `${name} ${span(means)}`);
-  return `Gates over ${tokens.length} steps; means over units: ${spans.join(", ")}.`;
+  return `${title || "Units"}, ${tokens.length} steps; means over units: ${spans.join(", ")}.`;
 }

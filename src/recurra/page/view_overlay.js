@@ -1,4 +1,4 @@
-// Where each written token looked in a picture: the picture, and over it the places that the chosen token looked at.
+// A picture, and over it the places that the chosen token looked at.
 
 import { element, svg, visible } from "./dom.js";
 import { fitted, fixed, named, numbersTable, reading, sayingLine, within } from "./figure.js";
@@ -15,11 +15,11 @@ export function draw(place, numbers, context) {
   const { tokens } = numbers;
   const last = tokens.length - 1;
   const line = sayingLine();
-  const view = element("div", { class: "view places" });
+  const view = element("div", { class: "view overlay" });
   place.append(view);
   view.append(
     reading(
-      "Colour shows where the model looked when it wrote the chosen token;",
+      "Colour shows where the model looked for the chosen token;",
       "the strongest place of each token has the full colour.",
     ),
   );
@@ -36,7 +36,7 @@ export function draw(place, numbers, context) {
     look(at);
   };
   const row = tokenRow(tokens, {
-    label: "Written tokens: arrow keys walk through them",
+    label: "Tokens: arrow keys walk through them",
     chosen: at,
     onlook: look,
     onchoose: (number) => {

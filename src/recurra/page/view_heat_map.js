@@ -1,38 +1,51 @@
-// Where each written token looked among those that were read: a heat map with tokens on its axes.
+// A matrix with names at its rows and columns: a heat map of which cells, rows and columns are pointed at.
 
 import { across, cellFor, down } from "./axis.js";
 import { cellAt, cells, moved, reveal } from "./cells.js";
 import { element, svg, visible } from "./dom.js";
-import { fitted, fixed, follow, named, numbersTable, reading, sayingLine } from "./figure.js";
+import { fitted, fixed, follow, named, numbersTable, reading, sayingLine, signed } from "./figure.js";
 
 const WIDEST = 36; // pixels of a cell
 const NAMES = 68; // pixels: the corner has room for its words
-const MOST = 3; // tokens that are named where one is pointed at
+const MOST = 3; // names that are said where a row or a column is pointed at
 
 export function draw(place, numbers) {
-  const { source, target, weights } = numbers;
-  const line = sayingLine("Point at a cell or at a token; with the keyboard, arrows move over the cells.");
-  const view = element("div", { class: "view attention" });
+  const { rows, columns, weights, about } = numbers;
+  const line = sayingLine("Point at a cell or at a name; with the keyboard, arrows move over the cells.");
+  const view = element("div", { class: "view heat-map" });
+  const say = saying(numbers);
   place.append(view);
-  view.append(
-    reading(
-      "Rows are what was written, columns what was read; ∎ is the end.",
-      "The stronger a cell, the more it looked there.",
-    ),
-  );
+  view.append(reading(about, "The stronger a cell, the larger its weight."));
   fitted(view, (width) => heatMap(numbers, width, line));
+  view.append(line.node);
+  if (numbers.pharaoh) view.append(element("div", { class: "below" }, copyButton(numbers.pharaoh)));
   view.append(
-    line.node,
-    element("div", { class: "below" }, copyButton(numbers)),
-    numbersTable("All weights as numbers", ["", ...source.map(visible)], () =>
-      target.map((token, row) => [visible(token), ...weights[row].map((weight) => fixed(weight))]),
+    numbersTable("All weights as numbers", ["", ...columns.map(visible)], () =>
+      rows.map((name, row) => [visible(name), ...weights[row].map((weight) => say(weight, 3))]),
     ),
   );
 }
 
-function heatMap({ source, target, weights }, width, line) {
+/** How weights are said: counts are whole numbers, and what may be below 0 has its sign. */
+function saying({ weights, signed: isSigned }) {
+  const all = weights.flat();
+  const isCount = all.some((weight) => Math.abs(weight) > 1) && all.every(Number.isInteger);
+  return (weight, digits = 2) => (isCount ? String(weight) : isSigned ? signed(weight, digits) : fixed(weight, digits));
+}
+
+/** How strong the colour of each cell is, from -1 to 1. */
+function strengthsOf({ weights, signed: isSigned }) {
+  const largest = weights.reduce((most, row) => Math.max(most, ...row.map(Math.abs)), 0);
+  const full = isSigned && largest ? largest : Math.max(1, largest);
+  return weights.map((row) => row.map((weight) => weight / full));
+}
+
+function heatMap(numbers, width, line) {
+  const { rows: target, columns: source, weights } = numbers;
   const rows = target.length;
   const columns = source.length;
+  const strengths = strengthsOf(numbers);
+  const say = saying(numbers);
   const most = Math.max(60, width * 0.3);
   const cell = cellFor(source, width - Math.max(NAMES, down(target, WIDEST, most).width), WIDEST);
   const beside = down(target, cell, most);
@@ -41,13 +54,14 @@ function heatMap({ source, target, weights }, width, line) {
   const size = { width: columns * cell, height: rows * cell };
   const grid = svg(
     "svg",
-    { class: "grid", role: "img", "aria-label": inWords({ source, target, weights }), ...size },
+    { class: "grid", role: "img", "aria-label": inWords(numbers), ...size },
     svg("rect", { class: "back", ...size }),
-    cells(weights, { width: cell, height: cell, gap: cell > 15 ? 2 : 1 }),
+    cells(strengths, { width: cell, height: cell, gap: cell > 15 ? 2 : 1 }),
     marks,
   );
   const aside = Math.max(beside.width, NAMES);
-  const names = ["read →", "written ↓"].map((name) => element("span", {}, name));
+  const words = [numbers.across && `${numbers.across} →`, numbers.down && `${numbers.down} ↓`];
+  const names = words.map((name) => element("span", {}, name));
   const corner = element("div", { class: "corner", "aria-hidden": "true" }, names);
   const inside = element("div", { class: "inside" }, corner, above.node, beside.node, grid);
   inside.style.gridTemplateColumns = `${aside}px max-content`;
@@ -57,7 +71,7 @@ function heatMap({ source, target, weights }, width, line) {
       class: "map scrolled",
       tabindex: "0",
       role: "application",
-      "aria-label": `Heat map of ${rows} by ${columns} tokens. Arrow keys move over its cells.`,
+      "aria-label": `Heat map of ${rows} by ${columns}. Arrow keys move over its cells.`,
     },
     inside,
   );
@@ -68,8 +82,8 @@ function heatMap({ source, target, weights }, width, line) {
     put(marks[0], row >= 0 && { x: 0, y: row * cell, width: size.width, height: cell });
     put(marks[1], column >= 0 && { x: column * cell, y: 0, width: cell, height: size.height });
     put(marks[2], isCell && { x: column * cell, y: row * cell, width: cell, height: cell });
-    above.labels.forEach((label, n) => lit(label, n === column, column < 0 && weights[row][n]));
-    beside.labels.forEach((label, n) => lit(label, n === row, row < 0 && weights[n][column]));
+    above.labels.forEach((label, n) => lit(label, n === column, column < 0 && Math.abs(strengths[row][n])));
+    beside.labels.forEach((label, n) => lit(label, n === row, row < 0 && Math.abs(strengths[n][column])));
     line.say(...said(row, column));
   }
 
@@ -80,10 +94,11 @@ function heatMap({ source, target, weights }, width, line) {
   }
 
   function said(row, column) {
-    if (column < 0) return [named(target[row]), " looked at ", ...listed(source, weights[row])];
+    const does = (verb) => (verb ? ` ${verb} ` : ": ");
+    if (column < 0) return [named(target[row]), does(numbers.of_row), ...listed(source, weights[row], say)];
     const of = weights.map((each) => each[column]);
-    if (row < 0) return [named(source[column]), " was looked at by ", ...listed(target, of)];
-    return [named(target[row]), " ← ", named(source[column]), `: ${fixed(of[row], 2)}`];
+    if (row < 0) return [named(source[column]), does(numbers.of_column), ...listed(target, of, say)];
+    return [named(target[row]), " ← ", named(source[column]), `: ${say(of[row])}`];
   }
 
   let cursor = { row: 0, column: 0 };
@@ -128,30 +143,22 @@ function lit(label, isPointed, share) {
   label.style.setProperty("--share", share === false ? 0 : share);
 }
 
-function listed(tokens, weights) {
-  const strongest = weights.map((weight, n) => ({ weight, n })).sort((one, other) => other.weight - one.weight);
+function listed(names, weights, say) {
+  const strongest = weights.map((weight, n) => ({ weight, n }));
+  strongest.sort((one, other) => Math.abs(other.weight) - Math.abs(one.weight));
   return strongest
     .slice(0, MOST)
-    .flatMap(({ weight, n }, place) => [place ? ", " : "", named(tokens[n]), ` ${fixed(weight, 2)}`]);
+    .flatMap(({ weight, n }, place) => [place ? ", " : "", named(names[n]), ` ${say(weight)}`]);
 }
 
-const strongestOf = (weights) => weights.indexOf(Math.max(...weights));
-
-function inWords({ source, target, weights }) {
-  const most = (row) => visible(source[strongestOf(weights[row])]);
-  const each = target.slice(0, 40).map((token, row) => `${visible(token)} looked most at ${most(row)}`);
-  return `Attention: ${each.join(", ")}${target.length > 40 ? " and so on" : ""}.`;
+function inWords({ title, rows, columns, weights, of_row: verb }) {
+  const strongest = (row) => row.indexOf(row.reduce((one, other) => (Math.abs(other) > Math.abs(one) ? other : one)));
+  const most = (row) => visible(columns[strongest(weights[row])]);
+  const each = rows.slice(0, 40).map((name, row) => `${visible(name)} ${verb || "has"} most: ${most(row)}`);
+  return `${title || "Heat map"}: ${each.join(", ")}${rows.length > 40 ? " and so on" : ""}.`;
 }
 
-/** Links source-target, counted from 0, of each target token to where it looked most; ends are left out. */
-export function pharaoh({ source, target, weights }) {
-  const withoutEnd = (tokens) => tokens.length - (tokens.at(-1) === "</s>");
-  const rows = weights.slice(0, withoutEnd(target)).map((row) => row.slice(0, withoutEnd(source)));
-  return rows.flatMap((row, n) => (row.some((weight) => weight > 0) ? [`${strongestOf(row)}-${n}`] : [])).join(" ");
-}
-
-function copyButton(numbers) {
-  const links = pharaoh(numbers);
+function copyButton(links) {
   const note = element("output", { class: "links" });
   const copy = async () => {
     const isCopied = await navigator.clipboard.writeText(links).then(() => true, () => false);
