@@ -12,7 +12,7 @@ from pathlib import Path
 
 import recurra
 from recurra.analysis.alignment import alignment_of
-from recurra.demo import LOOKED_AT, TITLES, WIDTH
+from recurra.demo import LOOKED_AT, NARROW, TITLES, WIDTH
 from recurra.views.several import Several
 
 
@@ -25,7 +25,7 @@ def main(runs: Path) -> None:
     assert by is not None, "both are scored on the same words"
     named = dict(zip(TITLES, by.runs.values(), strict=True))
     by = dataclasses.replace(by, runs=named, score="share of words said right", axis="letters")
-    by.view().write(pictures / "demo_by_length.svg")
+    by.view().write(pictures / "demo_by_length.svg", NARROW)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,8 @@ TITLES = ("with attention", "without attention")
 LOOKED_AT = ("pamphlet", "lightning", "shampoo")
 """Words of the test data whose attention is shown."""
 
-WIDTH = 1200
-"""Pixels, at most, of their picture."""
+WIDTH, NARROW = 1200, 720
+"""Pixels, at most, of their picture, and of that of scores by length."""
 
 AMBIGUOUS = "whisky"
 """A word of the test data that the dictionary pronounces in two ways."""
@@ -137,7 +137,7 @@ def tell_scores(folder: Path, count: int) -> None:
         print(f"  {bucket:8} {items:5,}   {bar(with_it)}   {bar(without)}")
     sizes = " and ".join(f"{summary['parameters']:,}" for summary in summaries.values())
     print(f"\nThe models have {sizes} weights. Without attention, a word has to fit into one vector, long or short.")
-    print(f"As a picture: {drawn(by.view(), folder / 'by_length')}\n")
+    print(f"As a picture: {drawn(by.view(), folder / 'by_length', NARROW)}\n")
 
 
 def bar(share: float, width: int = 12) -> str:
@@ -158,7 +158,7 @@ def tell_attention(folder: Path, answers: Sequence[Prediction], known: Mapping[s
     for each, answer in zip(alignments, answers, strict=True):
         right = known[answer.input]
         print(f"  {each.caption}, {'as in the dictionary' if answer.output in right else f'but it is {right[0]}'}")
-    print(f"\nAs a picture: {drawn(Several(alignments), folder / 'attention')}\n")
+    print(f"\nAs a picture: {drawn(Several(alignments), folder / 'attention', WIDTH)}\n")
 
 
 def beside(blocks: Sequence[str], gap: int = 4) -> str:
@@ -188,10 +188,10 @@ def tell_best(answer: Prediction, known: Mapping[str, Sequence[str]]) -> None:
     print()
 
 
-def drawn(view: View, path: Path) -> Path:
+def drawn(view: View, path: Path, width: float) -> Path:
     """The file of a picture: a PNG where matplotlib is there, otherwise an SVG."""
     ending = ".svg" if importlib.util.find_spec("matplotlib") is None else ".png"
-    return view.write(path.with_name(path.name + ending), WIDTH)
+    return view.write(path.with_name(path.name + ending), width)
 
 
 def tell_what_is_next(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def every(text: str) -> list[View]:
     """A view of each kind that is made of one text."""
     node = Node(0, None, text, 0.5, -1.0, True, True, 1, text)
     saliency = Saliency([text], [text, text], [[1.0], [0.5]], [1.0, 1.0], [0.0, 0.0], "integrated", text)
-    head = {"title": text, "caption": text, "about": text}
+    head: dict[str, Any] = {"title": text, "caption": text, "about": text}
     return [
         HeatMap([text], [text], [[1.0]], title=text, about=text),
         Probabilities([text], [-1.0]).view(),

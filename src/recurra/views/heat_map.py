@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -63,12 +64,12 @@ class HeatMap(View):
         object.__setattr__(self, "rows", tuple(self.rows))
         object.__setattr__(self, "columns", tuple(self.columns))
 
-    @property
+    @cached_property
     def shown(self) -> NDArray[np.float64]:
         """The weights as they are drawn and said."""
         return rounded(self.weights)
 
-    @property
+    @cached_property
     def strengths(self) -> NDArray[np.float64]:
         """How strong the colour of each cell is, from -1 to 1: shares are their own strength."""
         largest = float(np.abs(self.shown).max())
@@ -76,9 +77,13 @@ class HeatMap(View):
         return strengths
 
     def said(self, weight: float, digits: int = 3) -> str:
-        """A weight in words: counts are whole numbers."""
-        is_count = np.abs(self.shown).max() > 1 and (self.shown == np.rint(self.shown)).all()
-        return f"{weight:,.0f}" if is_count else f"{weight:{'+' * self.signed}.{digits}f}"
+        """A weight in words."""
+        return f"{weight:,.0f}" if self.is_count else f"{weight:{'+' * self.signed}.{digits}f}"
+
+    @cached_property
+    def is_count(self) -> bool:
+        """Whether all weights are whole numbers, and not just 0 and 1."""
+        return bool(np.abs(self.shown).max() > 1 and (self.shown == np.rint(self.shown)).all())
 
     def json(self) -> dict[str, object]:
         """The value as JSON has it."""

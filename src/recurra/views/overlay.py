@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from html import escape
 from typing import Any, ClassVar, Self
 
@@ -75,7 +76,7 @@ class Overlay(View):
                 )
             object.__setattr__(self, name, edges)
 
-    @property
+    @cached_property
     def maps(self) -> NDArray[np.float64]:
         """(T, rows, columns): the weights as they are drawn and said."""
         return rounded(self.weights)
