@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,9 @@ from recurra.errors import ConfigError, DataError
 from recurra.metrics import bleu, bootstrap, chrf, difference, drawn, interval, meteor, rouge_l
 from recurra.metrics.cutting import as_13a
 from recurra.scoring.counted import Counted, is_higher_better
-from recurra.scoring.pair_scores import PairAnswers, grouped, pair_counts, pair_scores
+from recurra.scoring.pair_scores import PairAnswers, grouped, pair_counts, pair_scores, with_words
 from recurra.scoring.scores import Scores
+from recurra.text import Characters, Subwords, Symbols, Tokenizer, Words
 from tests.metrics.sentences import corpus
 
 ROWS = [
@@ -69,13 +72,79 @@ def test_rows_with_the_same_source_are_references_of_one_item() -> None:
     )
 
 
+def distance(one: Sequence[str], other: Sequence[str]) -> int:
+    """The edit distance by its definition."""
+
+    @functools.cache
+    def rest(i: int, j: int) -> int:
+        if i == len(one) or j == len(other):
+            return len(one) - i + len(other) - j
+        return min(rest(i + 1, j) + 1, rest(i, j + 1) + 1, rest(i + 1, j + 1) + (one[i] != other[j]))
+
+    return rest(0, 0)
+
+
+TEXTS = [
+    # source, gold, answer
+    ("a", "the big cat sleeps", "the cat sleeps well"),
+    ("b", "yes", "yes"),
+    ("c", "two dogs", "two dogs run home"),
+    ("c", "two small dogs run", "two dogs run home"),
+    ("d", "no", ""),
+]
+
+
+def word_error_rate(rows: list[tuple[str, str, str]], tokenizer: Tokenizer) -> float:
+    """The score of rows that are cut into tokens."""
+    sources, golds, answers = (list(column) for column in zip(*rows, strict=True))
+    gold_tokens, answer_tokens = ([tokenizer.split(text) for text in texts] for texts in (golds, answers))
+    texts = [tokenizer.join(tokens) for tokens in answer_tokens]
+    given = PairAnswers(golds, sources, texts, gold_tokens, answer_tokens, [1] * len(rows))
+    return pair_scores(with_words(given, tokenizer), first="word_error_rate").values["word_error_rate"]
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [Words(), Characters(), Characters(lowercase=True), Subwords(size=30).trained([row[1] for row in TEXTS])],
+    ids=["words", "characters", "small letters", "subwords"],
+)
+def test_the_word_error_rate_of_texts_is_summed_word_edits_over_summed_gold_words(tokenizer: Tokenizer) -> None:
+    references: dict[str, list[list[str]]] = {}
+    for source, gold, _ in TEXTS:
+        references.setdefault(source, []).append(gold.split())
+    answers = {source: answer.split() for source, _, answer in TEXTS}
+    best = [min((distance(gold, answers[source]), len(gold)) for gold in golds) for source, golds in references.items()]
+    expected = sum(edits for edits, _ in best) / sum(words for _, words in best)
+    assert expected == (2 + 0 + 2 + 1) / (4 + 1 + 2 + 1)
+    assert word_error_rate(TEXTS, tokenizer) == expected
+
+
+def test_capitals_that_the_tokenizer_drops_are_no_wrong_words() -> None:
+    assert word_error_rate([("a", "The Cat", "the hat")], Characters(lowercase=True)) == 1 / 2
+
+
+def test_the_word_error_rate_of_symbols_is_the_share_of_items_that_are_not_right() -> None:
+    assert word_error_rate(ROWS, Symbols()) == 2 / 3
+
+
+def test_the_word_error_rate_of_single_words_in_letters_is_the_share_of_items_that_are_not_right() -> None:
+    rows = [("walk", "walked", "walked"), ("go", "went", "go ed"), ("go", "goes", "go ed"), ("see", "saw", "saw")]
+    assert word_error_rate(rows, Characters()) == pytest.approx(1 / 3)
+
+
+def test_pieces_cut_in_another_way_are_no_wrong_words() -> None:
+    subwords = Subwords(size=30).trained([row[1] for row in TEXTS])
+    given = PairAnswers(["two dogs"], ["s"], ["two dogs"], [["▁two", "▁dogs"]], [["▁t", "wo", "▁dog", "s"]], [1])
+    assert pair_scores(with_words(given, subwords), first="bleu").values["word_error_rate"] == 0
+
+
 def test_the_scores_of_a_corpus_are_those_of_the_libraries() -> None:
     rows = translated(1, 60)
     values = scored(rows).values
     answers, golds = [row[2] for row in rows], [row[1] for row in rows]
     assert values["bleu"] == pytest.approx(BLEU(force=True).corpus_score(answers, [golds]).score, abs=1e-9)
-    distance = sum(Levenshtein.distance(gold.split(), answer.split()) for _, gold, answer in rows)
-    assert values["symbol_error_rate"] == distance / sum(len(gold.split()) for gold in golds)
+    edits = sum(Levenshtein.distance(gold.split(), answer.split()) for _, gold, answer in rows)
+    assert values["symbol_error_rate"] == edits / sum(len(gold.split()) for gold in golds)
 
 
 def test_a_whole_evaluation_holds_every_score_of_texts() -> None:

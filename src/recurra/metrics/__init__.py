@@ -17,7 +17,7 @@ from recurra.metrics.classes import (
     sensitivity_specificity,
 )
 from recurra.metrics.confidence import Bin, calibration, expected_calibration_error, recall_at_false_alarms
-from recurra.metrics.edits import Edit, edit_counts, edit_distance, edits, symbol_error_rate, word_error_rate
+from recurra.metrics.edits import Edit, edit_counts, edit_distance, edits, symbol_error_rate
 from recurra.metrics.labels import LabelScores, accuracy, confusion, macro_f1, micro_f1, per_label
 from recurra.metrics.lengths import Bucket, buckets
 from recurra.metrics.meteor import meteor
@@ -80,5 +80,4 @@ __all__ = [
     "stem",
     "symbol_error_rate",
     "ter",
-    "word_error_rate",
 ]

@@ -90,15 +90,6 @@ def edit_counts(gold: Alternatives, predicted: Sequence[Tokens]) -> NDArray[np.i
     return counts
 
 
-def word_error_rate(gold: Alternatives, predicted: Sequence[Tokens]) -> float:
-    """The share of items that equal none of their references: a word of a dictionary is right as a whole, or wrong.
-
-    >>> word_error_rate([["cat", "cats"], ["dog"]], ["cats", "dig"])
-    0.5
-    """
-    return 1 - float(edit_counts(gold, predicted)[:, 0].mean())
-
-
 def symbol_error_rate(gold: Alternatives, predicted: Sequence[Tokens]) -> float:
     """The edit distance to the nearest references over their length, both summed over items.
 

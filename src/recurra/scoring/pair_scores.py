@@ -23,6 +23,7 @@ from recurra.metrics.ter import ter, ter_is_within_reach
 from recurra.named import choose
 from recurra.scoring.counted import Counted, Sums, counted, is_higher_better, ratio
 from recurra.scoring.scores import Scores
+from recurra.text import Tokenizer, Words
 from recurra.text.visible import shown, without_controls
 from recurra.views.table import Table
 
@@ -61,6 +62,8 @@ class PairAnswers(NamedTuple):
     lowercase: bool = False
     shown: Sequence[str] | None = None  # what the source of a row is called in tables; None: as it is
     length_of: str = "source"  # whose lengths source_lengths are
+    gold_words: Sequence[Tokens] | None = None  # None: an item is one word, as where letters become sounds
+    answer_words: Sequence[Tokens] | None = None
 
 
 class Items(NamedTuple):
@@ -74,6 +77,30 @@ class Items(NamedTuple):
     shown: list[str]  # what sources are called
     lengths: list[int]  # of the sources
     likelihood: NDArray[np.float64] | None  # (N, 2): log p of all references of an item, and their tokens
+    reference_words: list[list[Tokens]] | None  # None: an item is one word
+    answer_words: list[Tokens] | None
+
+
+def with_words(given: PairAnswers, tokenizer: Tokenizer) -> PairAnswers:
+    """Answers with the words that the word error rate counts, where the tokenizer has cut the right ones.
+
+    The tokens of `words` are words. Where subwords are written, or characters and some right answer has a blank, the
+    texts are cut as `words` cuts them. Otherwise an item is one word: written in symbols, or a single word in letters.
+
+    >>> from recurra.text import Characters, Symbols
+    >>> given = PairAnswers(["a cat"], ["s"], ["a hat"], ["a cat"], ["a hat"], [1])
+    >>> with_words(given, Characters()).gold_words, with_words(given, Symbols()).gold_words
+    ([['a', 'cat']], None)
+    """
+    if tokenizer.name == "words":
+        return given._replace(gold_words=given.gold_tokens, answer_words=given.answer_tokens)
+    has_blanks = any(len(gold.split()) > 1 for gold in given.golds)
+    if tokenizer.name == "symbols" or (tokenizer.name != "subwords" and not has_blanks):
+        return given._replace(gold_words=None, answer_words=None)
+    split = Words().split
+    # Joined tokens are the right text as it could be written: without capitals, where the tokenizer drops them.
+    golds = [split(tokenizer.join(tokens)) for tokens in given.gold_tokens]
+    return given._replace(gold_words=golds, answer_words=[split(answer) for answer in given.answers])
 
 
 def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Scores:
@@ -123,6 +150,8 @@ def grouped(given: PairAnswers) -> Items:
         "source lengths": given.source_lengths,
         "likelihoods": golds if likelihood is None else likelihood,
         "names of sources": golds if given.shown is None else given.shown,
+        "right answers in words": golds if given.gold_words is None else given.gold_words,
+        "answers in words": golds if given.answer_words is None else given.answer_words,
     }
     for name, column in columns.items():
         if len(column) != len(golds):
@@ -140,6 +169,10 @@ def grouped(given: PairAnswers) -> Items:
         shown=[(given.shown or given.sources)[row] for row in heads],
         lengths=[given.source_lengths[row] for row in heads],
         likelihood=None if likelihood is None else _summed(likelihood, list(rows.values())),
+        reference_words=None
+        if given.gold_words is None
+        else [[given.gold_words[row] for row in numbers] for numbers in rows.values()],
+        answer_words=None if given.answer_words is None else [given.answer_words[row] for row in heads],
     )
 
 
@@ -154,16 +187,27 @@ def changes_of(items: Items) -> NDArray[np.int64]:
     return changes
 
 
+def word_changes_of(items: Items, changes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N, 2): words to add, drop or change that make each item its nearest reference, and the words of that."""
+    is_right = changes[:, 0] == 1
+    if items.reference_words is None or items.answer_words is None:
+        return np.stack([~is_right, np.ones_like(is_right)], axis=1).astype(np.int64)
+    found = edit_counts(items.reference_words, items.answer_words)[:, 1:]
+    found[is_right, 0] = 0
+    return found
+
+
 def counted_of(
     items: Items, changes: NDArray[np.int64], slower: Sequence[str], *, tokenize: str, lowercase: bool
 ) -> Counted:
     """The counts of each item; ROUGE and METEOR see BLEU's tokens in small letters."""
     runs = bleu_counts(items.references, items.answers, tokenize=tokenize, lowercase=lowercase)
     columns: dict[str, ArrayLike] = {"one": np.ones(len(runs)), "runs": runs, "changes": changes}
+    columns |= dict(zip(("word_edits", "words"), word_changes_of(items, changes).T, strict=True))
     scores: dict[str, Callable[[Sums], Numbers]] = {
         "bleu": lambda sums: bleu_of(sums["runs"]),
         "exact_match": lambda sums: sums["changes"][..., 0] / sums["one"],
-        "word_error_rate": lambda sums: 1 - sums["changes"][..., 0] / sums["one"],
+        "word_error_rate": lambda sums: sums["word_edits"] / np.maximum(sums["words"], 1),
         "symbol_error_rate": lambda sums: symbol_error_rate_of(sums["changes"]),
     }
     if items.likelihood is not None:

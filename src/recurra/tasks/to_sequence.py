@@ -22,7 +22,7 @@ from recurra.named import choose
 from recurra.reading.pair_columns import place_of
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NAMES as SCORES
-from recurra.scoring.pair_scores import PairAnswers, pair_counts, pair_scores
+from recurra.scoring.pair_scores import PairAnswers, pair_counts, pair_scores, with_words
 from recurra.scoring.scores import Scores
 from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
@@ -301,7 +301,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         golds = [example.target or "" for example in examples]
         evaluation, target = self.settings.evaluation, self.texts.target
         likelihood = [output.gold for output in outputs if output.gold is not None]
-        return PairAnswers(
+        given = PairAnswers(
             golds=golds,
             sources=[self.key(example) for example in examples],
             answers=[answer.text for answer in best],
@@ -314,6 +314,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             shown=[self.shown(example) for example in examples],
             length_of=self.length_of,
         )
+        return with_words(given, target.tokenizer)
 
 
 def _members(model: Any) -> list[str]:
