@@ -73,7 +73,7 @@ def score_texts(
         tokenize=tokenize,
         lowercase=lowercase,
     )
-    values = pair_scores(with_words(answers, into_tokens), first="bleu").values
+    values = pair_scores(with_words(answers, into_tokens), first="bleu").scores().values
     return {**values, "count": int(values["count"])}
 
 

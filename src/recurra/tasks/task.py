@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,12 +193,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """What the user sees."""
 
     @abstractmethod
-    def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
-        """Outputs against the answers of the examples."""
+    def counted(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Counted:
+        """Outputs against the answers of the examples: counts of each item, and the scores that are made of them."""
 
-    def counted(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Counted | None:
-        """What `score` is made of, item by item, for intervals and comparisons; None where nothing adds up."""
-        return None
+    @final
+    def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
+        """The scores and tables that follow from what was counted."""
+        return self.counted(examples, outputs).scores()
 
     @abstractmethod
     def place(self, row: Encoded) -> str:

@@ -22,8 +22,7 @@ from recurra.named import choose
 from recurra.reading.pair_columns import place_of
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NAMES as SCORES
-from recurra.scoring.pair_scores import PairAnswers, pair_counts, pair_scores, with_words
-from recurra.scoring.scores import Scores
+from recurra.scoring.pair_scores import PairAnswers, pair_scores, with_words
 from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
 from recurra.sequences.pair_texts import PairTexts
@@ -287,13 +286,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             return wanted
         return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
 
-    def score(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Scores:
+    def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
         if self.settings.decoding.search == "given":
             raise ConfigError(CANNOT_BE_SCORED)
         return pair_scores(self._scored(examples, outputs), first=self.first, quick=self.quick)
-
-    def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
-        return pair_counts(self._scored(examples, outputs))
 
     def _scored(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> PairAnswers:
         """What scores are made of."""
