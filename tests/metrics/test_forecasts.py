@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recurra.errors import DataError
-from recurra.metrics.forecasts import by_step, came_true, last_value, origins_of, seasonal
+from recurra.metrics.forecasts import came_true, last_value, origins_of, seasonal
 
 
 def same(found: NDArray[np.float64], wanted: list[list[list[float]]]) -> None:
@@ -44,12 +44,6 @@ def test_futures_and_baselines_are_those_of_a_plain_loop(
     same(came_true(values, origins, horizon), true)
     same(last_value(values, origins, horizon), last)
     same(seasonal(values, origins, horizon, season), repeated)
-
-
-def test_the_error_of_a_step_is_over_what_is_known_of_it() -> None:
-    gold = np.array([[[1.0, 2.0], [np.nan, 4.0]], [[5.0, np.nan], [np.nan, np.nan]]])
-    np.testing.assert_allclose(by_step(gold, np.zeros_like(gold)), [(1 + 2 + 5) / 3, 4])
-    assert math.isnan(by_step(gold * np.nan, gold)[0])
 
 
 def test_a_season_has_at_least_one_step() -> None:

@@ -1,4 +1,4 @@
-"""Spans: what CoNLL's scorer counts as one, what may follow what, and F1 over whole spans."""
+"""Spans: what CoNLL's scorer counts as one, and what may follow what."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recurra.errors import ConfigError, DataError
-from recurra.metrics import Scheme, Span, allowed, breaches, scheme_of, span_scores, spans
+from recurra.metrics import Scheme, Span, allowed, breaches, scheme_of, spans
+from recurra.metrics.spans import spans_of
 
 ANY_TAG = ["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in "xy")]
 TAGS = {"bio": ["O", "B-x", "I-x", "B-y", "I-y"], "bioes": ANY_TAG}
@@ -80,8 +81,8 @@ def test_spans_of_tags_in_any_order_are_those_of_conlls_scorer(tags: str, found:
 def test_a_label_that_is_no_tag_is_refused(tag: str) -> None:
     with pytest.raises(DataError, match=f"the tag {tag!r} of step 2 is not O, B-type, I-type, E-type or S-type"):
         spans(["O", tag])
-    with pytest.raises(DataError, match="sentence 3: the tag"):
-        span_scores([["O"], [], [tag]], [["O"], [], ["O"]])
+    with pytest.raises(DataError, match=f"sentence 3: the tag {tag!r} of step 1 is not O"):
+        spans_of(np.array([0, 1]), np.array([0, 2]), ["O", tag])
 
 
 @pytest.mark.parametrize(
@@ -149,47 +150,22 @@ def test_labels_of_another_scheme_are_refused() -> None:
         allowed(["O"], "boi")  # type: ignore[arg-type]
 
 
-@given(st.lists(st.tuples(any_tags, any_tags).map(lambda two: (two[0], (two[1] * 8 + ["O"] * 8)[: len(two[0])]))))
-def test_scores_count_the_spans_that_both_sides_share(pairs: list[tuple[list[str], list[str]]]) -> None:
-    scores = span_scores([gold for gold, _ in pairs], [said for _, said in pairs])
-    gold = {(number, span) for number, (tags, _) in enumerate(pairs) for span in spans_by_definition(tags)}
-    said = {(number, span) for number, (_, tags) in enumerate(pairs) for span in spans_by_definition(tags)}
-    assert scores.count == len(gold)
-    assert scores.precision == (len(gold & said) / len(said) if said else 0)
-    assert scores.recall == (len(gold & said) / len(gold) if gold else 0)
-    if scores.precision + scores.recall:
-        assert scores.f1 == pytest.approx(
-            2 * scores.precision * scores.recall / (scores.precision + scores.recall), abs=1e-12
-        )
-    else:
-        assert scores.f1 == 0
-    assert sum(score.count for score in scores.per_type) == len(gold)
-    assert sum(score.predicted for score in scores.per_type) == len(said)
-    for score in scores.per_type:
-        shared = [span for _, span in gold & said if span.type == score.label]
-        assert score.recall * score.count == pytest.approx(len(shared))
-
-
-def test_scores_per_type_come_most_frequent_first() -> None:
-    gold = [["B-y", "B-x", "O", "B-y", "O"]]
-    said = [["B-y", "B-x", "I-x", "B-z", "O"]]
-    scores = span_scores(gold, said)
-    assert [(s.label, s.precision, s.recall, s.count, s.predicted) for s in scores.per_type] == [
-        ("y", 1.0, 0.5, 2, 1),
-        ("x", 0.0, 0.0, 1, 1),
-        ("z", 0.0, 0.0, 0, 1),
-    ]
-    assert (scores.precision, scores.recall, scores.f1, scores.count) == (1 / 3, 1 / 3, 1 / 3, 3)
-
-
-def test_no_spans_at_all_score_zero() -> None:
-    scores = span_scores([["O"]], [["O"]])
-    assert (scores.precision, scores.recall, scores.f1, scores.count, scores.per_type) == (0, 0, 0, 0, [])
-
-
-def test_sentences_of_other_lengths_are_refused() -> None:
-    with pytest.raises(DataError, match="sentence 2 has 1 gold labels but 2 predicted"):
-        span_scores([["O"], ["O"]], [["O"], ["O", "O"]])
+@given(st.lists(any_tags), st.lists(any_tags))
+def test_the_spans_of_many_sentences_are_those_of_each(one: list[list[str]], other: list[list[str]]) -> None:
+    found, expected = [], []
+    for sentences in (
+        one,
+        [(tags * 9 + ["O"] * 9)[: len(row)] for row, tags in zip(one, other * 9 + one, strict=False)],
+    ):
+        flat = np.array([ANY_TAG.index(tag) for tags in sentences for tag in tags], np.int64)
+        numbers = np.repeat(np.arange(len(sentences)), [len(tags) for tags in sentences])
+        found.append(spans_of(flat, numbers, ANY_TAG))
+        begins = np.cumsum([0, *(len(tags) for tags in sentences)])
+        each = zip(begins, map(spans_by_definition, sentences), strict=False)
+        expected.append({(start + here, end + here, kind) for here, whole in each for start, end, kind in whole})
+    triples = [{*zip(s.starts.tolist(), s.ends.tolist(), (s.types[k] for k in s.kinds), strict=True)} for s in found]
+    assert triples == expected
+    assert int(found[0].same_as(found[1]).sum()) == len(expected[0] & expected[1])
 
 
 @pytest.mark.skipif(not (DATA / "wnut17").is_dir(), reason="the WNUT 2017 data is not here")
@@ -202,4 +178,3 @@ def test_the_entities_of_wnut17_are_as_many_as_published(part: str, sentences: i
     assert len(tags) == sentences
     assert scheme_of(tag for row in tags for tag in row) == "bio"
     assert sum(len(spans(row)) for row in tags) == entities
-    assert span_scores(tags, tags).f1 == 1

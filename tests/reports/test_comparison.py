@@ -228,7 +228,8 @@ def test_a_text_that_is_read_as_a_whole_is_compared_without_intervals(runs: Path
     assert found.by_length is None
     assert found.runs[0].intervals == {}
     assert found.runs[0].scores.values["perplexity"] > 1
-    assert found.notes == ["1, 2: scored on the data as a whole, so that there are no intervals."]
+    assert found.items == 1
+    assert found.notes == ["1, 2: the data is scored as a single item. Intervals need several items."]
     assert "interval" not in as_text(found).split("\n\n")[0]
     with pytest.raises(DataError, match="there is nothing to draw"):
         write(found, tmp_path / "picture.svg")
@@ -248,12 +249,16 @@ def test_items_that_differ_are_not_compared_item_by_item(runs: Path, tmp_path: P
     assert found.apart == []
     assert found.runs[0].intervals.keys() >= {"perplexity"}
     assert found.runs[1].intervals == {}
+    assert found.notes[:2] == [
+        "whole: the data is scored as a single item. Intervals need several items.",
+        "The runs do not take the same items out of the data, so that they are not compared item by item.",
+    ]
 
 
 def test_one_item_has_no_interval(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("a b c\n")
     found = compare([runs / "lines-1", runs / "lines-2"], tmp_path / "one.txt")
-    assert found.notes == ["The data is a single item, so that there are no intervals."]
+    assert found.notes == ["lines-1, lines-2: the data is scored as a single item. Intervals need several items."]
     assert found.apart == []
 
 

@@ -67,8 +67,8 @@ def test_right_answers_may_be_in_any_format(tmp_path: Path, gold: Callable[[Path
     assert found["bleu"] == pytest.approx(BLEU(force=True).corpus_score(ANSWERS, [GOLDS]).score, abs=1e-9)
     assert found["chrf"] == pytest.approx(CHRF().corpus_score(ANSWERS, [GOLDS]).score, abs=1e-9)
     assert found["ter"] == TER().corpus_score(ANSWERS, [GOLDS]).score
-    assert (found["exact_match"], found["word_error_rate"], found["count"]) == pytest.approx((1 / 3, 2 / 3, 3))
-    assert found["symbol_error_rate"] == (2 + 1) / (5 + 8 + 2)
+    assert (found["exact_match"], found["count"]) == pytest.approx((1 / 3, 3))
+    assert found["word_error_rate"] == found["symbol_error_rate"] == (2 + 1) / (5 + 8 + 2)
 
 
 def test_answers_may_be_what_predict_prints_as_json(tmp_path: Path) -> None:
@@ -84,10 +84,19 @@ def test_rows_with_the_same_source_are_references_of_one_answer(tmp_path: Path) 
     assert (found["word_error_rate"], found["symbol_error_rate"], found["count"]) == (1 / 2, 1 / 6, 2)
 
 
+def test_the_word_error_rate_of_texts_counts_words_to_the_nearest_reference(tmp_path: Path) -> None:
+    rows = [(0, "a dog runs there"), (0, "the dog is running right now"), (1, "two cats are sleeping here")]
+    gold = written(tmp_path / "gold.tsv", [f"{SOURCES[source]}\t{target}" for source, target in rows])
+    answers = ["the dog runs right there", "the dog runs right there", "two cats are"]
+    found = score_texts(gold, written(tmp_path / "answers.txt", answers))
+    assert found["word_error_rate"] == (2 + 2) / (4 + 5)
+    assert found["exact_match"] == 0
+
+
 def test_the_symbols_of_single_words_are_their_letters(tmp_path: Path) -> None:
     gold = written(tmp_path / "gold.tsv", ["walk\twalked", "go\twent"])
     found = score_texts(gold, written(tmp_path / "answers.txt", ["walked", "goed"]))
-    assert found["symbol_error_rate"] == 4 / 10
+    assert (found["symbol_error_rate"], found["word_error_rate"]) == (4 / 10, 1 / 2)
     alone = score_texts(written(tmp_path / "gold.txt", ["walked", "went"]), tmp_path / "answers.txt")
     assert alone["symbol_error_rate"] == 4 / 10
 

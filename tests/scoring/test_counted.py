@@ -1,4 +1,4 @@
-"""Counts of items: their sums give the very scores of a task, on all data and on any part of it."""
+"""Counts of items: they give the scores of a task on all data, on any part of it and on samples."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recurra.errors import ConfigError, DataError
 from recurra.runs import setup
-from recurra.scoring.counted import counted, is_higher_better, ratio
+from recurra.scoring.counted import LARGEST, Counted, OfItems, Tally
+from recurra.scoring.formulas import Sums, ratio, total
 from recurra.tasks.task import Task
 from recurra.training.evaluation import outputs_to_score
 from recurra.training.preparation import prepared
+from recurra.views.table import Table
 
 
 @pytest.fixture(autouse=True)
@@ -115,8 +118,6 @@ CASES: dict[str, tuple[str, Callable[..., str], tuple[str, ...]]] = {
     ),
     "frames": ("forecasting", frames, ()),
 }
-WITHOUT = {"auc", "count", "characters", "unknown", "unseen_recall"}
-"""Scores that are no function of sums, or no scores."""
 
 
 def asked(case: str, folder: Path) -> tuple[Task[Any, Any, Any], list[Any], list[Any]]:
@@ -133,43 +134,139 @@ def asked(case: str, folder: Path) -> tuple[Task[Any, Any, Any], list[Any], list
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sums_of_counts_give_the_scores_of_all_examples_and_of_any_part(case: str, tmp_path: Path) -> None:
+def test_a_score_on_some_items_is_that_of_counting_them_alone(case: str, tmp_path: Path) -> None:
     task, examples, outputs = asked(case, tmp_path)
     found = task.counted(examples, outputs)
-    assert found is not None
     assert len(found.items) == len({*found.items}) == len(examples)
     half = np.flatnonzero(np.arange(len(examples)) % 3 != 1)
-    for part in (np.arange(len(examples)), half, np.concatenate([half, half[:5]])):
-        scores = task.score([examples[n] for n in part], [outputs[n] for n in part]).values
-        assert {*found.statistics} == {*scores} - WITHOUT
-        for name in found.statistics:
+    for part in (None, np.arange(len(examples)), half, np.concatenate([half, half[:5]])):
+        chosen = range(len(examples)) if part is None else part
+        scores = task.score([examples[n] for n in chosen], [outputs[n] for n in chosen]).values
+        assert [*found.formulas, *found.sizes] == [*scores]
+        for name in found.formulas:
             assert found.value(name, part) == pytest.approx(scores[name], rel=1e-9, abs=1e-12, nan_ok=True), name
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_known_of_each_first_score_whether_more_is_better(case: str, tmp_path: Path) -> None:
+def test_samples_are_scored_like_items_that_are_named_as_often(case: str, tmp_path: Path) -> None:
     task, examples, outputs = asked(case, tmp_path)
-    scores = task.score(examples, outputs)
-    assert is_higher_better(scores.first) == scores.higher_is_better
+    found = task.counted(examples, outputs)
+    chance = np.random.default_rng(3)
+    samples = [chance.integers(len(examples), size=len(examples)) for _ in range(10)]
+    sampled = found.sampled(seed=3, resamples=10)
+    assert found.first in sampled
+    for name in found.formulas:
+        by_hand = np.array([found.value(name, sample) for sample in samples])
+        assert (name in sampled) == np.isfinite(by_hand).all()
+        if name in sampled:
+            np.testing.assert_allclose(sampled[name].samples, by_hand, rtol=1e-9, atol=1e-12)
+            assert sampled[name].value == pytest.approx(found.value(name))
 
 
-def test_a_text_that_is_read_as_a_whole_has_no_items(tmp_path: Path) -> None:
+def test_a_text_that_is_read_as_a_whole_is_one_item(tmp_path: Path) -> None:
     options = [*SMALL, "model.embedding=4", "data.text.tokens=words"]
     given = {"train": lines(tmp_path, is_test=False)}
     task, _ = prepared(*setup("language_model", given=given, overrides=options)[:2], lambda _: None)
-    assert task.counted([], []) is None
+    examples = list(task.read([given["train"]]))
+    rows = [task.encode(example) for example in examples]
+    found = task.counted(examples, outputs_to_score(task, task.build(), rows))
+    assert len(found.items) == 1
+    values = found.scores().values
+    assert values["count"] == sum(len(row["tokens"]) for row in rows) - 1  # the first token is given
+    assert values["perplexity"] == pytest.approx(math.exp(values["nll"]))
+    assert values["characters"] == sum(len(example.text) + 1 for example in examples)
 
 
-def test_too_many_classes_have_no_macro_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recurra.scoring.class_counts.MOST", 100)
-    for case in ("classes", "several classes"):
-        task, examples, outputs = asked(case, tmp_path)
-        found = task.counted(examples, outputs)
-        assert found is not None
-        assert not {"f1_macro", "precision"} & {*found.statistics}
+def of_two(**options: Any) -> Counted:
+    """Two sentences with 3 right words of 4, and 0 of 1."""
+    scores = {"accuracy": ratio("right", "words")}
+    return Counted.of("ab", {"right": [3, 0], "words": [4, 1]}, scores, first="accuracy", **options)
+
+
+def test_scores_are_functions_of_sums_and_count_their_items() -> None:
+    scores = of_two().scores()
+    assert scores.values == {"accuracy": 3 / 5, "count": 2}
+    assert (scores.first, scores.higher_is_better, scores.loss) == ("accuracy", True, None)
+    assert not scores.tables
+    assert of_two(sizes={"words": total("words")}).scores().values == {"accuracy": 3 / 5, "words": 5}
+    assert of_two(loss=lambda sums: sums["words"] / sums["items"]).scores().loss == 5 / 2
+
+
+def test_less_of_a_score_is_better_where_that_is_usual_or_said() -> None:
+    usual = Counted.of("a", {"wrong": [1]}, {"mae": total("wrong"), "slips": total("wrong")}, first="slips")
+    assert [usual.is_higher_better(name) for name in usual.formulas] == [False, True]
+    said = Counted.of("a", {"wrong": [1]}, {"slips": total("wrong")}, first="slips", lower_is_better=["slips"])
+    assert not said.scores().higher_is_better
+
+
+def test_a_table_is_made_once_and_only_when_it_is_asked_for() -> None:
+    made = []
+
+    def table(counted: Counted) -> Table:
+        made.append(counted)
+        return Table(["words"], [[int(counted.sums()["words"])]])
+
+    scores = of_two(tables={"words": table}).scores()
+    assert (list(scores.tables), made) == (["words"], [])
+    assert scores.tables["words"].rows == scores.tables["words"].rows == [[5]]
+    assert len(made) == 1
+
+
+def test_a_tally_counts_kinds_like_a_column_for_each() -> None:
+    chance = np.random.default_rng(0)
+    items, kinds, amounts = chance.integers(6, size=20), chance.integers(3, size=20), chance.random(20)
+    columns = np.zeros((6, 3))
+    np.add.at(columns, (items, kinds), amounts)
+    tallied: dict[str, Any] = {"kinds": Tally(kinds, 3, items, amounts), "columns": columns}
+    scores = {name: lambda sums, name=name: sums[name][..., 1] for name in tallied}
+    found = Counted.of(range(6), tallied, scores, first="kinds")
+    for part in (None, np.array([0, 0, 5, 2])):
+        np.testing.assert_allclose(found.sums(part)["kinds"], found.sums(part)["columns"])
+    sampled = found.sampled(resamples=5)
+    np.testing.assert_allclose(sampled["kinds"].samples, sampled["columns"].samples)
+
+
+def test_a_score_of_single_items_is_drawn_again_too() -> None:
+    seconds = np.array([5.0, 1.0, 2.0, 9.0, 4.0])
+    median = OfItems(lambda times: float(np.median(np.repeat(seconds, times))), size=5)
+    found = Counted.of(range(5), {}, {"median": median}, first="median")
+    assert found.value("median") == 4
+    chance = np.random.default_rng(1)
+    expected = [np.median(seconds[chance.integers(5, size=5)]) for _ in range(30)]
+    assert found.sampled(seed=1, resamples=30)["median"].samples.tolist() == expected
+
+
+def test_a_score_that_looks_at_too_many_numbers_has_no_samples() -> None:
+    slow = OfItems(lambda times: float(times.sum()), size=LARGEST + 1)
+    found = Counted.of("ab", {}, {"slow": slow, "items": total("items")}, first="slow")
+    assert found.scores().values["slow"] == 2
+    assert list(found.sampled(resamples=2)) == ["items"]
+
+
+def test_a_formula_that_takes_plain_numbers_only_is_drawn_again_too() -> None:
+    def plain(sums: Sums) -> Any:
+        return max(float(sums["right"]), 1) / sums["words"] if sums["words"] > 1 else 0.0
+
+    columns = {"right": [3, 0, 2], "words": [4, 1, 2]}
+    found = Counted.of("abc", columns, {"plain": plain, "same": lambda sums: _same(sums)}, first="plain")
+    sampled = found.sampled(resamples=20)
+    np.testing.assert_array_equal(sampled["plain"].samples, sampled["same"].samples)
+
+
+def _same(sums: Sums) -> Any:
+    return np.where(sums["words"] > 1, np.maximum(sums["right"], 1) / sums["words"], 0.0)
 
 
 def test_a_share_of_nothing_is_no_number() -> None:
-    found = counted("ab", [1, 2], {"part": [0, 1], "whole": [0, 1]}, {"share": ratio("part", "whole")})
+    found = Counted.of("ab", {"part": [0, 1], "whole": [0, 1]}, {"share": ratio("part", "whole")}, first="share")
     assert math.isnan(found.value("share", np.array([0])))
     assert found.value("share") == 1.0
+
+
+def test_counts_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(DataError, match="the count 'right' needs a number for each of the 2 items, but is 3 of them"):
+        Counted.of("ab", {"right": [1, 2, 3]}, {}, first="")
+    with pytest.raises(DataError, match="the count 'right' needs a number for each of the 2 items, but is no list"):
+        Counted.of("ab", {"right": 3}, {}, first="")
+    with pytest.raises(ConfigError, match="first = 'f1' is none of the scores: accuracy"):
+        Counted.of("ab", {"right": [1, 1]}, {"accuracy": ratio("right", "items")}, first="f1")

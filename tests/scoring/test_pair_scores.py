@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,12 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from recurra.errors import ConfigError, DataError
-from recurra.metrics import bleu, bootstrap, chrf, difference, drawn, interval, meteor, rouge_l
+from recurra.metrics import bleu, chrf, difference, interval, meteor, rouge_l, ter
 from recurra.metrics.cutting import as_13a
-from recurra.scoring.counted import Counted, is_higher_better
-from recurra.scoring.pair_scores import PairAnswers, grouped, pair_counts, pair_scores
+from recurra.scoring.counted import Counted
+from recurra.scoring.pair_scores import PairAnswers, grouped, pair_scores, with_words
 from recurra.scoring.scores import Scores
+from recurra.text import Characters, Subwords, Symbols, Tokenizer, Words
 from tests.metrics.sentences import corpus
 
 ROWS = [
@@ -35,7 +38,7 @@ ROWS = [
 
 def scored(rows: list[tuple[str, str, str]], **options: Any) -> Scores:
     how = {name: options.pop(name) for name in ("first", "quick") if name in options}
-    return pair_scores(answers_to(rows)._replace(**options), **{"first": "bleu", **how})
+    return pair_scores(answers_to(rows)._replace(**options), **{"first": "bleu", **how}).scores()
 
 
 def answers_to(rows: list[tuple[str, str, str]]) -> PairAnswers:
@@ -69,13 +72,79 @@ def test_rows_with_the_same_source_are_references_of_one_item() -> None:
     )
 
 
+def distance(one: Sequence[str], other: Sequence[str]) -> int:
+    """The edit distance by its definition."""
+
+    @functools.cache
+    def rest(i: int, j: int) -> int:
+        if i == len(one) or j == len(other):
+            return len(one) - i + len(other) - j
+        return min(rest(i + 1, j) + 1, rest(i, j + 1) + 1, rest(i + 1, j + 1) + (one[i] != other[j]))
+
+    return rest(0, 0)
+
+
+TEXTS = [
+    # source, gold, answer
+    ("a", "the big cat sleeps", "the cat sleeps well"),
+    ("b", "yes", "yes"),
+    ("c", "two dogs", "two dogs run home"),
+    ("c", "two small dogs run", "two dogs run home"),
+    ("d", "no", ""),
+]
+
+
+def word_error_rate(rows: list[tuple[str, str, str]], tokenizer: Tokenizer) -> float:
+    """The score of rows that are cut into tokens."""
+    sources, golds, answers = (list(column) for column in zip(*rows, strict=True))
+    gold_tokens, answer_tokens = ([tokenizer.split(text) for text in texts] for texts in (golds, answers))
+    texts = [tokenizer.join(tokens) for tokens in answer_tokens]
+    given = PairAnswers(golds, sources, texts, gold_tokens, answer_tokens, [1] * len(rows))
+    return pair_scores(with_words(given, tokenizer), first="word_error_rate").value("word_error_rate")
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [Words(), Characters(), Characters(lowercase=True), Subwords(size=30).trained([row[1] for row in TEXTS])],
+    ids=["words", "characters", "small letters", "subwords"],
+)
+def test_the_word_error_rate_of_texts_is_summed_word_edits_over_summed_gold_words(tokenizer: Tokenizer) -> None:
+    references: dict[str, list[list[str]]] = {}
+    for source, gold, _ in TEXTS:
+        references.setdefault(source, []).append(gold.split())
+    answers = {source: answer.split() for source, _, answer in TEXTS}
+    best = [min((distance(gold, answers[source]), len(gold)) for gold in golds) for source, golds in references.items()]
+    expected = sum(edits for edits, _ in best) / sum(words for _, words in best)
+    assert expected == (2 + 0 + 2 + 1) / (4 + 1 + 2 + 1)
+    assert word_error_rate(TEXTS, tokenizer) == expected
+
+
+def test_capitals_that_the_tokenizer_drops_are_no_wrong_words() -> None:
+    assert word_error_rate([("a", "The Cat", "the hat")], Characters(lowercase=True)) == 1 / 2
+
+
+def test_the_word_error_rate_of_symbols_is_the_share_of_items_that_are_not_right() -> None:
+    assert word_error_rate(ROWS, Symbols()) == 2 / 3
+
+
+def test_the_word_error_rate_of_single_words_in_letters_is_the_share_of_items_that_are_not_right() -> None:
+    rows = [("walk", "walked", "walked"), ("go", "went", "go ed"), ("go", "goes", "go ed"), ("see", "saw", "saw")]
+    assert word_error_rate(rows, Characters()) == pytest.approx(1 / 3)
+
+
+def test_pieces_cut_in_another_way_are_no_wrong_words() -> None:
+    subwords = Subwords(size=30).trained([row[1] for row in TEXTS])
+    given = PairAnswers(["two dogs"], ["s"], ["two dogs"], [["▁two", "▁dogs"]], [["▁t", "wo", "▁dog", "s"]], [1])
+    assert pair_scores(with_words(given, subwords), first="bleu").value("word_error_rate") == 0
+
+
 def test_the_scores_of_a_corpus_are_those_of_the_libraries() -> None:
     rows = translated(1, 60)
     values = scored(rows).values
     answers, golds = [row[2] for row in rows], [row[1] for row in rows]
     assert values["bleu"] == pytest.approx(BLEU(force=True).corpus_score(answers, [golds]).score, abs=1e-9)
-    distance = sum(Levenshtein.distance(gold.split(), answer.split()) for _, gold, answer in rows)
-    assert values["symbol_error_rate"] == distance / sum(len(gold.split()) for gold in golds)
+    edits = sum(Levenshtein.distance(gold.split(), answer.split()) for _, gold, answer in rows)
+    assert values["symbol_error_rate"] == edits / sum(len(gold.split()) for gold in golds)
 
 
 def test_a_whole_evaluation_holds_every_score_of_texts() -> None:
@@ -105,7 +174,7 @@ def test_without_sacrebleu_all_but_ter_is_there() -> None:
         "import sys; sys.modules['sacrebleu'] = sys.modules['rapidfuzz'] = None\n"
         "from recurra.scoring.pair_scores import PairAnswers, pair_scores\n"
         "given = PairAnswers(['a b'], ['x'], ['a b'], [['a', 'b']], [['a', 'b']], [1])\n"
-        "print(*pair_scores(given, first='bleu').values)\n"
+        "print(*pair_scores(given, first='bleu').scores().values)\n"
         "pair_scores(given, first='ter')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -142,7 +211,7 @@ def test_perplexity_is_that_of_all_rows() -> None:
 
 def test_pieces_that_make_the_right_text_are_right() -> None:
     given = PairAnswers(["the cat"], ["s"], ["the cat"], [["the", "cat"]], [["th", "e", "cat"]], [1])
-    values = pair_scores(given, first="exact_match").values
+    values = pair_scores(given, first="exact_match").scores().values
     assert (values["exact_match"], values["symbol_error_rate"]) == (1, 0)
 
 
@@ -182,7 +251,7 @@ def test_the_most_frequent_edits_are_counted_against_the_nearest_reference() -> 
 
 def test_a_blank_that_is_missing_is_seen() -> None:
     given = answers_to([("s", "a b", "ab")])._replace(gold_tokens=["a b"], answer_tokens=["ab"])
-    assert pair_scores(given, first="bleu").tables["most frequent edits"].rows == [["(nothing)", "␣", 1]]
+    assert pair_scores(given, first="bleu").scores().tables["most frequent edits"].rows == [["(nothing)", "␣", 1]]
 
 
 def test_tables_call_sources_and_lengths_as_told() -> None:
@@ -219,31 +288,18 @@ def test_validation_takes_a_fraction_of_a_second() -> None:
     assert time.process_time() - start < 1
 
 
-def counts_of(rows: list[tuple[str, str, str]], likelihood: list[tuple[float, int]] | None = None) -> Counted:
-    return pair_counts(answers_to(rows)._replace(likelihood=likelihood))
+def counts_of(rows: list[tuple[str, str, str]]) -> Counted:
+    return pair_scores(answers_to(rows), first="bleu")
 
 
-def test_counts_make_all_scores_but_ter() -> None:
-    rows = translated(5, 30)
-    likelihood = [(-float(n % 5), 4) for n in range(30)]
-    counts = counts_of(rows, likelihood)
-    values = scored(rows, likelihood=likelihood).values
-    del values["ter"], values["count"]
-    assert {name: counts.value(name) for name in counts.statistics} == values
-
-
-def test_intervals_are_those_of_the_plain_bootstrap() -> None:
+def test_intervals_are_those_of_scoring_samples_of_the_rows() -> None:
     rows = translated(5, 40)
-    counts = counts_of(rows)
-    samples = drawn(counts.counts, seed=2, resamples=50)
-    for name, metric in (("bleu", bleu), ("chrf", chrf)):
-        expected = bootstrap(
-            lambda items, metric=metric: metric([[row[1]] for row in items], [row[2] for row in items]),  # type: ignore[misc]
-            rows,
-            seed=2,
-            resamples=50,
-        )
-        assert interval(counts.statistics[name], samples) == pytest.approx(expected)
+    sampled = counts_of(rows).sampled(seed=2, resamples=50)
+    chance = np.random.default_rng(2)
+    samples = [[rows[n] for n in chance.integers(40, size=40)] for _ in range(50)]
+    for name, metric in (("bleu", bleu), ("chrf", chrf), ("ter", ter)):
+        each = [metric([[row[1]] for row in sample], [row[2] for row in sample]) for sample in samples]
+        assert interval(sampled[name]) == pytest.approx(tuple(np.quantile(each, [0.025, 0.975])))
 
 
 def test_a_system_that_is_better_everywhere_beats_the_other_on_every_sample() -> None:
@@ -251,10 +307,11 @@ def test_a_system_that_is_better_everywhere_beats_the_other_on_every_sample() ->
     good = [(source, gold, gold) for source, gold, _ in poor]
     one, other = counts_of(good), counts_of(poor)
     assert one.items == other.items
-    samples = drawn(one.counts, resamples=100), drawn(other.counts, resamples=100)
+    samples = one.sampled(resamples=100), other.sampled(resamples=100)
     values = scored(good).values, scored(poor).values
-    for name, score in one.statistics.items():
-        found = difference(score, *samples, higher_is_better=is_higher_better(name))
+    assert {*samples[0]} == {*samples[1]} == {*one.formulas}
+    for name, first in samples[0].items():
+        found = difference(first, samples[1][name], higher_is_better=one.is_higher_better(name))
         assert found.value == pytest.approx(values[0][name] - values[1][name])
         assert found.better == 1
 

@@ -1,84 +1,59 @@
-"""Metrics: gold and predicted answers -> numbers. None of them needs torch."""
+"""Metrics: gold and predicted answers -> numbers. None of them needs torch.
+
+A task is scored by what it counts of each item (recurra.scoring); here is what such counts are made with.
+"""
 
 from __future__ import annotations
 
+from recurra.metrics.auc import area_under_curve, auc
 from recurra.metrics.bleu import bleu, bleu_counts, bleu_of
-from recurra.metrics.bootstrap import bootstrap
-from recurra.metrics.chrf import chrf
-from recurra.metrics.classes import (
-    ClassScores,
-    Mistake,
-    MultilabelScores,
-    auc,
-    macro_auc,
-    most_confused,
-    multilabel_scores,
-    precision_recall_f1,
-    sensitivity_specificity,
-)
-from recurra.metrics.confidence import Bin, calibration, expected_calibration_error, recall_at_false_alarms
-from recurra.metrics.edits import Edit, edit_counts, edit_distance, edits, symbol_error_rate, word_error_rate
-from recurra.metrics.labels import LabelScores, accuracy, confusion, macro_f1, micro_f1, per_label
+from recurra.metrics.chrf import chrf, chrf_counts, chrf_of
+from recurra.metrics.confidence import recall_at_false_alarms
+from recurra.metrics.edits import Edit, edit_counts, edit_distance, edits, symbol_error_rate
 from recurra.metrics.lengths import Bucket, buckets
-from recurra.metrics.meteor import meteor
-from recurra.metrics.numbers import mae, rmse
-from recurra.metrics.resampling import Difference, Drawn, difference, drawn, interval
-from recurra.metrics.rouge import rouge_l, rouge_n
-from recurra.metrics.spans import Scheme, Span, SpanScores, allowed, breaches, scheme_of, span_scores, spans
+from recurra.metrics.meteor import meteor, meteor_counts, meteor_of
+from recurra.metrics.resampling import Difference, Sampled, difference, draws, interval
+from recurra.metrics.rouge import rouge_l, rouge_l_each, rouge_n
+from recurra.metrics.spans import Scheme, Span, allowed, breaches, scheme_of, spans
 from recurra.metrics.stemming import stem
-from recurra.metrics.ter import ter
+from recurra.metrics.ter import ter, ter_counts, ter_of
 
 __all__ = [
-    "Bin",
     "Bucket",
-    "ClassScores",
     "Difference",
-    "Drawn",
     "Edit",
-    "LabelScores",
-    "Mistake",
-    "MultilabelScores",
+    "Sampled",
     "Scheme",
     "Span",
-    "SpanScores",
-    "accuracy",
     "allowed",
+    "area_under_curve",
     "auc",
     "bleu",
     "bleu_counts",
     "bleu_of",
-    "bootstrap",
     "breaches",
     "buckets",
-    "calibration",
     "chrf",
-    "confusion",
+    "chrf_counts",
+    "chrf_of",
     "difference",
-    "drawn",
+    "draws",
     "edit_counts",
     "edit_distance",
     "edits",
-    "expected_calibration_error",
     "interval",
-    "macro_auc",
-    "macro_f1",
-    "mae",
     "meteor",
-    "micro_f1",
-    "most_confused",
-    "multilabel_scores",
-    "per_label",
-    "precision_recall_f1",
+    "meteor_counts",
+    "meteor_of",
     "recall_at_false_alarms",
-    "rmse",
     "rouge_l",
+    "rouge_l_each",
     "rouge_n",
     "scheme_of",
-    "sensitivity_specificity",
-    "span_scores",
     "spans",
     "stem",
     "symbol_error_rate",
     "ter",
-    "word_error_rate",
+    "ter_counts",
+    "ter_of",
 ]

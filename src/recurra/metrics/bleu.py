@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -53,11 +55,7 @@ def bleu_counts(gold: References, predicted: Tokens, *, tokenize: str = "13a", l
         nearest = min((abs(len(reference) - length), len(reference)) for reference in right)[1]
         counts[row, :2] = length, nearest
         for n in range(1, min(ORDER, length) + 1):
-            in_answer = runs(written, n)
-            in_gold = runs(right[0], n)
-            for reference in right[1:]:
-                in_gold |= runs(reference, n)
-            counts[row, 1 + n] = sum(min(count, in_gold[run]) for run, count in in_answer.items() if run in in_gold)
+            counts[row, 1 + n] = shared_runs(right, written, n)
             counts[row, 1 + ORDER + n] = length + 1 - n
     return counts
 
@@ -75,6 +73,22 @@ def bleu_of(counts: Counts | NDArray[np.float64]) -> NDArray[np.float64]:
     brevity = np.minimum(1.0, np.exp(1 - nearest / np.maximum(length, 1)))
     score = 100 * brevity * np.exp(np.log(precision).mean(-1))
     return np.where((right > 0).any(-1) & (written > 0).all(-1), score, 0.0)
+
+
+def shared_runs(references: Sequence[Tokens], written: Tokens, n: int) -> int:
+    """How many runs of n tokens are in a reference, each counted no more often than where it is most often.
+
+    >>> shared_runs([["a", "b"], ["a", "a"]], ["a", "a", "a", "b"], 1)
+    3
+    """
+    different = {*zip(*[written[start:] for start in range(n)], strict=False)}
+    if len(different) == len(written) + 1 - n:  # no run is there twice: whether a reference has it is enough
+        each = chain.from_iterable(zip(*[tokens[start:] for start in range(n)], strict=False) for tokens in references)
+        return len(different.intersection(each))
+    in_gold = runs(references[0], n)
+    for reference in references[1:]:
+        in_gold |= runs(reference, n)
+    return sum(min(count, in_gold[run]) for run, count in runs(written, n).items() if run in in_gold)
 
 
 def runs(tokens: Tokens, n: int) -> Counter[tuple[str, ...]]:

@@ -1,75 +1,13 @@
-"""Whether a model knows how sure it may be: calibration, and refusing what it was never taught."""
+"""Whether a model knows how sure it may be: refusing what it was never taught."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recurra.errors import ConfigError, DataError
-
-
-@dataclass(frozen=True)
-class Bin:
-    """The items whose confidence lies between low and high.
-
-    >>> calibration([0.95, 0.93], [True, False])[0].accuracy
-    0.5
-    """
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    """Their mean confidence: what the model expects its accuracy to be."""
-    accuracy: float
-    """What it is."""
-
-
-def calibration(confidence: ArrayLike, right: ArrayLike, bins: int = 10) -> list[Bin]:
-    """The items in bins of equal width by their confidence, those bins that have any, the lowest first.
-
-    Bin k holds k / bins ≤ confidence < (k + 1) / bins, and the last holds 1 as well. Confidence and right are (N,).
-
-    >>> for row in calibration([0.55, 0.95, 0.97, 1.0], [False, True, True, True]):
-    ...     print(row.low, row.high, row.count, round(row.confidence, 3), row.accuracy)
-    0.5 0.6 1 0.55 0.0
-    0.9 1.0 3 0.973 1.0
-    """
-    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 1:
-        raise ConfigError(f"bins must be a whole number of at least 1, but is {bins!r}.")
-    sure, flags = _column(confidence, "confidence"), _column(right, "right")
-    if len(sure) != len(flags):
-        raise DataError(f"confidence has {len(sure)} items but right has {len(flags)}: each item needs both.")
-    beyond = np.flatnonzero((sure < 0) | (sure > 1))
-    if beyond.size:
-        raise DataError(f"a confidence lies between 0 and 1, but item {beyond[0] + 1} has {sure[beyond[0]]}.")
-    edges = np.arange(bins + 1) / bins
-    place = np.minimum(np.searchsorted(edges, sure, side="right") - 1, bins - 1)
-    return [
-        Bin(
-            low=float(edges[k]),
-            high=float(edges[k + 1]),
-            count=int((place == k).sum()),
-            confidence=float(sure[place == k].mean()),
-            accuracy=float(flags[place == k].mean()),
-        )
-        for k in np.unique(place)
-    ]
-
-
-def expected_calibration_error(confidence: ArrayLike, right: ArrayLike, bins: int = 10) -> float:
-    """How far confidence and accuracy lie apart, in the mean over items (Guo et al. 2017).
-
-        ECE = Σ_k (n_k / N) |accuracy_k - confidence_k|
-
-    >>> round(expected_calibration_error([0.8, 0.8, 0.6, 0.6], [True, True, True, False]), 3)
-    0.15
-    """
-    rows = calibration(confidence, right, bins)
-    return sum(row.count * abs(row.accuracy - row.confidence) for row in rows) / sum(row.count for row in rows)
 
 
 def recall_at_false_alarms(inside: ArrayLike, outside: ArrayLike, rate: float = 0.05) -> float:

@@ -90,15 +90,6 @@ def edit_counts(gold: Alternatives, predicted: Sequence[Tokens]) -> NDArray[np.i
     return counts
 
 
-def word_error_rate(gold: Alternatives, predicted: Sequence[Tokens]) -> float:
-    """The share of items that equal none of their references: a word of a dictionary is right as a whole, or wrong.
-
-    >>> word_error_rate([["cat", "cats"], ["dog"]], ["cats", "dig"])
-    0.5
-    """
-    return 1 - float(edit_counts(gold, predicted)[:, 0].mean())
-
-
 def symbol_error_rate(gold: Alternatives, predicted: Sequence[Tokens]) -> float:
     """The edit distance to the nearest references over their length, both summed over items.
 
@@ -107,16 +98,8 @@ def symbol_error_rate(gold: Alternatives, predicted: Sequence[Tokens]) -> float:
     >>> symbol_error_rate([["cat"], ["dogs", "dog"]], ["cat", "dig"])
     0.16666666666666666
     """
-    return float(symbol_error_rate_of(edit_counts(gold, predicted).sum(0)))
-
-
-def symbol_error_rate_of(counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rate of edit counts (..., 3) that were summed over items: (...).
-
-    >>> symbol_error_rate_of(np.array([[1, 1, 4], [0, 3, 2]])).tolist()
-    [0.25, 1.5]
-    """
-    return np.asarray(counts[..., 1] / np.maximum(counts[..., 2], 1), np.float64)
+    _, changed, length = edit_counts(gold, predicted).sum(0).tolist()
+    return float(changed / max(length, 1))
 
 
 def _columns(gold: Tokens, predicted: Tokens, *, keep: bool = False) -> tuple[int, list[int], list[int]]:

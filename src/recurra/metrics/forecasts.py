@@ -1,4 +1,4 @@
-"""Forecasts from several origins: what came true, what simple rules would have said, and how far off each was.
+"""Forecasts from several origins: what came true, and what simple rules would have said.
 
 An origin o is the number of steps that were known, T that of all steps, d the values of a step, h the horizon.
 """
@@ -58,18 +58,6 @@ def seasonal(values: Values, origins: Origins, horizon: int, season: int) -> Fut
     if season < 1:
         raise DataError(f"a season has at least one step, but is {season}.")
     return _at(values, origins[:, None] - season + np.arange(horizon) % season)
-
-
-def by_step(gold: Futures, predicted: Futures) -> NDArray[np.float64]:
-    """(h,): the mean absolute error of each step ahead over all origins and values; NaN where nothing is known.
-
-    >>> by_step(np.array([[[1.0], [2.0]], [[3.0], [np.nan]]]), np.zeros((2, 2, 1))).tolist()
-    [2.0, 2.0]
-    """
-    errors = np.abs(gold - predicted)
-    known = ~np.isnan(errors)
-    count = known.sum((0, 2))
-    return np.where(count > 0, np.where(known, errors, 0).sum((0, 2)) / np.maximum(count, 1), np.nan)
 
 
 def _at(values: Values, places: NDArray[np.int64]) -> Futures:

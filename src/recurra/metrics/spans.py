@@ -1,20 +1,19 @@
-"""Spans in tags: B-person I-person O -> one person. What counts as a span, what may follow what, and span F1."""
+"""Spans in tags: B-person I-person O -> one person. What counts as a span, and what may follow what."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import ConfigError, DataError
-from recurra.metrics.labels import LabelScores, label_scores, most_frequent_first
-from recurra.metrics.parallel import Labelled, check_parallel
 from recurra.named import choose
+
+Labelled: TypeAlias = Sequence[Sequence[str]]
+"""One sequence of labels per sentence."""
 
 Scheme = Literal["bio", "bioes"]
 """How tags write spans: B begins, I goes on, E ends, S is a span of one, O is outside."""
@@ -34,49 +33,77 @@ class Span(NamedTuple):
     type: str
 
 
-@dataclass(frozen=True)
-class SpanScores:
-    """How well spans were found: a span is right where start, end and type are all right.
+class Spans(NamedTuple):
+    """S spans of many sentences, whose steps are numbered through."""
 
-    >>> span_scores([["B-x", "O"]], [["B-x", "B-y"]]).per_type[0].f1
-    1.0
+    starts: NDArray[np.int64]  # (S,)
+    ends: NDArray[np.int64]  # (S,): the step after the last
+    kinds: NDArray[np.int64]  # (S,): numbers of types
+    types: list[str]
+
+    def same_as(self, others: Spans) -> NDArray[np.bool_]:
+        """(S,): which of these spans are among others, start, end and type; both have the same types."""
+        size = len(self.types)
+        one, other = ((spans.starts * size + spans.kinds, spans.ends) for spans in (self, others))
+        # No two spans of a tagging begin at the same step.
+        place = np.searchsorted(other[0], one[0]).clip(max=max(len(other[0]) - 1, 0))
+        if not len(other[0]):
+            return np.zeros(len(one[0]), bool)
+        return (other[0][place] == one[0]) & (other[1][place] == one[1])
+
+
+def spans_of(tags: NDArray[np.int64], sentences: NDArray[np.int64], labels: Sequence[str]) -> Spans:
+    """The spans of all sentences at once: (T,) the label of each step, and the sentence that it is in, both numbers.
+
+    By the rules of CoNLL's scorer, which finds a meaning for any order of tags: a span begins at B and S, and at an I
+    or E that has no span to go on with: after O, E, S, another type, or at the start. It ends where the next begins,
+    at O, or with the sentence. B, I, E, S without a type have the type ''.
+
+    >>> spans_of(np.array([1, 2, 0, 2]), np.array([0, 0, 0, 1]), ["O", "B-x", "I-x"])[:2]
+    (array([0, 3]), array([2, 4]))
     """
-
-    precision: float
-    recall: float
-    f1: float
-    count: int
-    """How many spans gold has."""
-    per_type: list[LabelScores]
-    """The same for each type, the most frequent in gold first."""
+    parted = [label.partition("-") for label in labels]
+    is_tag = np.array(
+        [label == "O" or prefix in ("B", "I", "E", "S") for label, (prefix, _, _) in zip(labels, parted, strict=True)],
+        bool,
+    )
+    if not is_tag.all() and not is_tag[tags].all():
+        step = int(is_tag[tags].argmin())
+        first = int(np.searchsorted(sentences, sentences[step]))
+        raise DataError(
+            f"sentence {sentences[step] + 1}: the tag {labels[tags[step]]!r} of step {step - first + 1} is not O, "
+            f"B-type, I-type, E-type or S-type."
+        )
+    types = sorted({kind for _, _, kind in parted})
+    number = {kind: place for place, kind in enumerate(types)}
+    kinds = np.array([number[kind] for _, _, kind in parted], np.int64)[tags]
+    is_outside, may_begin, may_go_on = (
+        np.array([prefix in which for prefix, _, _ in parted], bool)[tags] for which in (("O",), ("B", "S"), ("B", "I"))
+    )
+    is_new = np.ones(len(tags), bool)  # no span goes on from the step before
+    if len(tags):
+        is_same = (sentences[1:] == sentences[:-1]) & (kinds[1:] == kinds[:-1]) & may_go_on[:-1]
+        is_new[1:] = ~is_same | may_begin[1:]
+    starts = np.flatnonzero(is_new & ~is_outside)
+    cuts = np.append(np.flatnonzero(is_new | is_outside), len(tags))
+    return Spans(starts, cuts[np.searchsorted(cuts, starts, side="right")], kinds[starts], types)
 
 
 def spans(tags: Sequence[str]) -> set[Span]:
-    """The spans that tags write, by the rules of CoNLL's scorer, which finds a meaning for any order of tags.
-
-    A span begins at B and S, and at an I or E that has no span to go on with: after O, E, S, another type, or at
-    the start. It ends where the next begins, at O, or with the tags. B, I, E, S without a type have the type ''.
+    """The spans of one sentence.
 
     >>> sorted(spans(["B-place", "I-place", "O", "I-person", "B-person"]))
     [Span(start=0, end=2, type='place'), Span(start=3, end=4, type='person'), Span(start=4, end=5, type='person')]
     >>> spans(["S-place", "B-person", "E-person"]) == {Span(0, 1, "place"), Span(1, 3, "person")}
     True
     """
-    found = set()
-    begun: int | None = None
-    previous, previous_kind = "O", ""
-    for step, tag in enumerate(tags):
-        prefix, kind = _parted(tag, step)
-        begins = prefix in "BS" or (prefix in "IE" and (previous in "OES" or kind != previous_kind))
-        if begun is not None and (begins or prefix == "O"):
-            found.add(Span(begun, step, previous_kind))
-            begun = None
-        if begins:
-            begun = step
-        previous, previous_kind = prefix, kind
-    if begun is not None:
-        found.add(Span(begun, len(tags), previous_kind))
-    return found
+    labels = sorted({*tags})
+    number = {label: place for place, label in enumerate(labels)}
+    found = spans_of(np.array([number[tag] for tag in tags], np.int64), np.zeros(len(tags), np.int64), labels)
+    return {
+        Span(start, end, found.types[kind])
+        for start, end, kind in zip(found.starts.tolist(), found.ends.tolist(), found.kinds.tolist(), strict=True)
+    }
 
 
 def scheme_of(labels: Iterable[str]) -> Scheme | None:
@@ -140,38 +167,6 @@ def breaches(sentences: Labelled, scheme: Scheme) -> int:
     place = {label: number for number, label in enumerate(labels)}
     rows = [[place[tag] for tag in tags] for tags in sentences]
     return sum(not (start[row[0]] and end[row[-1]] and follows[row[:-1], row[1:]].all()) for row in rows if row)
-
-
-def span_scores(gold: Labelled, predicted: Labelled) -> SpanScores:
-    """Precision, recall and F1 of whole spans, counts summed over all sentences (micro), as CoNLL's scorer has them.
-
-    >>> scores = span_scores([["B-x", "I-x", "O", "B-y"]], [["B-x", "I-x", "B-y", "I-y"]])
-    >>> scores.precision, scores.recall, scores.f1, scores.count
-    (0.5, 0.5, 0.5, 2)
-    """
-    check_parallel(gold, predicted)
-    right, in_gold, in_predicted = Counter[str](), Counter[str](), Counter[str]()
-    for number, (true_tags, said_tags) in enumerate(zip(gold, predicted, strict=True), start=1):
-        try:
-            true, said = spans(true_tags), spans(said_tags)
-        except DataError as error:
-            raise DataError(f"sentence {number}: {error}") from error
-        in_gold.update(span.type for span in true)
-        in_predicted.update(span.type for span in said)
-        right.update(span.type for span in true & said)
-    per_type = [
-        label_scores(kind, right=right[kind], count=in_gold[kind], predicted=in_predicted[kind])
-        for kind in most_frequent_first(in_gold, in_predicted)
-    ]
-    overall = label_scores("", right=right.total(), count=in_gold.total(), predicted=in_predicted.total())
-    return SpanScores(overall.precision, overall.recall, overall.f1, overall.count, per_type)
-
-
-def _parted(tag: str, step: int) -> tuple[str, str]:
-    prefix, _, kind = tag.partition("-")
-    if tag != "O" and prefix not in ("B", "I", "E", "S"):
-        raise DataError(f"the tag {tag!r} of step {step + 1} is not O, B-type, I-type, E-type or S-type.")
-    return prefix, kind
 
 
 def _tag_of(label: str, scheme: Scheme) -> tuple[str, str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recurra.errors import ConfigError
 from recurra.metrics.references import References, Tokens, check_references
 
@@ -35,11 +38,30 @@ def ter(gold: References, predicted: Tokens) -> float:
     >>> round(ter([["the cat sat on the mat"]], ["on the mat the cat sat"]), 2)
     16.67
     """
+    return float(ter_of(ter_counts(gold, predicted).sum(0)))
+
+
+def ter_counts(gold: References, predicted: Tokens) -> NDArray[np.float64]:
+    """(N, 2): the edits of each item, and the mean length of its references.
+
+    >>> ter_counts([["a big cat", "cat"]], ["a cat"]).tolist()
+    [[1.0, 2.0]]
+    """
     check_references(gold, predicted)
     try:
         from sacrebleu.metrics.ter import TER
     except ImportError:
         raise ConfigError("ter needs sacrebleu: pip install 'recurra[metrics]'.") from None
-    most = max(map(len, gold))
-    streams = [[texts[place] if place < len(texts) else None for texts in gold] for place in range(most)]
-    return float(TER().corpus_score(list(predicted), streams).score)  # type: ignore[arg-type]  # None: no more of them
+    metric = TER()
+    each = [metric.sentence_score(text, list(texts)) for texts, text in zip(gold, predicted, strict=True)]
+    return np.array([[score.num_edits, score.ref_length] for score in each], np.float64)
+
+
+def ter_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """TER of counts (..., 2) that were summed over items: (...). Without any reference, what is written is all wrong.
+
+    >>> ter_of(np.array([[1, 4], [2, 0], [0, 0]])).tolist()
+    [25.0, 100.0, 0.0]
+    """
+    edits, length = counts[..., 0], counts[..., 1]
+    return 100 * np.where(length > 0, edits / np.where(length > 0, length, 1), edits > 0)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
 
 from recurra.analysis.lengths import ByLength
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.lengths import buckets
-from recurra.metrics.resampling import Difference, Drawn, Numbers, difference, drawn, interval
-from recurra.scoring.counted import Counted, is_higher_better
+from recurra.metrics.resampling import Difference, Sampled, difference, interval
+from recurra.scoring.counted import Counted
 from recurra.scoring.scores import Scores
 from recurra.settings import table_of
 from recurra.training.trained import Trained, load
@@ -30,7 +28,7 @@ MOST_SETTINGS = 5
 
 
 class Judged(NamedTuple):
-    """A run with its scores; those that are made of counts have intervals."""
+    """A run with its scores; those that are numbers on all samples have intervals."""
 
     name: str  # the folder's, or more of its path where two are called the same
     folder: str
@@ -52,7 +50,7 @@ class Comparison(NamedTuple):
 
     task: str
     data: str
-    items: int | None  # that are drawn again; None where they are not told apart
+    items: int | None  # that are drawn again; None where the runs have different ones
     runs: list[Judged]
     apart: list[Apart]  # the first run beside each of the others
     by_length: ByLength | None
@@ -134,41 +132,45 @@ def compare(
             )
     folders = [str(run.folder) if isinstance(run, Trained) else str(run) for run in runs]
     names = _names(folders)
-    judged, counts = zip(*(_judged(model.with_settings(settings), files) for model in models), strict=True)
+    counts = [_counted(model.with_settings(settings), files) for model in models]
+    judged = [each.scores() for each in counts]
     shared = set.intersection(*({*scores.values} - {"count"} for scores in judged))
     if not shared:
         raise DataError(
             f"{first.folder} and the others have no score in common: they were trained to answer different questions."
         )
-    known = [each for each in counts if each is not None]
-    is_same = len(known) == len(models) and all(each.items == known[0].items for each in known)
-    notes = _notes(names, judged, counts, is_same=is_same)
+    is_same = all(each.items == counts[0].items for each in counts)
     samples = [_sampled(each, seed=seed, resamples=resamples) for each in counts]
     apart = [
-        Apart(names[0], name, _differences(samples[0], other, judged[0].values))
+        Apart(names[0], name, _differences(counts[0], samples[0], other))
         for name, other in zip(names[1:], samples[1:], strict=True)
         if is_same
     ]
     return Comparison(
         task=first.task.name,
         data=", ".join(map(str, files)),
-        items=len(known[0].items) if is_same else None,
+        items=len(counts[0].items) if is_same else None,
         runs=[
-            Judged(name, folder, description, scores, _intervals(drawn_again))
-            for name, folder, description, scores, drawn_again in zip(
+            Judged(
+                name,
+                folder,
+                description,
+                scores,
+                {score: interval(each, level=LEVEL) for score, each in sampled.items()},
+            )
+            for name, folder, description, scores, sampled in zip(
                 names, folders, _descriptions(models), judged, samples, strict=True
             )
         ],
         apart=[pair for pair in apart if pair.scores],
-        by_length=_by_length(judged[0].first, names, known) if is_same else None,
-        notes=notes,
+        by_length=_by_length(names, counts) if is_same else None,
+        notes=_notes(names, judged, counts, is_same=is_same),
         resamples=resamples,
     )
 
 
-def _judged(model: Trained, files: Sequence[Path]) -> tuple[Scores, Counted | None]:
-    examples, outputs = model.to_score(files)
-    return model.task.score(examples, outputs), model.task.counted(examples, outputs)
+def _counted(model: Trained, files: Sequence[Path]) -> Counted:
+    return model.task.counted(*model.to_score(files))
 
 
 def _descriptions(models: Sequence[Trained]) -> list[str]:
@@ -217,17 +219,13 @@ def _names(folders: Sequence[str]) -> list[str]:
     return found
 
 
-def _notes(
-    names: Sequence[str], scores: Sequence[Scores], counts: Sequence[Counted | None], *, is_same: bool
-) -> list[str]:
+def _notes(names: Sequence[str], scores: Sequence[Scores], counts: Sequence[Counted], *, is_same: bool) -> list[str]:
     notes = []
-    whole = [name for name, each in zip(names, counts, strict=True) if each is None]
-    if whole:
-        notes.append(f"{', '.join(whole)}: scored on the data as a whole, so that there are no intervals.")
-    elif not is_same:
+    single = [name for name, each in zip(names, counts, strict=True) if len(each.items) < 2]
+    if single:
+        notes.append(f"{', '.join(single)}: the data is scored as a single item. Intervals need several items.")
+    if not is_same:
         notes.append("The runs do not take the same items out of the data, so that they are not compared item by item.")
-    elif counts[0] is not None and len(counts[0].items) < 2:
-        notes.append("The data is a single item, so that there are no intervals.")
     numbers = [each.values["count"] for each in scores if "count" in each.values]
     if len({*numbers}) > 1:
         shown = ", ".join(f"{name} {number:,.0f}" for name, number in zip(names, numbers, strict=False))
@@ -238,57 +236,27 @@ def _notes(
     return notes
 
 
-class _Sample(NamedTuple):
-    """A score on all items and on each of the samples."""
-
-    value: float
-    samples: Numbers  # (R,)
-    items: int
-    seed: int
-
-    @property
-    def drawn(self) -> Drawn:
-        """As counts that are their own score, so that two runs may make it of different counts."""
-        return Drawn(np.array([self.value]), self.samples[:, None], self.items, self.seed)
+def _sampled(counts: Counted, *, seed: int, resamples: int) -> dict[str, Sampled]:
+    """Each score that is a number on all samples; of a single item all samples are the same."""
+    return counts.sampled(seed=seed, resamples=resamples) if len(counts.items) > 1 else {}
 
 
-def _sampled(counts: Counted | None, *, seed: int, resamples: int) -> dict[str, _Sample]:
-    """Each score that is a number on all samples."""
-    if counts is None or len(counts.items) < 2:
-        return {}
-    again = drawn(counts.counts, seed=seed, resamples=resamples)
-    found = {
-        name: _Sample(float(score(again.whole)), score(again.samples), again.items, seed)
-        for name, score in counts.statistics.items()
-    }
-    return {name: each for name, each in found.items() if np.isfinite(each.samples).all()}
-
-
-def _itself(sums: Numbers) -> Numbers:
-    return sums[..., 0]
-
-
-def _intervals(samples: dict[str, _Sample]) -> dict[str, tuple[float, float]]:
-    return {name: interval(_itself, each.drawn, level=LEVEL) for name, each in samples.items()}
-
-
-def _differences(first: dict[str, _Sample], second: dict[str, _Sample], names: Iterable[str]) -> dict[str, Difference]:
+def _differences(counts: Counted, first: dict[str, Sampled], second: dict[str, Sampled]) -> dict[str, Difference]:
     return {
-        name: difference(
-            _itself, first[name].drawn, second[name].drawn, higher_is_better=is_higher_better(name), level=LEVEL
-        )
-        for name in names
-        if name in first and name in second
+        name: difference(sampled, second[name], higher_is_better=counts.is_higher_better(name), level=LEVEL)
+        for name, sampled in first.items()
+        if name in second
     }
 
 
-def _by_length(wanted: str, names: Sequence[str], counts: Sequence[Counted]) -> ByLength | None:
+def _by_length(names: Sequence[str], counts: Sequence[Counted]) -> ByLength | None:
     """One score of all runs in the same buckets of items, by the lengths that the first run gives them."""
-    shared = [name for name in counts[0].statistics if all(name in each.statistics for each in counts)]
-    if not shared:
+    first, lengths = counts[0].first, counts[0].lengths
+    shared = [name for name in counts[0].formulas if all(name in each.formulas for each in counts)]
+    if not shared or lengths is None or len(lengths) < 2:
         return None
-    score = wanted if wanted in shared else shared[0]
-    parts = buckets(counts[0].lengths)
+    score = first if first in shared else shared[0]
+    parts = buckets(lengths)
     return ByLength(
         [part.label for part in parts],
         [len(part.items) for part in parts],

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from recurra.data.formats import Row, rows
 from recurra.errors import DataError
-from recurra.metrics.labels import accuracy, macro_f1
-from recurra.metrics.spans import scheme_of, span_scores
+from recurra.metrics.spans import scheme_of
 from recurra.named import did_you_mean
+from recurra.scoring.counted import Counted
+from recurra.scoring.formulas import macro, total
+from recurra.scoring.tag_scores import Column, numbered, tag_scores
 
 KNOWN = ("tags", "upos", "label", "target", "text")
 """Columns that hold answers, in the order in which they are looked for."""
@@ -33,18 +35,29 @@ def score_files(gold: str | Path, predicted: str | Path, *, column: str | None =
                 f"{gold}:{row.line} has {len(answer)} tags, but {predicted}:{other.line} {len(guess)}: "
                 f"there is one for each element."
             )
-        kept = [pair for pair in zip(answer, guess, strict=True) if pair[0]]
-        right.append([pair[0] for pair in kept])
-        given.append([pair[1] for pair in kept])
-    scores = {"accuracy": accuracy(right, given), "macro_f1": macro_f1(right, given)}
-    if scheme_of(tag for tags in right for tag in tags) is not None:
-        try:
-            spans = span_scores(right, given)
-        except DataError as error:
-            raise DataError(f"{predicted}: {error}") from error
-        scores |= {"f1": spans.f1, "precision": spans.precision, "recall": spans.recall}
-    exact = sum(one == other for one, other in zip(right, given, strict=True))
-    return scores | {"exact_match": exact / len(right), "count": sum(map(len, right))}
+        right.append(answer)
+        given.append(guess)
+    labels: dict[str, int] = {}
+    true = numbered(right, labels)
+    has_spans = scheme_of(labels) is not None
+    said = numbered(given, labels)
+    try:
+        counted = tag_scores(
+            [row.line for row in wanted],
+            [len(tags) for tags in right],
+            [Column(column_of(wanted[0], gold, column), list(labels), true, said, has_spans)],
+        )
+    except DataError as error:
+        raise DataError(f"{predicted}: {error}") from error
+    return values_of(counted, has_spans=has_spans)
+
+
+def values_of(counted: Counted, *, has_spans: bool) -> dict[str, float]:
+    """What the command shows of one column of tags."""
+    sums = counted.sums()
+    scores = {"accuracy": counted.value("accuracy"), "macro_f1": float(macro("0.tag_")["f1"](sums))}
+    scores |= {name: counted.value(name) for name in ("f1", "precision", "recall") if has_spans}
+    return scores | {"exact_match": counted.value("sentence_accuracy"), "count": int(total("0.steps")(sums))}
 
 
 def column_of(row: Row, path: str | Path, column: str | None) -> str:

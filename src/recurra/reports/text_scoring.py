@@ -15,7 +15,7 @@ from recurra.reading.asked import PLAIN
 from recurra.reading.pair_columns import place_of
 from recurra.reading.pair_tokens import with_tokens
 from recurra.reading.pairs import key_of, pairs, text_of, with_columns
-from recurra.scoring.pair_scores import PairAnswers, pair_scores
+from recurra.scoring.pair_scores import PairAnswers, pair_scores, with_words
 from recurra.settings import Part
 from recurra.text import tokenizer
 
@@ -61,19 +61,19 @@ def score_texts(
             f"also where rows have the same source."
         )
     _check_one_answer_each(right, given, gold, predicted)
-    split = tokenizer("words" if right.tokens == "subwords" else right.tokens).split
-    tokens = [split(text) for text in right.golds]
+    into_tokens = tokenizer("words" if right.tokens == "subwords" else right.tokens)
+    tokens = [into_tokens.split(text) for text in right.golds]
     answers = PairAnswers(
         right.golds,
         right.sources,
         [text for text, _ in given],
         gold_tokens=tokens,
-        answer_tokens=[split(text) for text, _ in given],
+        answer_tokens=[into_tokens.split(text) for text, _ in given],
         source_lengths=[len(each) for each in tokens],
         tokenize=tokenize,
         lowercase=lowercase,
     )
-    values = pair_scores(answers, first="bleu").values
+    values = pair_scores(with_words(answers, into_tokens), first="bleu").scores().values
     return {**values, "count": int(values["count"])}
 
 

@@ -1,9 +1,9 @@
-"""Scores of answers that are sequences, against one or several references."""
+"""Counts of answers that are sequences, against one or several references, and the scores that are made of them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,20 +13,20 @@ from recurra.errors import ConfigError, DataError
 from recurra.metrics.bleu import bleu_counts, bleu_of
 from recurra.metrics.chrf import chrf_counts, chrf_of
 from recurra.metrics.cutting import cut
-from recurra.metrics.edits import edit_counts, edits, nearest, symbol_error_rate_of
+from recurra.metrics.edits import edit_counts, edits, nearest
 from recurra.metrics.lengths import buckets
 from recurra.metrics.meteor import meteor_counts, meteor_of
 from recurra.metrics.references import Tokens
-from recurra.metrics.resampling import Numbers
 from recurra.metrics.rouge import rouge_l_each
-from recurra.metrics.ter import ter, ter_is_within_reach
+from recurra.metrics.ter import ter_counts, ter_is_within_reach, ter_of
 from recurra.named import choose
-from recurra.scoring.counted import Counted, Sums, counted, is_higher_better, ratio
-from recurra.scoring.scores import Scores
+from recurra.scoring.counted import ITEMS, Counted
+from recurra.scoring.formulas import Formula, perplexity, ratio
+from recurra.text import Tokenizer, Words
 from recurra.text.visible import shown, without_controls
 from recurra.views.table import Table
 
-SLOWER = ("chrf", "rouge_l", "meteor")
+SLOWER = ("chrf", "ter", "rouge_l", "meteor")
 """Scores that take longer, and are left out of training."""
 
 NAMES = (
@@ -61,6 +61,8 @@ class PairAnswers(NamedTuple):
     lowercase: bool = False
     shown: Sequence[str] | None = None  # what the source of a row is called in tables; None: as it is
     length_of: str = "source"  # whose lengths source_lengths are
+    gold_words: Sequence[Tokens] | None = None  # None: an item is one word, as where letters become sounds
+    answer_words: Sequence[Tokens] | None = None
 
 
 class Items(NamedTuple):
@@ -74,37 +76,94 @@ class Items(NamedTuple):
     shown: list[str]  # what sources are called
     lengths: list[int]  # of the sources
     likelihood: NDArray[np.float64] | None  # (N, 2): log p of all references of an item, and their tokens
+    reference_words: list[list[Tokens]] | None  # None: an item is one word
+    answer_words: list[Tokens] | None
 
 
-def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Scores:
-    """Scores of answers; with quick, only what training looks at.
+def with_words(given: PairAnswers, tokenizer: Tokenizer) -> PairAnswers:
+    """Answers with the words that the word error rate counts, where the tokenizer has cut the right ones.
 
-    An item is right where its text, or its tokens, are those of a reference.
+    The tokens of `words` are words. Where subwords are written, or characters and some right answer has a blank, the
+    texts are cut as `words` cuts them. Otherwise an item is one word: written in symbols, or a single word in letters.
+
+    >>> from recurra.text import Characters, Symbols
+    >>> given = PairAnswers(["a cat"], ["s"], ["a hat"], ["a cat"], ["a hat"], [1])
+    >>> with_words(given, Characters()).gold_words, with_words(given, Symbols()).gold_words
+    ([['a', 'cat']], None)
+    """
+    if tokenizer.name == "words":
+        return given._replace(gold_words=given.gold_tokens, answer_words=given.answer_tokens)
+    has_blanks = any(len(gold.split()) > 1 for gold in given.golds)
+    if tokenizer.name == "symbols" or (tokenizer.name != "subwords" and not has_blanks):
+        return given._replace(gold_words=None, answer_words=None)
+    split = Words().split
+    # Joined tokens are the right text as it could be written: without capitals, where the tokenizer drops them.
+    golds = [split(tokenizer.join(tokens)) for tokens in given.gold_tokens]
+    return given._replace(gold_words=golds, answer_words=[split(answer) for answer in given.answers])
+
+
+def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Counted:
+    """Answers that are sequences; with quick, only what training looks at.
+
+    An item is right where its text, or its tokens, are those of a reference. ROUGE and METEOR see BLEU's tokens in
+    small letters.
     """
     choose(NAMES, first, "evaluation.first")
-    items = grouped(given)
-    changes = changes_of(items)
-    slower = [name for name in SLOWER if name == first or not quick]
-    counts = counted_of(items, changes, slower, tokenize=given.tokenize, lowercase=given.lowercase)
-    found = {name: counts.value(name) for name in counts.statistics}
-    if first == "ter" or (not quick and ter_is_within_reach(items.references, items.answers)):
-        found["ter"] = ter(items.references, items.answers)
-    if first not in found:
+    if first in ("perplexity", "nll") and given.likelihood is None:
         raise ConfigError(f"evaluation.first = '{first}' needs log-probabilities, but these answers come without.")
-    values = {name: found[name] for name in NAMES if name in found}
-    values["count"] = float(len(items.sources))
-    tables: dict[str, Table] = {}
-    if not quick:
-        tables["by length"] = by_length(counts, given.length_of)
-        tables["most frequent edits"] = frequent_edits(items, changes)
-        tables["some answers"] = some_answers(items, changes)
-    return Scores(values, first, tables, higher_is_better=is_higher_better(first), loss=values.get("nll"))
-
-
-def pair_counts(given: PairAnswers) -> Counted:
-    """What the scores of `pair_scores` are made of, but for TER, whose counts are sacrebleu's own."""
     items = grouped(given)
-    return counted_of(items, changes_of(items), SLOWER, tokenize=given.tokenize, lowercase=given.lowercase)
+    references, answers, lowercase = items.references, items.answers, given.lowercase
+    changes = changes_of(items)
+    word_edits, words = word_changes_of(items, changes).T
+    columns: dict[str, ArrayLike] = {
+        "runs": bleu_counts(references, answers, tokenize=given.tokenize, lowercase=lowercase),
+        "right": changes[:, 0],
+        "symbol_edits": changes[:, 1],
+        "symbols": changes[:, 2],
+        "word_edits": word_edits,
+        "words": words,
+    }
+    scores: dict[str, Formula] = {
+        "bleu": lambda sums: bleu_of(sums["runs"]),
+        "exact_match": ratio("right", ITEMS),
+        "word_error_rate": lambda sums: sums["word_edits"] / np.maximum(sums["words"], 1),
+        "symbol_error_rate": lambda sums: sums["symbol_edits"] / np.maximum(sums["symbols"], 1),
+    }
+    if items.likelihood is not None:
+        columns |= {"nats": -items.likelihood[:, 0], "tokens": items.likelihood[:, 1]}
+        scores |= {"perplexity": perplexity("nats", "tokens"), "nll": ratio("nats", "tokens")}
+    slower = [name for name in SLOWER if name == first or not quick]
+    if "chrf" in slower:
+        columns["characters"] = chrf_counts(references, answers, lowercase=lowercase)
+        scores["chrf"] = lambda sums: chrf_of(sums["characters"])
+    if first == "ter" or ("ter" in slower and ter_is_within_reach(references, answers)):
+        columns["moves"] = ter_counts(references, answers)
+        scores["ter"] = lambda sums: ter_of(sums["moves"])
+    if {"rouge_l", "meteor"} & {*slower}:
+        into_tokens = cut(given.tokenize)
+        right = [[into_tokens(text.lower()) for text in texts] for texts in references]
+        written = [into_tokens(text.lower()) for text in answers]
+        if "rouge_l" in slower:
+            columns["rouge_l"] = rouge_l_each(right, written)
+            scores["rouge_l"] = ratio("rouge_l", ITEMS)
+        if "meteor" in slower:
+            columns["matches"] = meteor_counts(right, written)
+            scores["meteor"] = lambda sums: meteor_of(sums["matches"])
+    return Counted.of(
+        [(source, *texts) for source, texts in zip(items.sources, references, strict=True)],
+        columns,
+        {name: scores[name] for name in NAMES if name in scores},
+        first=first,
+        lengths=items.lengths,
+        loss=scores.get("nll"),
+        tables={}
+        if quick
+        else {
+            "by length": lambda counted: by_length(counted, given.length_of),
+            "most frequent edits": lambda _: frequent_edits(items, changes),
+            "some answers": lambda _: some_answers(items, changes),
+        },
+    )
 
 
 def grouped(given: PairAnswers) -> Items:
@@ -123,6 +182,8 @@ def grouped(given: PairAnswers) -> Items:
         "source lengths": given.source_lengths,
         "likelihoods": golds if likelihood is None else likelihood,
         "names of sources": golds if given.shown is None else given.shown,
+        "right answers in words": golds if given.gold_words is None else given.gold_words,
+        "answers in words": golds if given.answer_words is None else given.answer_words,
     }
     for name, column in columns.items():
         if len(column) != len(golds):
@@ -131,15 +192,23 @@ def grouped(given: PairAnswers) -> Items:
     for number, source in enumerate(given.sources):
         rows.setdefault(source, []).append(number)
     heads = [numbers[0] for numbers in rows.values()]
+    reference_tokens = [[given.gold_tokens[row] for row in numbers] for numbers in rows.values()]
+    words = given.gold_words
+    if words is None or words is given.gold_tokens:
+        reference_words = None if words is None else reference_tokens
+    else:
+        reference_words = [[words[row] for row in numbers] for numbers in rows.values()]
     return Items(
         sources=list(rows),
         references=[[golds[row] for row in numbers] for numbers in rows.values()],
-        reference_tokens=[[given.gold_tokens[row] for row in numbers] for numbers in rows.values()],
+        reference_tokens=reference_tokens,
         answers=[given.answers[row] for row in heads],
         answer_tokens=[given.answer_tokens[row] for row in heads],
         shown=[(given.shown or given.sources)[row] for row in heads],
         lengths=[given.source_lengths[row] for row in heads],
         likelihood=None if likelihood is None else _summed(likelihood, list(rows.values())),
+        reference_words=reference_words,
+        answer_words=None if given.answer_words is None else [given.answer_words[row] for row in heads],
     )
 
 
@@ -154,44 +223,25 @@ def changes_of(items: Items) -> NDArray[np.int64]:
     return changes
 
 
-def counted_of(
-    items: Items, changes: NDArray[np.int64], slower: Sequence[str], *, tokenize: str, lowercase: bool
-) -> Counted:
-    """The counts of each item; ROUGE and METEOR see BLEU's tokens in small letters."""
-    runs = bleu_counts(items.references, items.answers, tokenize=tokenize, lowercase=lowercase)
-    columns: dict[str, ArrayLike] = {"one": np.ones(len(runs)), "runs": runs, "changes": changes}
-    scores: dict[str, Callable[[Sums], Numbers]] = {
-        "bleu": lambda sums: bleu_of(sums["runs"]),
-        "exact_match": lambda sums: sums["changes"][..., 0] / sums["one"],
-        "word_error_rate": lambda sums: 1 - sums["changes"][..., 0] / sums["one"],
-        "symbol_error_rate": lambda sums: symbol_error_rate_of(sums["changes"]),
-    }
-    if items.likelihood is not None:
-        columns |= {"nats": -items.likelihood[:, 0], "tokens": items.likelihood[:, 1]}
-        scores |= {"perplexity": _perplexity, "nll": ratio("nats", "tokens")}
-    if "chrf" in slower:
-        columns["characters"] = chrf_counts(items.references, items.answers, lowercase=lowercase)
-        scores["chrf"] = lambda sums: chrf_of(sums["characters"])
-    if {"rouge_l", "meteor"} & {*slower}:
-        into_tokens = cut(tokenize)
-        right = [[into_tokens(text.lower()) for text in texts] for texts in items.references]
-        written = [into_tokens(text.lower()) for text in items.answers]
-        if "rouge_l" in slower:
-            columns["rouge_l"] = rouge_l_each(right, written)
-            scores["rouge_l"] = ratio("rouge_l", "one")
-        if "meteor" in slower:
-            columns["matches"] = meteor_counts(right, written)
-            scores["meteor"] = lambda sums: meteor_of(sums["matches"])
-    asked = [(source, *references) for source, references in zip(items.sources, items.references, strict=True)]
-    return counted(asked, items.lengths, columns, scores)
+def word_changes_of(items: Items, changes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N, 2): words to add, drop or change that make each item its nearest reference, and the words of that."""
+    is_right = changes[:, 0] == 1
+    if items.reference_words is None or items.answer_words is None:
+        return np.stack([~is_right, np.ones_like(is_right)], axis=1).astype(np.int64)
+    if items.reference_words is items.reference_tokens:
+        return changes[:, 1:]
+    found = edit_counts(items.reference_words, items.answer_words)[:, 1:]
+    found[is_right, 0] = 0
+    return found
 
 
-def by_length(counts: Counted, of: str = "source") -> Table:
+def by_length(counted: Counted, of: str = "source") -> Table:
     """Scores per bucket of lengths."""
-    names = [name for name in BY_LENGTH if name in counts.statistics]
+    assert counted.lengths is not None, "given by pair_scores"
+    names = [name for name in BY_LENGTH if name in counted.formulas]
     rows = [
-        [bucket.label, len(bucket.items), *(round(counts.value(name, bucket.items), 4) for name in names)]
-        for bucket in buckets(counts.lengths)
+        [bucket.label, len(bucket.items), *(round(counted.value(name, bucket.items), 4) for name in names)]
+        for bucket in buckets(counted.lengths)
     ]
     return Table([f"{of} length", "items", *names], rows)
 
@@ -235,8 +285,3 @@ def _clipped(text: str) -> str:
 def _summed(likelihood: Sequence[tuple[float, int]], rows: Sequence[Sequence[int]]) -> NDArray[np.float64]:
     """(N, 2): over the rows of each item."""
     return np.array([np.sum([likelihood[row] for row in numbers], axis=0) for numbers in rows], np.float64)
-
-
-def _perplexity(sums: Sums) -> Numbers:
-    with np.errstate(over="ignore"):
-        return np.exp(ratio("nats", "tokens")(sums))

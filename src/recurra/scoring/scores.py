@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, final
 
 from recurra.views.table import Table
 
@@ -12,7 +13,7 @@ class Scores(NamedTuple):
 
     values: dict[str, float]
     first: str
-    tables: dict[str, Table]
+    tables: Mapping[str, Table]
     higher_is_better: bool = True
     loss: float | None = None  # per label, where scoring has found it on the way
 
@@ -22,3 +23,28 @@ class Scores(NamedTuple):
         if other is None or value != value:
             return other is None
         return value > other if self.higher_is_better else value < other
+
+
+@final
+class Tables(Mapping[str, Table]):
+    """Tables by their titles, each made when it is first asked for: most validations show none.
+
+    >>> tables = Tables({"squares": lambda: Table(["n", "n²"], [[2, 4]])})
+    >>> list(tables), tables["squares"].rows
+    (['squares'], [[2, 4]])
+    """
+
+    def __init__(self, made: Mapping[str, Callable[[], Table]]) -> None:
+        self._made = made
+        self._known: dict[str, Table] = {}
+
+    def __getitem__(self, title: str) -> Table:
+        if title not in self._known:
+            self._known[title] = self._made[title]()
+        return self._known[title]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)

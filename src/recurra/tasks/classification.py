@@ -28,11 +28,9 @@ from recurra.reading.asked import read_by
 from recurra.reading.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
 from recurra.reading.samples import sent_picture, typed
 from recurra.reading.schema import Schema
-from recurra.scoring.class_counts import class_counts, number_counts, several_class_counts
 from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
-from recurra.scoring.scores import Scores
 from recurra.settings import name_of
 from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, View, Viewer
 from recurra.text.code_points import CodePoints
@@ -336,30 +334,18 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             detail["attention"] = weights.tolist()
         return Prediction(example.text, answer.output, answer.score, example.line, detail)
 
-    def score(self, examples: Sequence[LabelledSequence], outputs: Sequence[ClassifierOutput]) -> Scores:
-        values = np.stack([output.values for output in outputs])
-        lengths = np.array([output.steps for output in outputs], np.int64)
-        if self.targets is not None:
-            gold = np.stack([example.targets for example in examples if example.targets is not None])
-            return of_numbers(gold, self.targets.unscaled(values), self._target_names(gold.shape[1]), lengths)
-        decided = Decided([example.labels for example in examples], values, lengths)
-        decoding = self.settings.decoding
-        if self.kind == "labels":
-            return of_several_classes(decided, self.labels.tokens, threshold=decoding.threshold)
-        return of_one_class(decided, self.labels.tokens, positive=self.positive, abstain=decoding.abstain)
-
     def counted(self, examples: Sequence[LabelledSequence], outputs: Sequence[ClassifierOutput]) -> Counted:
         items = [(example.file, example.line) for example in examples]
         values = np.stack([output.values for output in outputs])
         lengths = np.array([output.steps for output in outputs], np.int64)
         if self.targets is not None:
             gold = np.stack([example.targets for example in examples if example.targets is not None])
-            return number_counts(items, gold, self.targets.unscaled(values), lengths)
+            return of_numbers(items, gold, self.targets.unscaled(values), self._target_names(gold.shape[1]), lengths)
         decided = Decided([example.labels for example in examples], values, lengths)
         decoding, labels = self.settings.decoding, self.labels.tokens
         if self.kind == "labels":
-            return several_class_counts(items, decided, labels, threshold=decoding.threshold)
-        return class_counts(items, decided, labels, positive=self.positive, abstain=decoding.abstain)
+            return of_several_classes(items, decided, labels, threshold=decoding.threshold)
+        return of_one_class(items, decided, labels, positive=self.positive, abstain=decoding.abstain)
 
     # Views
 

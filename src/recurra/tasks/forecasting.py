@@ -27,8 +27,7 @@ from recurra.reading.schema import Schema
 from recurra.reading.sentences import matrix
 from recurra.reading.series import Steps, compared, filled, sequences, with_columns
 from recurra.scoring.counted import Counted
-from recurra.scoring.forecast_scores import frame_counts, frame_scores, value_counts, value_scores
-from recurra.scoring.scores import Scores
+from recurra.scoring.forecast_scores import frame_scores, value_scores
 from recurra.settings import Part, name_of
 from recurra.tasks.task import START, Asked, Loss, Moment, Prediction, Purpose, Task, Viewer
 from recurra.views.purpose import SERIES
@@ -271,22 +270,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         text = " ".join(",".join(f"{number:.6g}" for number in step) for step in values)
         return Prediction(example.name, text, output.score, example.line, detail)
 
-    def score(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Scores:
+    def counted(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Counted:
         if self.gives_coins:
             return frame_scores(examples, outputs, settings=self.settings)
         return value_scores(
-            examples,
-            outputs,
-            in_units=self.in_units,
-            spread=self.scale.spread,
-            has_density=self.has_density,
-            settings=self.settings,
-        )
-
-    def counted(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Counted:
-        if self.gives_coins:
-            return frame_counts(examples, outputs, settings=self.settings)
-        return value_counts(
             examples,
             outputs,
             in_units=self.in_units,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from recurra.config import LanguageModelSettings
 from recurra.data.chunks import Chunk, Chunks
@@ -21,8 +21,8 @@ from recurra.reading.asked import is_like, read_by
 from recurra.reading.samples import beginnings, spread
 from recurra.reading.tables import task_rows
 from recurra.reading.texts import Passage, passages, text_of, with_column
-from recurra.scoring.counted import Counted, counted, ratio
-from recurra.scoring.scores import Scores
+from recurra.scoring.counted import Counted
+from recurra.scoring.formulas import perplexity, ratio, total
 from recurra.settings import name_of
 from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, View, Viewer
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
@@ -60,6 +60,12 @@ class Scored(NamedTuple):
     tokens: int  # of the text
     unknown: int  # of them, unknown to the vocabulary
     log_probabilities: NDArray[np.float64] | None = None  # of each token in the order of the text
+
+    @property
+    def perplexity(self) -> float:
+        """e^(nats per prediction); infinite where that is more than a float holds."""
+        each = self.nats / self.predicted
+        return math.exp(each) if each < 700 else math.inf
 
 
 class LanguageModel(Task[Passage, "TextBatch", Scored]):
@@ -321,7 +327,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     # Answers
 
     def answer(self, example: Passage, output: Scored) -> Prediction:
-        detail: dict[str, Any] = {"nll": output.nats / output.predicted, "perplexity": perplexity(output)}
+        detail: dict[str, Any] = {"nll": output.nats / output.predicted, "perplexity": output.perplexity}
         if output.log_probabilities is not None:
             detail["tokens"] = self.vocabulary.tokens_of(self.ids(example.text))
             detail["log_probabilities"] = [round(float(number), 6) for number in output.log_probabilities]
@@ -333,38 +339,30 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
         return Writer(self, model, manner)
 
-    def score(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Scores:
-        whole = Scored(*(sum(output[field] for output in outputs) for field in range(4)))  # type: ignore[misc, arg-type]
-        characters = sum(len(example.text) + 1 for example in examples)
-        nll = whole.nats / whole.predicted
-        values = {
-            "perplexity": perplexity(whole),
-            "bits_per_character": nll / math.log(2) * whole.tokens / characters,
-            "nll": nll,
-            "count": float(whole.predicted),
-            "characters": float(characters),
-        }
-        if whole.unknown:
-            values["unknown"] = float(whole.unknown)
-        return Scores(values, "perplexity", {}, higher_is_better=False, loss=nll)
-
-    def counted(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted | None:
-        if not self.settings.data.independent:  # a text that is read as a whole is one item
-            return None
-        columns: dict[str, ArrayLike] = {
-            "nats": [output.nats for output in outputs],
-            "predicted": [output.predicted for output in outputs],
-            "tokens": [output.tokens for output in outputs],
-            "characters": [len(example.text) + 1 for example in examples],
-        }
+    def counted(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted:
+        """Of lines that are read alone, each is an item; a text that is read as a whole is one."""
+        items: list[object] = [(example.file, example.line) for example in examples]
+        characters = [len(example.text) + 1 for example in examples]
+        if not self.settings.data.independent:
+            items, characters = [tuple(items)], [sum(characters)]
+        columns = {field: [getattr(output, field) for output in outputs] for field in Scored._fields[:4]}
         nll = ratio("nats", "predicted")
-        scores = {
-            "perplexity": lambda sums: np.exp(np.minimum(nll(sums), 700)),
-            "bits_per_character": lambda sums: nll(sums) / math.log(2) * sums["tokens"] / sums["characters"],
-            "nll": nll,
-        }
-        items = [(example.file, example.line) for example in examples]
-        return counted(items, [output.predicted for output in outputs], columns, scores)
+        sizes = {"count": total("predicted"), "characters": total("characters")}
+        if any(columns["unknown"]):
+            sizes["unknown"] = total("unknown")
+        return Counted.of(
+            items,
+            {**columns, "characters": characters},
+            {
+                "perplexity": perplexity("nats", "predicted"),
+                "bits_per_character": lambda sums: nll(sums) / math.log(2) * sums["tokens"] / sums["characters"],
+                "nll": nll,
+            },
+            first="perplexity",
+            lengths=columns["predicted"],
+            sizes=sizes,
+            loss=nll,
+        )
 
     # Views
 
@@ -465,9 +463,3 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             name_of(model.output) + (" with the same vectors" if model.tied else ""),
         ]
         return ", ".join(parts)
-
-
-def perplexity(scored: Scored) -> float:
-    """e^(nats per prediction); infinite where that is more than a float holds."""
-    each = scored.nats / scored.predicted
-    return math.exp(each) if each < 700 else math.inf

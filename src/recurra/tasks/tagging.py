@@ -18,24 +18,19 @@ from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
-from recurra.metrics.labels import accuracy, per_label
-from recurra.metrics.numbers import mae, rmse
-from recurra.metrics.spans import scheme_of, span_scores
+from recurra.metrics.spans import scheme_of
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
 from recurra.reading.tables import task_rows
-from recurra.scoring.class_scores import scores_table
 from recurra.scoring.counted import Counted
-from recurra.scoring.scores import Scores
-from recurra.scoring.tag_counts import Column, Values, tag_counts
+from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import name_of
 from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, View, Viewer
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import SERIES
-from recurra.views.table import Table
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
@@ -285,73 +280,30 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             detail["label_probability"] = round(output.label_probability, 6)
         return Prediction(" ".join(example.tokens), "\t".join(parts), output.score, example.line, detail)
 
-    def score(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput]) -> Scores:
-        columns = self.settings.data.tags or []
-        values: dict[str, float] = {}
-        tables: dict[str, Table] = {}
-        right = np.ones(len(examples), bool)
-        first = "accuracy"
-        for number, (column, vocabulary) in enumerate(zip(columns, self.tags, strict=True)):
-            gold = [list(example.tags[number]) for example in examples]
-            found = [vocabulary.tokens_of(output.tags[number]) for output in outputs]
-            kept = [unlabelled_left_out(*pair) for pair in zip(gold, found, strict=True)]
-            gold, found = [pair[0] for pair in kept], [pair[1] for pair in kept]
-            right &= np.array([a == b for a, b in zip(gold, found, strict=True)], bool)
-            suffix = "" if number == 0 else f".{column}"
-            values[f"accuracy{suffix}"] = accuracy(gold, found)
-            if self.frames is None:
-                values[f"unknown_accuracy{suffix}"] = self._unknown_accuracy(examples, outputs, number)
-            if scheme_of(vocabulary.tokens) is not None:
-                spans = span_scores(gold, found)
-                values |= {f"{key}{suffix}": getattr(spans, key) for key in ("f1", "precision", "recall")}
-                tables[f"{column}: spans"] = scores_table("type", spans.per_type)
-                first = "f1" if number == 0 else first
-            tables[f"{column}: tags"] = scores_table("tag", per_label(gold, found))
-        if self.values is not None:
-            pairs = [(e.values, o.values) for e, o in zip(examples, outputs, strict=True)]
-            kept_values = [
-                (a[~np.isnan(a)], self.values.unscaled(b)[~np.isnan(a)])
-                for a, b in pairs
-                if a is not None and b is not None
-            ]
-            values["mae"] = mae([a for a, _ in kept_values], [b for _, b in kept_values])
-            values["rmse"] = rmse([a for a, _ in kept_values], [b for _, b in kept_values])
-            first = "rmse"
-        if self.labels is not None:
-            found_labels = [self.labels.tokens[output.label or 0] for output in outputs]
-            gold_labels = [example.label or "" for example in examples]
-            values["label_accuracy"] = accuracy([gold_labels], [found_labels])
-            tables["label"] = scores_table("label", per_label([gold_labels], [found_labels]))
-            right &= np.array([a == b for a, b in zip(gold_labels, found_labels, strict=True)], bool)
-        if columns:
-            values["sentence_accuracy"] = float(right.mean()) if len(right) else float("nan")
-            if self.labels is not None:
-                first = "sentence_accuracy"
-        elif self.values is None:
-            first = "label_accuracy"
-        values["count"] = float(sum(map(len, examples)))
-        return Scores(values, first, tables, higher_is_better=first != "rmse")
-
     def counted(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput]) -> Counted:
+        lengths = [len(example) for example in examples]
+        unknown = None if self.frames is not None else self._unknown(examples)
         columns = []
-        for number, (column, vocabulary) in enumerate(zip(self.settings.data.tags or (), self.tags, strict=True)):
-            gold = [example.tags[number] for example in examples]
-            found = [vocabulary.tokens_of(output.tags[number]) for output in outputs]
-            unknown = [[self._is_unknown(token) for token in example.tokens] for example in examples]
-            of_words = unknown if self.frames is None else None
-            has_spans = scheme_of(vocabulary.tokens) is not None
-            columns.append(Column("" if number == 0 else f".{column}", gold, found, of_words, has_spans))
-        pairs = [(example.values, output.values) for example, output in zip(examples, outputs, strict=True)]
-        values, right = None, None
+        for number, (name, vocabulary) in enumerate(zip(self.settings.data.tags or (), self.tags, strict=True)):
+            labels = {tag: place for place, tag in enumerate(vocabulary.tokens)}
+            gold = numbered((example.tags[number] for example in examples), labels)
+            found = np.concatenate([output.tags[number] for output in outputs])
+            columns.append(Column(name, list(labels), gold, found, scheme_of(vocabulary.tokens) is not None, unknown))
+        values = labels_of_all = None
         if self.values is not None:
-            both = [(gold, self.values.unscaled(said)) for gold, said in pairs if gold is not None and said is not None]
-            kept = [(gold[~np.isnan(gold)], said[~np.isnan(gold)]) for gold, said in both]
-            values = Values([gold for gold, _ in kept], [said for _, said in kept])
+            values = Values(*zip(*map(self._known_values, examples, outputs), strict=True))
         if self.labels is not None:
-            labels = [self.labels.tokens[output.label or 0] for output in outputs]
-            right = [(example.label or "") == label for example, label in zip(examples, labels, strict=True)]
+            said = [self.labels.tokens[output.label or 0] for output in outputs]
+            labels_of_all = Labels([example.label or "" for example in examples], said)
         items = [(example.file, example.line) for example in examples]
-        return tag_counts(items, [len(example) for example in examples], columns, values, right)
+        return tag_scores(items, lengths, columns, values, labels_of_all)
+
+    def _known_values(self, example: Sentence, output: TaggerOutput) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The numbers of an example that are known, and what was said of them."""
+        if example.values is None or output.values is None or self.values is None:
+            return np.zeros(0), np.zeros(0)
+        is_known = ~np.isnan(example.values)
+        return example.values[is_known], self.values.unscaled(output.values)[is_known]
 
     # Views
 
@@ -413,20 +365,13 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         kind = extension(self.settings.data.files("train")[0])
         return SERIES._replace(does="gives each step of a series its tag", asked=f"input.{kind}")
 
-    def _is_unknown(self, token: str) -> bool:
-        """Whether a word has no vector of its own."""
-        return (token.lower() if self.settings.data.lowercase else token) not in self.words
-
-    def _unknown_accuracy(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput], number: int) -> float:
-        """Accuracy on words that have no vector of their own."""
-        right = total = 0
-        for example, output in zip(examples, outputs, strict=True):
-            found = self.tags[number].tokens_of(output.tags[number])
-            for token, gold, tag in zip(example.tokens, example.tags[number], found, strict=True):
-                if gold and self._is_unknown(token):
-                    total += 1
-                    right += gold == tag
-        return right / total if total else float("nan")
+    def _unknown(self, examples: Sequence[Sentence]) -> NDArray[np.bool_]:
+        """(T,): which words of all examples have no vector of their own."""
+        tokens = [token for example in examples for token in example.tokens]
+        unknown = {
+            token for token in {*tokens} if (token.lower() if self.settings.data.lowercase else token) not in self.words
+        }
+        return np.fromiter((token in unknown for token in tokens), bool, len(tokens))
 
     def described(self) -> str:
         model = self.settings.model
@@ -447,10 +392,3 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         parts += [f"{len(self.values.mean)} numbers a step"] if self.values is not None else []
         parts += [f"{len(self.labels)} labels of the whole"] if self.labels is not None else []
         return ", ".join(parts)
-
-
-def unlabelled_left_out(gold: list[str], found: list[str]) -> tuple[list[str], list[str]]:
-    if all(gold):
-        return gold, found
-    kept = [pair for pair in zip(gold, found, strict=True) if pair[0]]
-    return [pair[0] for pair in kept], [pair[1] for pair in kept]

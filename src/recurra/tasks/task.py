@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -310,13 +310,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     # Scores
 
-    def counted(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Counted | None:
-        """What `score` is made of, item by item, for intervals and comparisons; None where nothing adds up."""
-        return None
-
     @abstractmethod
+    def counted(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Counted:
+        """Outputs against the answers of the examples: counts of each item, and the scores that are made of them."""
+
+    @final
     def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
-        """Outputs against the answers of the examples."""
+        """The scores and tables that follow from what was counted."""
+        return self.counted(examples, outputs).scores()
 
     # Views of one answer
 

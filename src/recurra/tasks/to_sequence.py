@@ -23,8 +23,7 @@ from recurra.named import choose
 from recurra.reading.pair_columns import place_of
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NAMES as SCORES
-from recurra.scoring.pair_scores import PairAnswers, pair_counts, pair_scores
-from recurra.scoring.scores import Scores
+from recurra.scoring.pair_scores import PairAnswers, pair_scores, with_words
 from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
 from recurra.sequences.pair_texts import PairTexts
@@ -303,13 +302,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             return wanted
         return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
 
-    def score(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Scores:
+    def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
         if self.settings.decoding.search == "given":
             raise ConfigError(CANNOT_BE_SCORED)
         return pair_scores(self._scored(examples, outputs), first=self.first, quick=self.quick)
-
-    def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
-        return pair_counts(self._scored(examples, outputs))
 
     def _scored(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> PairAnswers:
         """What scores are made of."""
@@ -317,7 +313,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         golds = [example.target or "" for example in examples]
         evaluation, target = self.settings.evaluation, self.texts.target
         likelihood = [output.gold for output in outputs if output.gold is not None]
-        return PairAnswers(
+        given = PairAnswers(
             golds=golds,
             sources=[self.key(example) for example in examples],
             answers=[answer.text for answer in best],
@@ -330,6 +326,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             shown=[self.shown(example) for example in examples],
             length_of=self.length_of,
         )
+        return with_words(given, target.tokenizer)
 
     # Views
 
