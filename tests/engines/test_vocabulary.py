@@ -188,6 +188,11 @@ def test_a_step_that_takes_a_row_into_too_many_pieces_is_refused() -> None:
     assert "its step takes a row apart into 300 pieces, and a row pass has at most 64" in reason
 
 
+@pytest.mark.parametrize("size", [15, 20, 24, 26, 221])
+def test_no_size_of_a_weight_is_mistaken_for_the_number_of_rows(size: int) -> None:
+    assert not isinstance(made(Steps(3, size, names=["joined weights"]), torch.zeros(1, 2, 3)), str)
+
+
 def test_weights_of_another_type_are_refused() -> None:
     cell = Steps(3, 7, names=["gelu"]).double()
     cell.own.U.float()

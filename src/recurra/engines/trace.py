@@ -80,11 +80,20 @@ def decompositions() -> dict[Any, Any]:
 
 def trace(cell: AnyCell, input_width: int, like: Tensor) -> Trace:
     """Trace one step of a cell and its gradient; NoPlan says why it cannot be."""
-    weights = {name: weight.detach() for name, weight in weights_of(cell).items()}
-    taken = {size for weight in weights.values() for size in weight.shape}
+    taken = {size for weight in weights_of(cell).values() for size in weight.shape}
     taken.update((input_width, cell.input_size, cell.hidden_size))
-    # A number of rows that is no other size: so the dimension of rows is known by its size.
-    rows = next(prime for prime in (13, 17, 19, 23, 29, 31, 37, 41, 43) if all(size % prime for size in taken))
+    # A number of rows that is no other size: so a weight that is spread over rows is known by its size.
+    primes = [prime for prime in (13, 17, 19, 23, 29, 31, 37, 41, 43) if all(size % prime for size in taken)]
+    try:
+        return trace_rows(cell, input_width, like, primes[0])
+    except NoPlan:
+        # The step may make tensors of just that size; hardly of another prime as well.
+        return trace_rows(cell, input_width, like, primes[1])
+
+
+def trace_rows(cell: AnyCell, input_width: int, like: Tensor, rows: int) -> Trace:
+    """The same with a batch of so many rows."""
+    weights = {name: weight.detach() for name, weight in weights_of(cell).items()}
     state = cell.start(rows, like)
     leaves, structure = tree_flatten(cell.fixed(rows, like))
     given = [leaf.detach() for leaf in leaves if isinstance(leaf, Tensor)]
