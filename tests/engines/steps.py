@@ -268,6 +268,10 @@ STEPS: dict[str, Step] = {
 }
 
 
+def joined_weights(own: Own, a: Tensor, h: Tensor) -> Tensor:
+    return torch.tanh(a + h * torch.cat([own.gain[:13] * own.low[:13], own.high[13:]]))
+
+
 def in_heads(a: Tensor) -> Tensor:
     return a.view(-1, *HEADS_OF)
 
@@ -379,7 +383,12 @@ class Steps(Cell[tuple[Tensor, ...], tuple[()]]):
 
     def __init__(self, input_size: int, hidden_size: int, *, names: Sequence[str]) -> None:
         super().__init__(input_size, hidden_size)
-        self.named = {name: (STEPS | HEADS | {key: step for key, (step, _) in REFUSED.items()})[name] for name in names}
+        self.named = {
+            name: (
+                STEPS | HEADS | {"joined weights": joined_weights} | {key: step for key, (step, _) in REFUSED.items()}
+            )[name]
+            for name in names
+        }
         fields = [(name.replace(" ", "_"), Tensor) for name in names]
         self.State = NamedTuple("State", fields)  # type: ignore[misc,assignment]
         self.W = nn.Linear(input_size, len(names) * hidden_size)

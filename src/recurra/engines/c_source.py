@@ -244,6 +244,10 @@ REDUCTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], s
 """How a stretch is reduced: what is declared, done for each number {a} and told the compiler; and the result."""
 
 
+MOST_SINGLE = 8
+"""How many stretches of a value are reduced side by side, in the loop that computes the value; more have their own."""
+
+
 class RowWriter:
     """Writes what happens to one row."""
 
@@ -332,7 +336,7 @@ class RowWriter:
             return 0, number(value.args[0])
         if value.op == "move":
             return self.moved(value, offset, width)
-        if value.op == "running sum":
+        if value.op == "running sum" or (value.op in STRETCHES and (width > 1 or value.width > MOST_SINGLE)):
             return self.in_array(value, offset, 1, width)
         if value.op in STRETCHES:
             return self.stretch(value, offset)
@@ -367,28 +371,43 @@ class RowWriter:
     def array_of(self, value: Value) -> tuple[int, str]:
         """An array with a value, and the stage from which on it can be read."""
         if value not in self.laid_out:
-            self.laid_out[value] = self.running_sum(value) if value.op == "running sum" else self.lay_out(value)
+            is_loop = value.op == "running sum" or (value.op in STRETCHES and value.width > MOST_SINGLE)
+            self.laid_out[value] = self.loop_of_stretches(value) if is_loop else self.lay_out(value)
         return self.laid_out[value]
 
-    def running_sum(self, value: Value) -> tuple[int, str]:
-        stage, source = self.array_of(value.values[0])
+    def loop_of_stretches(self, value: Value) -> tuple[int, str]:
+        """Many stretches: one after the other, out of an array and into one."""
+        [arg] = value.values
+        stage, source = self.array_of(arg)
         self.count += 1
         name, size = f"m{self.count}", value.detail
         self.arrays.append(f"real {name}[{value.width}];")
-        self.ends.setdefault(stage, []).extend(
-            [
-                f"for (long i = 0; i < {value.width}; i += {size}) {{",
-                "    real total = 0;",
-                f"    for (long j = i; j < i + {size}; j++) {name}[j] = total += {source}[j];",
-                "}",
-            ]
-        )
+        lines = [f"for (long i = 0; i < {arg.width // size}; i++) {{", f"    const real *from = {source} + i * {size};"]
+        if value.op == "running sum":
+            lines.append("    real total = 0;")
+            lines.append(f"    for (long j = 0; j < {size}; j++) {name}[i * {size} + j] = total += from[j];")
+        elif value.op == "place of the largest":
+            lines.append(f"    {name}[i] = (real)place_of_largest(from, {size});")
+        else:
+            declared, steps, clauses, result = REDUCTIONS[value.op]
+            lines += [f"    {line.format(s='x')}" for line in declared]
+            lines.append(" ".join(["#pragma omp simd", *(clause.format(s="x") for clause in clauses)]))
+            body = " ".join(line.format(s="x", a="from[j]") for line in steps)
+            lines.append(f"    for (long j = 0; j < {size}; j++) {{ {body} }}")
+            lines.append(f"    {name}[i] = {result.format(s='x')};")
+        self.ends.setdefault(stage, []).extend([*lines, "}"])
         return stage + 1, name
 
     def lay_out(self, value: Value) -> tuple[int, str]:
         self.count += 1
         name, last = f"m{self.count}", 0
         self.arrays.append(f"real {name}[{value.width}];")
+        if value.op in STRETCHES:
+            for offset in range(value.width):
+                stage, element = self.element(value, offset, 1)
+                last = max(last, stage)
+                self.scalars.setdefault(stage, []).append(f"{name}[{offset}] = {element};")
+            return last, name
         runs = value.detail.runs if value.op == "move" else (Run(0, 1, value.width, 0, 0, 1),)
         for run in runs:
             for first, width in self.pieces(value, run):
@@ -490,9 +509,7 @@ class RowWriter:
                     yield run.start
                     yield from (run.start + first for first, _ in self.pieces(value, run))
                     yield run.start + run.length
-        elif value.op in STRETCHES:
-            yield from range(value.width if value.op != "running sum" else 0)
-        else:
+        elif value.op not in STRETCHES:
             for arg in value.values:
                 if arg.width == value.width:
                     yield from self.cuts(arg)

@@ -25,8 +25,20 @@ CHEAP = {
 }
 """What is computed again for the backward pass; the rest (products, stretches, exp, tanh, …) is saved."""
 
-EXACT = {"eq", "ne", "largest", "place of the largest"}
-"""What must be computed where its arguments are: computed again, an argument may differ in its last digit."""
+MAXIMA = ("largest", "place of the largest")
+
+
+def is_exact(value: Value) -> bool:
+    """Whether a value is a maximum, or asks which number is one.
+
+    Such a value is made where its arguments are, once: computed again, a number may differ in its last digit, and then
+    none would be equal to the maximum.
+    """
+
+    def is_maximum(value: Value) -> bool:
+        return value.op in MAXIMA or (value.op in ("move", "neg") and any(is_maximum(arg) for arg in value.values))
+
+    return value.op in MAXIMA or (value.op in ("eq", "ne") and any(is_maximum(arg) for arg in value.values))
 
 
 class Place(Enum):
@@ -188,7 +200,7 @@ class Planner:
         for value in every:
             if any(arg in late for arg in value.values):
                 late.add(value)
-        early = [value for value in every if value.op in EXACT and value not in late and value not in forward]
+        early = [value for value in every if is_exact(value) and value not in late and value not in forward]
         forward = forward | set(ordered(early))
         backward = [value for value in every if value not in forward]
         states = set(trace.new_states)
@@ -203,7 +215,7 @@ class Planner:
         def cheap(value: Value) -> bool:
             if value in known or at_hand(value):
                 return True
-            if value.op in EXACT or value.op not in CHEAP or not all(cheap(arg) for arg in value.values):
+            if is_exact(value) or value.op not in CHEAP or not all(cheap(arg) for arg in value.values):
                 return False
             known.add(value)
             return True
@@ -398,7 +410,7 @@ class Planner:
                 return True
             if value in known:
                 return True
-            if value.op in EXACT or value.op not in CHEAP or not value.values:
+            if is_exact(value) or value.op not in CHEAP or not value.values:
                 return False
             if not all(again(arg) for arg in value.values):
                 return False

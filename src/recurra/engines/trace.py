@@ -80,11 +80,20 @@ def decompositions() -> dict[Any, Any]:
 
 def trace(cell: AnyCell, input_width: int, like: Tensor) -> Trace:
     """Trace one step of a cell and its gradient; NoPlan says why it cannot be."""
-    weights = {name: weight.detach() for name, weight in weights_of(cell).items()}
-    taken = {size for weight in weights.values() for size in weight.shape}
+    taken = {size for weight in weights_of(cell).values() for size in weight.shape}
     taken.update((input_width, cell.input_size, cell.hidden_size))
-    # A number of rows that is no other size: so the dimension of rows is known by its size.
-    rows = next(prime for prime in (13, 17, 19, 23, 29, 31, 37, 41, 43) if all(size % prime for size in taken))
+    # A number of rows that is no other size: so a weight that is spread over rows is known by its size.
+    primes = [prime for prime in (13, 17, 19, 23, 29, 31, 37, 41, 43) if all(size % prime for size in taken)]
+    try:
+        return trace_rows(cell, input_width, like, primes[0])
+    except NoPlan:
+        # The step may make tensors of just that size; hardly of another prime as well.
+        return trace_rows(cell, input_width, like, primes[1])
+
+
+def trace_rows(cell: AnyCell, input_width: int, like: Tensor, rows: int) -> Trace:
+    """The same with a batch of so many rows."""
+    weights = {name: weight.detach() for name, weight in weights_of(cell).items()}
     state = cell.start(rows, like)
     leaves, structure = tree_flatten(cell.fixed(rows, like))
     given = [leaf.detach() for leaf in leaves if isinstance(leaf, Tensor)]
@@ -138,6 +147,7 @@ class StepReader:
         self.counts = (states, given, weights)
         self.contractions: list[Contraction] = []
         self.layouts: dict[tuple[tuple[int, ...], int], Layout] = {}
+        self.values: dict[tuple[Any, ...], Value] = {}
 
     def read(self) -> Trace:
         states, given, weights = self.counts
@@ -290,12 +300,20 @@ class StepReader:
             raise NoPlan("its step does not do the same to every row")
         return found[0]
 
+    def once(self, value: Value) -> Value:
+        """One value for one thing: what the way back asks for is then known from the way there."""
+        args = [each.args if isinstance(each, Value) and each.op == "constant" else each for each in value.args]
+        detail = value.detail
+        if value.op == "move":
+            detail = (detail.sources.numpy().tobytes(), detail.places.numpy().tobytes())
+        return self.values.setdefault((value.op, *args, value.width, detail), value)
+
     def one_row(self, rows: Rows) -> Value:
         """A row's numbers in the order in which they lie."""
         assert rows.layout is not None
         if self.is_in_order(rows, rows.layout):
             return rows.value
-        return picked(rows.value, self.indices(rows, rows.layout.positions))
+        return self.once(picked(rows.value, self.indices(rows, rows.layout.positions)))
 
     # Operations
 
@@ -364,9 +382,9 @@ class StepReader:
                 spread = Rows(arg.value, arg.places.expand(shape), None)
                 places = self.indices(spread, positions)
                 is_single = len(places) > 0 and bool((places == places[0]).all())
-                values.append(picked(arg.value, places[:1] if is_single else places))
+                values.append(self.once(picked(arg.value, places[:1] if is_single else places)))
         width = max(value.width for value in values)
-        value = Value(op, tuple(values), width)
+        value = self.once(Value(op, tuple(values), width))
         if width == 1:
             return Rows(value, torch.zeros(shape, dtype=torch.int64), layout)
         if layout is None:
@@ -451,7 +469,7 @@ class StepReader:
         positions = torch.arange(places.numel()).unsqueeze(0) if layout is None else layout.positions
         of = self.indices(Rows(parts[0].value, sources, layout), positions)
         at = self.indices(Rows(parts[0].value, places, layout), positions)
-        value = moved([part.value for part in parts], of, at)
+        value = self.once(moved([part.value for part in parts], of, at))
         if layout is None:
             return Rows(value, positions.view(places.shape), None)
         return self.whole(value, layout)

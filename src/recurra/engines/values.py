@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, fx
 
-MOST_PIECES = 256
+MOST_PIECES = 64
 """Into how many pieces, each with statements of its own in C, one operation may take a row apart."""
 
 
