@@ -18,6 +18,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from recurra.analysis.alignment import Alignment
+    from recurra.analysis.saliency import Probe
     from recurra.attention import Attended, Attention, Memory, Past
     from recurra.attention.terms.term import Term
     from recurra.cells import AnyCell, AnyState, Cell, Drop, Product, Wrapper
@@ -30,9 +32,13 @@ if TYPE_CHECKING:
     from recurra.encoders.summaries import Summarised, Summary
     from recurra.errors import ConfigError, DataError
     from recurra.heads import UNLABELLED, Head
+    from recurra.metrics.edits import edit_distance
     from recurra.named import built
     from recurra.outputs import Output
     from recurra.padding import Padded
+    from recurra.reading.sentences import matrix
+    from recurra.reading.tables import rows_of
+    from recurra.scoring.counted import Counted, Sums, ratio, root
     from recurra.settings import Part, section, setting
     from recurra.stacks.merge import Merge
     from recurra.stacks.recurrent import Recurrent
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
         Viewer,
     )
     from recurra.text import Tokenizer, Vocabulary
+    from recurra.views.purpose import SERIES
     from recurra.views.table import Table
     from recurra.wirings import Features, Shape, Source, Wiring, WiringState
     from recurra.wirings.wiring import Readout, cells_of, layers_of, only
@@ -75,8 +82,10 @@ KINDS = {
 
 # Where each name lives. It is imported when first touched: a tokenizer does not import torch.
 _HOMES = {
+    "SERIES": "recurra.views.purpose",
     "START": "recurra.tasks.task",
     "UNLABELLED": "recurra.heads",
+    "Alignment": "recurra.analysis.alignment",
     "AnyCell": "recurra.cells",
     "AnyState": "recurra.cells",
     "Asked": "recurra.tasks.task",
@@ -87,6 +96,7 @@ _HOMES = {
     "Carried": "recurra.tasks.task",
     "Cell": "recurra.cells",
     "ConfigError": "recurra.errors",
+    "Counted": "recurra.scoring.counted",
     "Data": "recurra.config",
     "DataError": "recurra.errors",
     "Density": "recurra.densities",
@@ -104,6 +114,7 @@ _HOMES = {
     "Part": "recurra.settings",
     "Past": "recurra.attention",
     "Prediction": "recurra.tasks.task",
+    "Probe": "recurra.analysis.saliency",
     "Product": "recurra.cells",
     "Purpose": "recurra.tasks.task",
     "Reader": "recurra.data.formats.reader",
@@ -116,6 +127,7 @@ _HOMES = {
     "Source": "recurra.wirings",
     "Summarised": "recurra.encoders.summaries",
     "Summary": "recurra.encoders.summaries",
+    "Sums": "recurra.scoring.counted",
     "Table": "recurra.views.table",
     "Task": "recurra.tasks.task",
     "Term": "recurra.attention.terms.term",
@@ -129,17 +141,24 @@ _HOMES = {
     "Wrapper": "recurra.cells",
     "built": "recurra.named",
     "cells_of": "recurra.wirings.wiring",
+    "edit_distance": "recurra.metrics.edits",
     "layers_of": "recurra.wirings.wiring",
+    "matrix": "recurra.reading.sentences",
     "only": "recurra.wirings.wiring",
+    "ratio": "recurra.scoring.counted",
+    "root": "recurra.scoring.counted",
     "rows": "recurra.data",
+    "rows_of": "recurra.reading.tables",
     "section": "recurra.settings",
     "setting": "recurra.settings",
 }
 
 __all__ = [
     "KINDS",
+    "SERIES",
     "START",
     "UNLABELLED",
+    "Alignment",
     "AnyCell",
     "AnyState",
     "Asked",
@@ -150,6 +169,7 @@ __all__ = [
     "Carried",
     "Cell",
     "ConfigError",
+    "Counted",
     "Data",
     "DataError",
     "Density",
@@ -167,6 +187,7 @@ __all__ = [
     "Part",
     "Past",
     "Prediction",
+    "Probe",
     "Product",
     "Purpose",
     "Reader",
@@ -179,6 +200,7 @@ __all__ = [
     "Source",
     "Summarised",
     "Summary",
+    "Sums",
     "Table",
     "Task",
     "Term",
@@ -192,9 +214,14 @@ __all__ = [
     "Wrapper",
     "built",
     "cells_of",
+    "edit_distance",
     "layers_of",
+    "matrix",
     "only",
+    "ratio",
+    "root",
     "rows",
+    "rows_of",
     "section",
     "setting",
 ]

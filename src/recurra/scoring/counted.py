@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recurra.metrics.resampling import Numbers, Statistic
+from recurra.scoring.scores import Scores
 
 Sums: TypeAlias = Mapping[str, Numbers]
 """Counts by name, summed over items: (...) or, for one of each of L classes, (..., L)."""
@@ -44,6 +45,38 @@ class Counted(NamedTuple):
     lengths: NDArray[np.int64]  # (N,)
     counts: Numbers  # (N, K)
     statistics: Mapping[str, Statistic]  # each score by its name, from sums (..., K) of counts to scores (...)
+    first: str = ""  # the score that training stops on
+
+    @classmethod
+    def of(
+        cls,
+        items: Sequence[object],
+        columns: Mapping[str, ArrayLike],
+        scores: Mapping[str, Callable[[Sums], Numbers]],
+        *,
+        first: str,
+        lengths: Sequence[int],
+    ) -> Counted:
+        """Counts by name, (N,) or (N, L) each, and scores that are made of their sums.
+
+        The items themselves are counted as "items".
+
+        >>> found = Counted.of(
+        ...     ["line 1", "line 2"],
+        ...     {"right": [3, 0], "words": [4, 1]},
+        ...     {"accuracy": ratio("right", "words")},
+        ...     first="accuracy",
+        ...     lengths=[4, 1],
+        ... )
+        >>> found.scores().values
+        {'accuracy': 0.6, 'count': 2.0}
+        """
+        return counted(items, lengths, {"items": np.ones(len(items)), **columns}, scores)._replace(first=first)
+
+    def scores(self) -> Scores:
+        """All scores on all items."""
+        values = {name: self.value(name) for name in self.statistics}
+        return Scores({**values, "count": float(len(self.items))}, self.first, {}, is_higher_better(self.first))
 
     def value(self, name: str, items: NDArray[np.int64] | slice = slice(None)) -> float:
         """A score on some of the items."""
