@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recurra.analysis import alignment, beam_tree, gates, probabilities, saliency
+from recurra.analysis import beam_tree, gates, probabilities, saliency
 from recurra.analysis.alignment import alignment_of
 from recurra.analysis.picture_attention import picture_attention, picture_attention_of
 from recurra.analysis.probes import probe_of
+from recurra.analysis.queries import queries
 from recurra.analysis.saliency import Method
 from recurra.data.pictures import picture_of
 from recurra.errors import ConfigError, DataError
@@ -23,9 +24,7 @@ from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
 from recurra.tasks.vec2seq import Vec2Seq
 from recurra.training.trained import Trained
-from recurra.views.table import Table
-from recurra.views.tokens import Row, Tokens
-from recurra.views.view import View, labels, rounded
+from recurra.views.view import View
 
 
 class Asked(NamedTuple):
@@ -106,25 +105,7 @@ def _pooling(asked: Asked, task: Classification) -> View:
     if not tokens:
         raise DataError("there is no answer to explain: nothing was read.")
     said = answer.output or NOTHING  # of several classes, it may be none
-    rows = [_weighed("all on average", weights.mean(0), f"{said}: where its queries looked, on average")]
-    rows += [_weighed(name, each) for name, each in zip(names, weights, strict=True)] * (len(weights) > 1)
-    table = [list(each) for each in zip(labels(tokens), *rounded(weights).tolist(), strict=True)]
-    return Tokens(
-        tokens,
-        rows,
-        ("0", "most"),
-        asked="Which query?",
-        table=Table(["token", *names], table),
-        title=alignment.TITLE,
-        caption=f"{said}: where its queries looked",
-        about="Words are read, and means of them are weighed by learned queries: the stronger, the more weight. Point "
-        "at a word for its share.",
-        numbers={"weights": rounded(weights)},
-    )
-
-
-def _weighed(name: str, weights: np.ndarray[Any, np.dtype[np.float64]], heading: str = "") -> Row:
-    return Row(name, weights / (weights.max() or 1.0), [f"{weight:.3f}" for weight in weights], heading)
+    return queries(said, tokens, weights)
 
 
 def sure(asked: Asked) -> View:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from recurra.analysis.curves import learning_curves
+from recurra.reports.curves import learning_curves
 from recurra.reports.purpose import commands, data_table, purpose, python
 from recurra.reports.summary import Run, listed, within
 from recurra.training.log import EventLine

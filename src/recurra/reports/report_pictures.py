@@ -55,13 +55,6 @@ _ABOUT = (
 )
 
 
-_OF_FORECASTS = (
-    '<p class="soft">The end of each series was hidden: gray is what came, orange what was forecast, with the shade in '
-    "which 90 % of what is likely lies, where the model knows how sure it is. Point at a step for its "
-    "numbers.</p>"
-)
-
-
 class Pictures(NamedTuple):
     """A piece of a page, and the script that it needs."""
 
@@ -135,7 +128,7 @@ def _forecasts(model: Trained, series: Sequence[Any], most: int) -> Pictures:
         return Pictures(f'<p class="soft">No forecasts can be shown: {escape(_reason(error))}</p>')
     if not pieces:
         return Pictures('<p class="soft">No series is long enough to hide its end and forecast it.</p>')
-    return Pictures("\n".join([_STYLE, _OF_FORECASTS, *pieces]))
+    return Pictures("\n".join([_STYLE, *pieces]))
 
 
 class _Drawn:
