@@ -212,3 +212,11 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
         Lines([Panel("p", [Curve("a", [1, 2])])], "x", ["a", "b", "c"])
     with pytest.raises(DataError, match="the ends of the band 'b' differ in number"):
         Lines([Panel("p", [], bands=[Band("b", [1, 2], [3])])])
+
+
+def test_a_page_has_a_wide_form_and_one_for_phones_that_shrink_with_it() -> None:
+    page = Lines([Panel("f1", [Curve("a", [0.5, 0.25])])]).page()
+    forms = re.findall(r'<div class="(wide|narrow)"><svg[^>]* width="(\d+)"', page)
+    assert forms == [("wide", "864"), ("narrow", "360")]
+    assert '<figure class="fits">' in page
+    assert ".fits .scene{max-width:100%}" in page

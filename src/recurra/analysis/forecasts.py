@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.views.lines import Band, Curve, Lines, Panel
+from recurra.views.view import rounded
 
 BEFORE, READ, COLUMNS = 60, 1000, 3
 """Steps that are drawn before a forecast; that are read; columns that are drawn."""
@@ -54,4 +55,18 @@ class Forecast:
                 low, high = (each[:, column].tolist() for each in (self.low, self.high))
                 bands.append(Band("90 % of what is likely", low, high, ahead))
             panels.append(Panel(name, [series, forecast], HEIGHT, bands=bands))
-        return Lines(panels, "step ahead", together=True, title="Forecast", caption=self.title)
+        return Lines(
+            panels,
+            "step ahead",
+            together=True,
+            title="Forecast and what came",
+            caption=self.title,
+            about="The end of the series was hidden: gray is what came, orange what was forecast, with the shade in "
+            "which 90 % of what is likely lies, where the model knows how sure it is. Point at a step for its numbers.",
+            numbers={
+                "columns": list(self.columns),
+                **{name: rounded(getattr(self, name)) for name in ("before", "said", "came")},
+                "low": None if self.low is None else rounded(self.low),
+                "high": None if self.high is None else rounded(self.high),
+            },
+        )

@@ -1,4 +1,4 @@
-"""What the learned queries of a summary looked at, as coloured words."""
+"""What the learned queries of a summary looked at."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.analysis.alignment import TITLE
 from recurra.views.table import Table
 from recurra.views.tokens import Row, Tokens
 from recurra.views.view import labels, rounded
 
 
 def queries(said: str, tokens: Sequence[str], weights: NDArray[np.float64]) -> Tokens:
-    """The tokens that were read, coloured by the weights (queries, tokens) that led to an answer.
+    """The answer, what was read, and how much each query weighed each token, (queries, tokens): a row for each query.
 
-    >>> print(queries("praise", ["not", "bad"], np.array([[0.25, 0.75]])).text())
+    Of several queries their mean is the first row.
+
+    >>> print(queries("praise", ["not", "bad"], np.array([[0.25, 0.75], [0.5, 0.5]])).text())
     praise: where its queries looked
-    token query 1
-    not    0.2500
-    bad    0.7500
+    token query 1 query 2
+    not    0.2500  0.5000
+    bad    0.7500  0.5000
     """
     names = [f"query {number + 1}" for number in range(len(weights))]
-    rows = [_weighed("all on average", weights.mean(0), f"{said}: where its queries looked, on average")]
-    rows += [_weighed(name, each) for name, each in zip(names, weights, strict=True)] * (len(weights) > 1)
+    first = "all on average" if len(weights) > 1 else "the query"
+    rows = [_row(first, weights.mean(0), f"{said}: where its queries looked, on average")]
+    rows += [_row(name, each) for name, each in zip(names, weights, strict=True)] * (len(weights) > 1)
     table = [list(each) for each in zip(labels(tokens), *rounded(weights).tolist(), strict=True)]
     return Tokens(
         tokens,
@@ -32,7 +34,7 @@ def queries(said: str, tokens: Sequence[str], weights: NDArray[np.float64]) -> T
         ("0", "most"),
         asked="Which query?",
         table=Table(["token", *names], table),
-        title=TITLE,
+        title="Where it looked",
         caption=f"{said}: where its queries looked",
         about="Words are read, and means of them are weighed by learned queries: the stronger, the more weight. Point "
         "at a word for its share.",
@@ -40,5 +42,5 @@ def queries(said: str, tokens: Sequence[str], weights: NDArray[np.float64]) -> T
     )
 
 
-def _weighed(name: str, weights: NDArray[np.float64], heading: str = "") -> Row:
+def _row(name: str, weights: NDArray[np.float64], heading: str = "") -> Row:
     return Row(name, weights / (weights.max() or 1.0), [f"{weight:.3f}" for weight in weights], heading)

@@ -218,11 +218,11 @@ class Lines(View):
         ]
 
     def figure(self) -> str:
-        """The picture in a wide form and in one for phones."""
+        """The picture in a wide form and in one for phones, both made smaller where the page is narrower."""
         wide, narrow = (
             f'<div class="{form}">{self.svg(width)}</div>' for form, width in (("wide", PAGE), ("narrow", PHONE))
         )
-        return f'<figure style="overflow:auto">{wide}{narrow}</figure>'
+        return f'<figure class="fits">{wide}{narrow}</figure>'
 
 
 class _Panel:

@@ -38,7 +38,7 @@ dl{margin:0}dt{font-size:.85rem}dd{margin:0;overflow-wrap:anywhere}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .9rem .3rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{font-weight:600;white-space:nowrap}.number{text-align:right}td:not(.number){min-width:5rem;overflow-wrap:anywhere}
-figure{margin:0}svg{display:block;max-width:100%;height:auto}.narrow{display:none}
+figure{margin:0}svg{display:block;max-width:100%;height:auto}.fits .scene{max-width:100%}.narrow{display:none}
 pre{overflow:auto;padding:.8rem;border-radius:.4rem;background:var(--panel);font:.85rem/1.45 ui-monospace,monospace}
 details{margin-top:.75rem}summary{cursor:pointer}
 @media (max-width:640px){.wide{display:none}.narrow{display:block}}
