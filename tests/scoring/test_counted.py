@@ -16,6 +16,7 @@ from recurra.errors import ConfigError, DataError
 from recurra.runs import setup
 from recurra.scoring.counted import LARGEST, Counted, OfItems, Tally
 from recurra.scoring.formulas import Sums, ratio, total
+from recurra.sequences.written import Answer, Written
 from recurra.tasks.task import Task
 from recurra.training.evaluation import outputs_to_score
 from recurra.training.preparation import prepared
@@ -175,6 +176,30 @@ def test_a_text_that_is_read_as_a_whole_is_one_item(tmp_path: Path) -> None:
     assert values["count"] == sum(len(row["tokens"]) for row in rows) - 1  # the first token is given
     assert values["perplexity"] == pytest.approx(math.exp(values["nll"]))
     assert values["characters"] == sum(len(example.text) + 1 for example in examples)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ('"words"', (1 + 2) / (4 + 3)),
+        ('{name="subwords", size=30}', (1 + 2) / (4 + 3)),
+        ('"characters"', (1 + 2) / (4 + 3)),
+        ('"symbols"', 1.0),
+    ],
+)
+def test_the_word_error_rate_of_a_task_goes_by_what_its_targets_are_made_of(
+    tmp_path: Path, tokens: str, expected: float
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("ein Satz\tthe old cat sleeps\nnoch einer\tdogs run home\n")
+    options = [*SMALL, f"data.target.tokens={tokens}", "data.source.tokens=words"]
+    task, _ = prepared(*setup("seq2seq", given={"train": str(path)}, overrides=options), lambda _: None)
+    split = task.texts.target.split  # type: ignore[attr-defined]
+    outputs = [
+        Written((Answer(split(text), text, 0.0, 0.0),), None)
+        for text in ("the old dog sleeps", "two dogs run far home")
+    ]
+    assert task.score(list(task.read([path])), outputs).values["word_error_rate"] == pytest.approx(expected)
 
 
 def of_two(**options: Any) -> Counted:
