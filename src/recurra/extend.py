@@ -18,6 +18,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from recurra.analysis.saliency import Probe, contributions
     from recurra.attention import Attended, Attention, Memory, Past
     from recurra.attention.terms.term import Term
     from recurra.cells import AnyCell, AnyState, Cell, Drop, Product, Wrapper
@@ -30,9 +31,14 @@ if TYPE_CHECKING:
     from recurra.encoders.summaries import Summarised, Summary
     from recurra.errors import ConfigError, DataError
     from recurra.heads import UNLABELLED, Head
+    from recurra.metrics.edits import edit_distance
     from recurra.named import built
     from recurra.outputs import Output
     from recurra.padding import Padded
+    from recurra.reading.sentences import matrix
+    from recurra.reading.tables import rows_of
+    from recurra.scoring.counted import Counted
+    from recurra.scoring.formulas import Sums, ratio, root
     from recurra.settings import Part, section, setting
     from recurra.stacks.merge import Merge
     from recurra.stacks.recurrent import Recurrent
@@ -52,7 +58,12 @@ if TYPE_CHECKING:
         Viewer,
     )
     from recurra.text import Tokenizer, Vocabulary
+    from recurra.views.distribution import Distribution
+    from recurra.views.heat_map import HeatMap
+    from recurra.views.lines import Curve, Lines, Panel
+    from recurra.views.purpose import SERIES
     from recurra.views.table import Table
+    from recurra.views.view import View
     from recurra.wirings import Features, Shape, Source, Wiring, WiringState
     from recurra.wirings.wiring import Readout, cells_of, layers_of, only
 
@@ -75,6 +86,7 @@ KINDS = {
 
 # Where each name lives. It is imported when first touched: a tokenizer does not import torch.
 _HOMES = {
+    "SERIES": "recurra.views.purpose",
     "START": "recurra.tasks.task",
     "UNLABELLED": "recurra.heads",
     "AnyCell": "recurra.cells",
@@ -87,23 +99,30 @@ _HOMES = {
     "Carried": "recurra.tasks.task",
     "Cell": "recurra.cells",
     "ConfigError": "recurra.errors",
+    "Counted": "recurra.scoring.counted",
+    "Curve": "recurra.views.lines",
     "Data": "recurra.config",
     "DataError": "recurra.errors",
     "Density": "recurra.densities",
+    "Distribution": "recurra.views.distribution",
     "Drop": "recurra.cells",
     "Encoded": "recurra.data.store",
     "Features": "recurra.wirings",
     "Head": "recurra.heads",
+    "HeatMap": "recurra.views.heat_map",
     "Judgement": "recurra.tasks.task",
+    "Lines": "recurra.views.lines",
     "Loss": "recurra.tasks.task",
     "Memory": "recurra.attention",
     "Merge": "recurra.stacks.merge",
     "Moment": "recurra.tasks.task",
     "Output": "recurra.outputs",
     "Padded": "recurra.padding",
+    "Panel": "recurra.views.lines",
     "Part": "recurra.settings",
     "Past": "recurra.attention",
     "Prediction": "recurra.tasks.task",
+    "Probe": "recurra.analysis.saliency",
     "Product": "recurra.cells",
     "Purpose": "recurra.tasks.task",
     "Reader": "recurra.data.formats.reader",
@@ -116,12 +135,14 @@ _HOMES = {
     "Source": "recurra.wirings",
     "Summarised": "recurra.encoders.summaries",
     "Summary": "recurra.encoders.summaries",
+    "Sums": "recurra.scoring.formulas",
     "Table": "recurra.views.table",
     "Task": "recurra.tasks.task",
     "Term": "recurra.attention.terms.term",
     "Text": "recurra.config",
     "Tokenizer": "recurra.text",
     "Training": "recurra.config",
+    "View": "recurra.views.view",
     "Viewer": "recurra.tasks.task",
     "Vocabulary": "recurra.text",
     "Wiring": "recurra.wirings",
@@ -129,15 +150,22 @@ _HOMES = {
     "Wrapper": "recurra.cells",
     "built": "recurra.named",
     "cells_of": "recurra.wirings.wiring",
+    "contributions": "recurra.analysis.saliency",
+    "edit_distance": "recurra.metrics.edits",
     "layers_of": "recurra.wirings.wiring",
+    "matrix": "recurra.reading.sentences",
     "only": "recurra.wirings.wiring",
+    "ratio": "recurra.scoring.formulas",
+    "root": "recurra.scoring.formulas",
     "rows": "recurra.data",
+    "rows_of": "recurra.reading.tables",
     "section": "recurra.settings",
     "setting": "recurra.settings",
 }
 
 __all__ = [
     "KINDS",
+    "SERIES",
     "START",
     "UNLABELLED",
     "AnyCell",
@@ -150,23 +178,30 @@ __all__ = [
     "Carried",
     "Cell",
     "ConfigError",
+    "Counted",
+    "Curve",
     "Data",
     "DataError",
     "Density",
+    "Distribution",
     "Drop",
     "Encoded",
     "Features",
     "Head",
+    "HeatMap",
     "Judgement",
+    "Lines",
     "Loss",
     "Memory",
     "Merge",
     "Moment",
     "Output",
     "Padded",
+    "Panel",
     "Part",
     "Past",
     "Prediction",
+    "Probe",
     "Product",
     "Purpose",
     "Reader",
@@ -179,12 +214,14 @@ __all__ = [
     "Source",
     "Summarised",
     "Summary",
+    "Sums",
     "Table",
     "Task",
     "Term",
     "Text",
     "Tokenizer",
     "Training",
+    "View",
     "Viewer",
     "Vocabulary",
     "Wiring",
@@ -192,9 +229,15 @@ __all__ = [
     "Wrapper",
     "built",
     "cells_of",
+    "contributions",
+    "edit_distance",
     "layers_of",
+    "matrix",
     "only",
+    "ratio",
+    "root",
     "rows",
+    "rows_of",
     "section",
     "setting",
 ]

@@ -13,7 +13,7 @@ import datetime
 import functools
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
 
@@ -58,8 +58,8 @@ def setting(default: Any, about: str) -> Any:
     return dataclasses.field(default=default, metadata={"about": about})
 
 
-def section(kind: type, about: str) -> Any:
-    """A field that is a section of its own, with its defaults."""
+def section(kind: Callable[[], object], about: str) -> Any:
+    """A field that is a section of its own: a class with its defaults, or a function that gives others."""
     return dataclasses.field(default_factory=kind, metadata={"about": about})
 
 

@@ -86,7 +86,8 @@ def gates_of(
     """What a stack computes while a model reads an input of these tokens; the last layer, forward, unless said.
 
     `read` runs the model on the input; it is broken off when the stack has been given what it reads. Layers are counted
-    from 1. The weights are those of training; nothing is changed.
+    from 1. An input that is read as several rows, such as a pair of texts, has the steps of all of them, row after row.
+    The weights are those of training; nothing is changed.
     """
     layers = stack.cells if isinstance(stack, Pyramid) else list(stack.cells)
     number = len(layers) if layer is None else layer
@@ -97,7 +98,7 @@ def gates_of(
     way = ways[0] if direction is None else direction
     if way not in ways:
         raise ConfigError(f"--direction {way}: this network reads {' and '.join(ways)} only.")
-    parts = _parts(stack, read, number - 1, ways.index(way))
+    parts, lengths = _parts(stack, read, number - 1, ways.index(way))
     together = 2 ** (number - 1) if isinstance(stack, Pyramid) else 1
     named = [" ".join(tokens[first : first + together]) for first in range(0, len(tokens), together)]
     cell = layers[number - 1][ways.index(way)]  # type: ignore[index]  # a ModuleList of cells
@@ -105,7 +106,11 @@ def gates_of(
         cell = cell.cell
     title = f"{cell.name}, layer {number} of {len(layers)}, {way}"
     values = {
-        name: part[0].flatten(1).T.double().cpu().numpy() for name, part in zip(parts._fields, parts, strict=True)
+        name: torch.cat([row[:length] for row, length in zip(part.flatten(2), lengths, strict=True)])
+        .T.double()
+        .cpu()
+        .numpy()
+        for name, part in zip(parts._fields, parts, strict=True)
     }
     return Gates(named, values, title, number, len(layers), way, ways)
 
@@ -117,12 +122,12 @@ def ways_of(stack: Stack) -> tuple[str, ...]:
     return ("forward",) if isinstance(stack, Pyramid) else (stack.direction,)
 
 
-def _parts(stack: Stack, read: Callable[[], object], layer: int, way: int) -> Any:
-    """The parts of one layer and direction, of the model's own reading."""
+def _parts(stack: Stack, read: Callable[[], object], layer: int, way: int) -> tuple[Any, list[int]]:
+    """The parts of one layer and direction, of the model's own reading, and the steps of each row."""
     reader: Any = stack.layers[layer] if isinstance(stack, Pyramid) else stack
     with torch.no_grad():
         x, *states = given_to(reader, read)
-        return reader.parts(x, *states)[0 if isinstance(stack, Pyramid) else layer][way]
+        return reader.parts(x, *states)[0 if isinstance(stack, Pyramid) else layer][way], x.lengths.tolist()
 
 
 class _Given(Exception):  # no error: it breaks off a run that has come far enough

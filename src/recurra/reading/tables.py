@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,13 @@ def task_rows(path: str | Path, data: Data, *named: str | None) -> Iterator[Row]
     first line of a table is a header where a column that was named stands in it.
     """
     return rows(path, format=with_header(path, data, *named), columns=_columns(path, data))
+
+
+def rows_of(files: Sequence[str | Path], data: Data) -> Iterator[Row]:
+    """The rows of several files by the settings of a task; each row says which file it is from."""
+    for number, file in enumerate(files):
+        for row in task_rows(file, data):
+            yield row._replace(file=number)
 
 
 def with_header(path: str | Path, data: Data, *named: str | None) -> Part | None:

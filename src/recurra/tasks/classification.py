@@ -423,9 +423,6 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         summary = "answer" if settings.encoders == ["bag"] else f"answer, by {name_of(settings.summary)}"
         return Anatomy(reader, is_whole=self.is_pictured, answers="whole", summary=summary)
 
-    def origin(self, example: LabelledSequence) -> tuple[int, int]:
-        return example.file, example.line
-
     def judge(self, examples: Sequence[LabelledSequence]) -> Callable[[LabelledSequence, Prediction], Judgement | None]:
         return self._verdict
 

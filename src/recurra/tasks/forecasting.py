@@ -331,9 +331,6 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def anatomy(self, model: Any) -> Anatomy:
         return super().anatomy(model)._replace(answers="ahead")
 
-    def origin(self, example: Steps) -> tuple[int, int]:
-        return example.file, example.line
-
     def portions(self, examples: Sequence[Steps], count: int) -> list[tuple[Steps, int]]:
         """Series whose ends are forecast; of few series, also of earlier parts."""
         horizon = self.settings.decoding.horizon

@@ -410,9 +410,6 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         reader = levels_of(stacks[0]) if stacks else [UnrolledLevel(str(self.settings.model.decoder.kind))]
         return Anatomy(reader, answers="ahead")
 
-    def origin(self, example: Passage) -> tuple[int, int]:
-        return example.file, example.line
-
     def portions(self, examples: Sequence[Passage], count: int) -> list[tuple[Passage, int]]:
         """Lines of a text; as many together as fit a page where they follow on each other."""
         return list(islice(self._stretches(examples), STRETCHES))

@@ -217,9 +217,6 @@ class Seq2Seq(ToSequence[Pair]):
         enters = ", ".join([*["first state"] * starts, *settings.conditioning])
         return super().anatomy(model)._replace(reader=reader, enters=enters)
 
-    def origin(self, example: Pair) -> tuple[int, int]:
-        return example.file, example.line
-
     def purpose(self) -> Purpose:
         if self.texts.source is not None:
             return Purpose("turns one sequence into another", rows="pairs")

@@ -339,9 +339,6 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             ._replace(chained="crf" if self.tags and name_of(self.settings.model.head) == "crf" else "")
         )
 
-    def origin(self, example: Sentence) -> tuple[int, int]:
-        return example.file, example.line
-
     def judge(self, examples: Sequence[Sentence]) -> Callable[[Sentence, Prediction], Judgement | None]:
         return self._verdict
 

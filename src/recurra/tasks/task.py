@@ -12,13 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.data.batches import Batches
+from recurra.data.formats.reader import Row
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, RecurraError
+from recurra.reading.asked import asked_row, read_by, sent_row
 from recurra.reading.samples import easy, spread
 from recurra.reading.schema import Schema
+from recurra.reading.tables import rows_of, task_rows
 from recurra.scoring.scores import Scores
+from recurra.settings import table_of
 from recurra.views.prediction import Prediction
 from recurra.views.purpose import Purpose
+from recurra.views.table import in_words
 from recurra.views.view import View
 from recurra.views.viewer import Asked, Viewer
 
@@ -88,10 +93,10 @@ class Judgement(NamedTuple):
 class Task(ABC, Generic[Example, Batch, Output]):
     """A problem with its settings and all that was learned from the data before training: vocabularies, scales.
 
-    Nine methods must be written; all others have defaults that work. In the order in which they are used:
+    Seven methods must be written; all others have defaults that work. In the order in which they are used:
 
         settings   Settings, name       prepared, save, load where something is learned from the data
-        data       read  questions      files and lines to examples;  schema, sent: how they arrive as JSON
+        data       schema               what an input is;  read, questions, sent: where examples are not rows of files
                    encode  batch        an example to arrays, rows of arrays to tensors
         model      build  loss          a network, and what training makes small
         answers    predict  answer      outputs of a batch, and what the user sees of one
@@ -154,13 +159,22 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     # Data: files, lines and JSON to examples, examples to arrays
 
-    @abstractmethod
     def read(self, files: Sequence[str | Path]) -> Iterator[Example]:
-        """The examples of some files, with their answers."""
+        """The examples of some files, with their answers; by default the rows of the files."""
+        return cast(Iterator[Example], rows_of(files, self.settings.data))
 
-    @abstractmethod
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Example]:
-        """Examples without answers: those of a file in a known format, or one a line, a text or its words."""
+        """Examples without answers: those of a file in a known format, or one a line, a text or its words.
+
+        By default they are rows: those of the file, or of each line what `schema` says, with tabs between the columns
+        of a text and anything else as JSON.
+        """
+        by = read_by(file, self.settings.data)
+        if file is not None and by is not None:
+            return cast(Iterator[Example], task_rows(file, by))
+        schema, name = self.schema(), file or "input"
+        asked = (asked_row(line, schema, f"{name}:{number}", number) for number, line in enumerate(lines, 1))
+        return cast(Iterator[Example], asked)
 
     def schema(self) -> Schema:
         """What one input looks like, whichever way it arrives; by default a text."""
@@ -168,7 +182,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def sent(self, example: Example) -> object | None:
         """An example as JSON, as `questions` takes it in place of a line; None: it cannot be sent."""
-        return None
+        return sent_row(example, self.schema()) if isinstance(example, Row) else None
 
     def samples(self, examples: Sequence[Example], count: int) -> list[object]:
         """A few inputs worth asking with, as JSON, from all over some examples."""
@@ -243,8 +257,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Put what is known beforehand, such as word vectors, into a new model; said in a sentence. (torch)"""
 
     def axes(self) -> Mapping[str, Axes]:
-        """For parameters whose rows or columns belong to tokens: the parameter's name, and the tokens of each axis."""
-        return {}
+        """For parameters whose rows or columns belong to tokens: the parameter's name, and the tokens of each axis.
+
+        Only --from asks. Without it, rows of a table of vectors would go to other tokens of the same number.
+        """
+        raise ConfigError(
+            f"--from needs to know which weights belong to which tokens, but {type(self).__name__} has no `axes`: "
+            f"write that method, or start without --from."
+        )
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch, moment: Moment = START) -> Loss:
@@ -271,8 +291,9 @@ class Task(ABC, Generic[Example, Batch, Output]):
         raise ConfigError(f"models for {self.name} cannot answer together: give one run.")
 
     def described(self) -> str:
-        """The model in words, one line."""
-        return self.name
+        """The model in words, one line; by default its settings."""
+        model = table_of(self.settings).get("model", {})
+        return ", ".join(f"{name} {in_words(value)}" for name, value in model.items()) or self.name
 
     def purpose(self) -> Purpose:
         """What a model of this task is for, in the words of a card."""
@@ -404,7 +425,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def origin(self, example: Example) -> tuple[int, int]:
         """Which of the files that were read an example is from, counted from 0, and its line."""
-        return 0, cast(Any, example).line
+        return cast(Any, example).file, cast(Any, example).line
 
     def judge(self, examples: Sequence[Example]) -> Callable[[Example, Prediction], Judgement | None]:
         """What tells right answers from wrong ones, given all examples; None where that cannot be told."""

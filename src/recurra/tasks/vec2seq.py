@@ -275,9 +275,6 @@ class Vec2Seq(ToSequence[Given]):
             ._replace(reader=[UnrolledLevel(name)], is_whole=data.vector is not None or is_picture)
         )
 
-    def origin(self, example: Given) -> tuple[int, int]:
-        return example.file, example.line
-
     def extent(self, row: Encoded, output: Written) -> int:
         """Tokens that are written: a picture is one thing to look at, however many places it has."""
         read = max((len(row[name]) for name in ("frames", "target") if name in row), default=1)

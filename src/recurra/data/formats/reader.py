@@ -21,6 +21,7 @@ class Row(NamedTuple):
 
     values: Mapping[str, Value]
     line: int  # of its beginning in the file, from 1; in a format without lines, the number of the row
+    file: int = 0  # which of several files that are read together, from 0
 
 
 class Reader(ABC):
