@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor, nn
 
 from recurra import DataError, Padded, pad
-from recurra.padding import Grid, gridded
+from recurra.padding import Grid, fitted, gridded
 
 lengths_of_rows = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 
@@ -103,3 +104,19 @@ def test_a_grid_knows_which_places_are_real_and_clears_the_rest() -> None:
     assert torch.equal(dirty.zeroed().values, batch.values)
     assert gridded([torch.rand(1, 2, 2)]).is_full
     assert not batch.is_full
+
+
+def test_a_batch_is_fitted_to_the_weights_but_whole_numbers_and_lengths_stay_as_they_are() -> None:
+    class Batch(NamedTuple):
+        frames: Padded
+        ids: Tensor
+        names: list[str]
+
+    batch = Batch(pad([torch.ones(3, 2), torch.ones(1, 2)]), torch.tensor([1, 2], dtype=torch.int32), ["a", "b"])
+    found = fitted(batch, nn.Linear(2, 2).double())
+    assert isinstance(found, Batch)
+    assert found.frames.values.dtype == torch.float64
+    assert found.frames.lengths is batch.frames.lengths
+    assert found.ids is batch.ids
+    assert found.names == ["a", "b"]
+    assert fitted(batch, nn.Linear(2, 2)).frames.values is batch.frames.values

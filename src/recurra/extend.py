@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from recurra.text import Tokenizer, Vocabulary
     from recurra.views.distribution import Distribution
     from recurra.views.heat_map import HeatMap
-    from recurra.views.lines import Lines
+    from recurra.views.lines import Curve, Lines, Panel
     from recurra.views.purpose import SERIES
     from recurra.views.several import Several
     from recurra.views.table import Table
@@ -102,6 +102,7 @@ _HOMES = {
     "Cell": "recurra.cells",
     "ConfigError": "recurra.errors",
     "Counted": "recurra.scoring.counted",
+    "Curve": "recurra.views.lines",
     "Data": "recurra.config",
     "DataError": "recurra.errors",
     "Density": "recurra.densities",
@@ -119,6 +120,7 @@ _HOMES = {
     "Moment": "recurra.tasks.task",
     "Output": "recurra.outputs",
     "Padded": "recurra.padding",
+    "Panel": "recurra.views.lines",
     "Part": "recurra.settings",
     "Past": "recurra.attention",
     "Prediction": "recurra.tasks.task",
@@ -181,6 +183,7 @@ __all__ = [
     "Cell",
     "ConfigError",
     "Counted",
+    "Curve",
     "Data",
     "DataError",
     "Density",
@@ -198,6 +201,7 @@ __all__ = [
     "Moment",
     "Output",
     "Padded",
+    "Panel",
     "Part",
     "Past",
     "Prediction",

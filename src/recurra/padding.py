@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from recurra.errors import DataError
 
@@ -198,15 +198,25 @@ def gridded(pictures: Sequence[Tensor]) -> Grid:
     return Grid(values, sizes)
 
 
-def moved(batch: Any, device: torch.device) -> Any:
-    """A batch, a NamedTuple of tensors and of more such, on a device; lengths and sizes stay on the CPU."""
-    if device.type == "cpu":
-        return batch
+def fitted(batch: Any, model: nn.Module) -> Any:
+    """A batch, a tuple of tensors and of more such, as a model takes it: on its device, with numbers like its weights.
+
+    Lengths and sizes stay on the CPU.
+
+    >>> batch = pad([torch.ones(3, 2), torch.ones(1, 2)])
+    >>> fitted((batch, torch.tensor([1, 2])), nn.Linear(2, 2).double())[0].values.dtype
+    torch.float64
+    """
+    weight = next(model.parameters())
+    return _fitted(batch, weight.device, weight.dtype)
+
+
+def _fitted(batch: Any, device: torch.device, dtype: torch.dtype) -> Any:
     if isinstance(batch, Padded | Grid):
-        return batch._replace(values=batch.values.to(device, non_blocking=True))
+        return batch._replace(values=_fitted(batch.values, device, dtype))
     if isinstance(batch, Tensor):
-        return batch.to(device, non_blocking=True)
+        return batch.to(device, dtype if batch.is_floating_point() else batch.dtype, non_blocking=True)
     if isinstance(batch, tuple):
-        parts = [moved(part, device) for part in batch]
+        parts = [_fitted(part, device, dtype) for part in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
     return batch

@@ -183,7 +183,7 @@ class CTC(Task[Row, Batch, BestPath]):
         weights = np.zeros((len(output.symbols), len(output.numbers)))
         for row, (_, frames) in enumerate(output.symbols):
             weights[row, frames] = np.exp(output.logs[frames])
-        return HeatMap(self.written(output), self.steps(asked.example), weights, across="frames", title="The best path")
+        return HeatMap(self.written(output), self.steps(asked.example), weights, title="The best path over the frames")
 
     def judge(self, examples: Sequence[Row]) -> Callable[[Row, Prediction], Judgement | None]:
         return lambda row, answer: Judgement(answer.output.split() == spelt(row), f"right is {row.values['target']}")

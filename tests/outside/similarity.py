@@ -35,10 +35,10 @@ from recurra.extend import (
     Sums,
     Task,
     Training,
+    View,
     Viewer,
     Vocabulary,
     contributions,
-    ratio,
     root,
     rows_of,
     section,
@@ -138,16 +138,15 @@ class Similarity(Task[Row, Batch, float]):
         return [self.mean + self.spread * each for each in model(batch)[:, 0].tolist()]
 
     def answer(self, example: Row, output: float) -> Prediction:
-        read = " | ".join(str(example.values[name]) for name in PAIR)
-        return Prediction(read, f"{output:.4f}", 0.0, example.line, {"value": output})
+        return Prediction(str(self.sent(example)), f"{output:.4f}", 0.0, example.line, {"value": output})
 
     def counted(self, examples: Sequence[Row], outputs: Sequence[float]) -> Counted:
         x, y = np.array([value(example) for example in examples]), np.array(outputs)
-        columns = {"square": (x - y) ** 2, "error": abs(x - y), "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}
+        columns = {"square": (x - y) ** 2, "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}
         return Counted.of(
             [(example.file, example.line) for example in examples],
             columns,
-            {"rmse": root("square", "items"), "mae": ratio("error", "items"), "pearson": pearson},
+            {"rmse": root("square", "items"), "pearson": pearson},
             first="rmse",
             lengths=[len(self.steps(example)) for example in examples],
         )
@@ -158,11 +157,11 @@ class Similarity(Task[Row, Batch, float]):
         return words_of(example, "first") + words_of(example, "second")
 
     def viewers(self) -> dict[str, Viewer]:
-        saliency = Viewer(lambda asked: contributions(self.probe(asked)), longest=30, work=lambda words: words)
-        return {"saliency": saliency, **super().viewers()}
+        return {"saliency": Viewer(self.saliency, longest=30, work=lambda words: words), **super().viewers()}
 
-    def probe(self, asked: Asked) -> Probe:
-        return Probe(  # what each word adds to the number
+    def saliency(self, asked: Asked) -> View:
+        """What each word adds to the number."""
+        probe = Probe(
             self.steps(asked.example),
             ["similarity"],
             asked.model,
@@ -171,6 +170,7 @@ class Similarity(Task[Row, Batch, float]):
             lambda network, batch: self.mean + self.spread * network(batch),
             "similarity",
         )
+        return contributions(probe)
 
     def purpose(self) -> Purpose:
         return Purpose("tells how alike two texts are", rows="pairs", python='answers = model.predict(["one\\tother"])')

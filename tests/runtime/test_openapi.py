@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from recurra.runtime.hosted import Hosted
 from recurra.runtime.openapi import described
 from recurra.runtime.server import application
+from recurra.views.heat_map import HeatMap
 from tests.runtime.listening import asked, at_work, posted, request
 from tests.runtime.tiny_runs import ASKED
 from tests.views.made import EVERY
@@ -197,3 +199,13 @@ def test_names_of_operations_differ() -> None:
         item[method]["operationId"] for item in DOCUMENT["paths"].values() for method in item if method != "parameters"
     )
     assert all(one != other for one, other in pairwise(names))
+
+
+def test_a_task_and_a_view_of_your_own_are_described(runs: dict[str, Hosted]) -> None:
+    described = answer_schema("/api/runs/{run}/explain", "post")
+    own = HeatMap(["a"], ["1"], [[1.0]], title="The best path").json()
+    for view, is_right in ((own, True), ({**own, "rows": [1]}, False)):
+        assert bool(list(faults({"views": {"path": view}, "missing": {}, "seconds": 0.1}, described))) != is_right
+    assert list(faults({"input": "x", "show": ["best path"]}, question_schema("explain")["schema"])) == []
+    about = json.loads(json.dumps({**runs["tags"].about, "task": "ctc"}))
+    assert list(faults(about, SCHEMAS["Run"])) == []

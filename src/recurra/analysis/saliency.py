@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from recurra.errors import DataError
-from recurra.padding import Padded
+from recurra.padding import Padded, fitted
 from recurra.text.visible import without_controls
 from recurra.views.several import Several
 from recurra.views.tokens import FEW, Row, Tokens
@@ -197,7 +197,7 @@ def _of_points(probe: Probe, network: nn.Module, alphas: Tensor, weights: Tensor
 def _values(probe: Probe, network: nn.Module, alphas: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
     """f for rows whose tokens' vectors are multiplied by α, (rows, answers); and those vectors, as leaves, with x."""
     with _multiplied(probe.read(network), alphas) as vectors:
-        values = probe.values(network, probe.batch(len(alphas)))[:, : len(probe.answers)]
+        values = probe.values(network, fitted(probe.batch(len(alphas)), network))[:, : len(probe.answers)]
     return values, vectors
 
 

@@ -23,7 +23,8 @@ def gradients(options: argparse.Namespace) -> None:
     if options.steps < 2:
         raise ConfigError(f"--steps must be at least 2, but is {options.steps}.")
     what = options.what
-    if what.endswith(".toml") or Path(what).is_file() or what in catalogue(Task):
+    is_own = ":" in what and not Path(what).exists()  # a task as 'package.module:Class'
+    if what.endswith(".toml") or Path(what).is_file() or is_own or what in catalogue(Task):
         this = runs.setup(what, overrides=options.set)
         found = examined.gradients_before_training(
             this.kind, this.settings, options.data, title=f"{what}, untrained", steps=options.steps

@@ -17,7 +17,7 @@ from recurra.errors import ConfigError, DataError
 from recurra.generation.generated import MOST_ROWS, Generated, Manner
 from recurra.models.searching import SearchTokens, searched
 from recurra.models.seq2seq import PairBatch
-from recurra.padding import moved
+from recurra.padding import fitted
 from recurra.reading.givens import Given
 from recurra.search.sampling import Filter, Sampler
 from recurra.search.search import Hypothesis, check_count
@@ -121,8 +121,7 @@ class Describer:
 
     @torch.no_grad()
     def _drawn(self, row: Encoded, draws: Sequence[int]) -> list[Hypothesis]:
-        device = next(self.model.parameters()).device
-        batch = moved(self.task.batch([row] * len(draws)), device)
+        batch = fitted(self.task.batch([row] * len(draws)), self.model)
         found = searched(self.model, batch, self.decoding, self.task.search_tokens, draws=draws)
         return [each for [each] in found]
 

@@ -2,6 +2,7 @@
 
 import { drawClasses } from "./classes.js";
 import { drawContinuation } from "./continuation.js";
+import { element } from "./dom.js";
 import { drawForecast } from "./forecast.js";
 import { drawTags } from "./spans.js";
 import { drawWritten } from "./written.js";
@@ -22,5 +23,10 @@ const TASKS = {
  */
 export function draw(place, answer, context) {
   place.classList.add("answered", `of-${context.run.task}`);
-  TASKS[context.run.task](place, answer, context);
+  (TASKS[context.run.task] ?? drawPlain)(place, answer, context);
+}
+
+/** The answer of a task that this page has no way of its own for: the text that `recurra predict` prints. */
+function drawPlain(place, answer) {
+  place.append(element("p", { class: "answer-words" }, answer.output || "∅"));
 }

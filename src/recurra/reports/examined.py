@@ -20,6 +20,7 @@ from recurra.data.files import extension, parallel_files
 from recurra.data.formats import endings
 from recurra.data.store import Encoded, Store
 from recurra.errors import ConfigError, DataError
+from recurra.padding import fitted
 from recurra.stacks.recurrent import Recurrent
 from recurra.tasks.task import Task
 from recurra.training.preparation import prepared
@@ -74,7 +75,7 @@ def gradients_of(
     watch, settings = Watch(model), task.settings
     if isinstance(data, str) and not is_file(data):
         batch: Any = task.batch([task.encode(example) for example in task.questions(None, [data])])
-        task.predict(watch.model, batch)
+        task.predict(watch.model, fitted(batch, watch.model))
         loss, examples = None, 1
     else:
         if data is not None:
@@ -82,7 +83,7 @@ def gradients_of(
             rows = [task.encode(example) for example in itertools.islice(task.read(files), AMONG)]
         with tempfile.TemporaryDirectory(prefix="recurra-") as folder:
             chosen = longest(task, rows, Path(folder))
-            found = task.loss(watch.model, task.batch(chosen))
+            found = task.loss(watch.model, fitted(task.batch(chosen), watch.model))
         loss, examples = found.total / max(1, found.labels), len(chosen)
     clip = settings.training.clip
     report = looked(watch, loss, examples, steps=steps, title=title, clip=clip, cut=task.truncation)

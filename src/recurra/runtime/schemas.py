@@ -1,4 +1,4 @@
-"""What is sent to the API and what it answers with, as JSON JsonSchema."""
+"""What is sent to the API and what it answers with, as JSON Schema."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ SCHEMAS: dict[str, JsonSchema] = {
     "Run": held(
         {
             "name": TEXT,
-            "task": {"enum": ["tagging", "classification", "language_model", "forecasting", "vec2seq", "seq2seq"]},
+            "task": said(TEXT, "its name: tagging, seq2seq, …, or that of a task of your own"),
             "described": said(TEXT, "the network in words"),
             "input": held(
                 {

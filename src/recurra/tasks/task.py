@@ -393,13 +393,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
         return f"{read} → {answer}"
 
     def copies(self, asked: Asked, row: Encoded | None = None) -> Callable[[int], Batch]:
-        """Batches of so many rows, all of them the example that is asked about, on the model's device. (torch)"""
-        from recurra.padding import moved
+        """Batches of so many rows, all of them the example that is asked about, as the model takes them. (torch)"""
+        from recurra.padding import fitted
 
-        device, one = next(asked.model.parameters()).device, self.encode(asked.example) if row is None else row
+        one = self.encode(asked.example) if row is None else row
 
         def batch(rows: int) -> Batch:
-            found: Batch = moved(self.batch([one] * rows), device)
+            found: Batch = fitted(self.batch([one] * rows), asked.model)
             return found
 
         return batch

@@ -10,7 +10,7 @@ from torch import nn
 
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
-from recurra.padding import moved
+from recurra.padding import fitted
 from recurra.tasks.task import Task
 
 TOKENS = 8192
@@ -32,9 +32,8 @@ def outputs_of(
         model.eval()
     found: list[Any] = [None] * len(rows)
     done = 0
-    device = next(model.parameters()).device
     for numbers in in_order_of_length(task.lengths(Rows.of(rows)), tokens=tokens):
-        batch = moved(task.batch([rows[number] for number in numbers]), device)
+        batch = fitted(task.batch([rows[number] for number in numbers]), model)
         for number, output in zip(numbers, task.predict(model, batch, detail=detail), strict=True):
             found[number] = output
         done += len(numbers)
@@ -67,9 +66,8 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
     was_training = model.training
     model.eval()
     total, count = 0.0, 0
-    device = next(model.parameters()).device
     for numbers in in_order_of_length(task.lengths(Rows.of(rows)), tokens=tokens):
-        loss = task.loss(model, moved(task.batch([rows[number] for number in numbers]), device))
+        loss = task.loss(model, fitted(task.batch([rows[number] for number in numbers]), model))
         total, count = total + float(loss.total), count + loss.labels
     model.train(was_training)
     return total / count if count else float("nan")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from recurra.data.store import Store
-from recurra.padding import moved
+from recurra.padding import fitted
 from recurra.tasks.task import Task
 from recurra.training.optimisation import optimiser
 from recurra.training.trainer import device_of, dtype_of
@@ -25,7 +25,7 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
     sizes = [rows * longest for rows, longest in map(batches.shape, range(len(batches)))]
     largest = max(range(len(sizes)), key=sizes.__getitem__)
     rows, longest = batches.shape(largest)
-    held, shapes = _held(task, model, moved(task.batch(task.chosen(store, batches[largest])), device))
+    held, shapes = _held(task, model, fitted(task.batch(task.chosen(store, batches[largest])), model))
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     copies = 2 + _optimiser_copies(training.optimizer) + (training.average is not None)
     steps = -(-len(batches) // training.accumulate)

@@ -20,7 +20,7 @@ from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError
-from recurra.padding import moved
+from recurra.padding import fitted
 from recurra.scoring.scores import Scores
 from recurra.tasks.task import Carried, Loss, Moment, Task
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
@@ -287,7 +287,7 @@ class Trainer:
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
-        batch = moved(self.task.batch(rows), self.device)
+        batch = fitted(self.task.batch(rows), self.model)
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
             return self.task.loss(self.model, batch, Moment(self.position.step, carried))
