@@ -193,7 +193,7 @@ def test_the_word_error_rate_of_a_task_goes_by_what_its_targets_are_made_of(
     path = tmp_path / "pairs.tsv"
     path.write_text("ein Satz\tthe old cat sleeps\nnoch einer\tdogs run home\n")
     options = [*SMALL, f"data.target.tokens={tokens}", "data.source.tokens=words"]
-    task, _ = prepared(*setup("seq2seq", given={"train": str(path)}, overrides=options), lambda _: None)
+    task, _ = prepared(*setup("seq2seq", given={"train": str(path)}, overrides=options)[:2], lambda _: None)
     split = task.texts.target.split  # type: ignore[attr-defined]
     outputs = [
         Written((Answer(split(text), text, 0.0, 0.0),), None)
