@@ -5,6 +5,7 @@ from recurra.engines.engine import Engine, Layer, Reader, Reading, StackEngine, 
 from recurra.engines.loop import Loop, read_parts
 from recurra.engines.planned import Planned
 from recurra.engines.report import EngineReport, LayerReport, report_layer
+from recurra.engines.resets import Resets
 from recurra.engines.scan import Scan
 from recurra.engines.single import Single
 from recurra.engines.vendor import Vendor
@@ -19,6 +20,7 @@ __all__ = [
     "Planned",
     "Reader",
     "Reading",
+    "Resets",
     "Scan",
     "Single",
     "StackEngine",

@@ -11,13 +11,16 @@ typedef struct { _Alignas(64) atomic_long steps; } progress;
 
 /* h and c are those before the first step, and then after the last. `room` is for W x + b of every step, for U h of one
    step, for each thread, and for the c of every step. The outputs of the steps lie in the order of x, so far apart, and
-   so do their c where they are wanted. */
+   so do their c where they are wanted. `resets`, null where there are none, says of each step in the order of reading
+   whether the state before it is anew_h and anew_c. */
 typedef struct {
     const real *W, *b, *U;
     real *h, *c, *outputs, *every_c, *room;
     int64_t apart, is_backward, together;
     progress *done;
     atomic_long arrived, round;
+    const unsigned char *resets;
+    const real *anew_h, *anew_c;
 } direction;
 
 /* `room` is for a copy of x, where multiply_rows needs one. */
@@ -33,11 +36,14 @@ static inline long time_of(const layer *l, const direction *d, long step) {
     return d->is_backward ? l->steps - 1 - step : step;
 }
 
+static inline int starts_anew(const direction *d, long step) { return d->resets && d->resets[step]; }
+
 /* The units `first` to `last` of a step; a is room for U h. */
 static inline void step_units(const layer *l, const direction *d, long step, real *a, const real *c_before, real *c,
                               long first, long last) {
     const long H = l->size, t = time_of(l, d, step);
     const real *x = d->room + t * 4 * H, *before = step ? d->outputs + time_of(l, d, step - 1) * d->apart : d->h;
+    if (starts_anew(d, step)) before = d->anew_h, c_before = d->anew_c;
     real *h = d->outputs + t * d->apart;
     for (long n = 0; n < 4; n++) {
         const long gate = step & 1 ? 3 - n : n;

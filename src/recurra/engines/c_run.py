@@ -16,6 +16,7 @@ from recurra.engines.c_source import buffers_of, named
 from recurra.engines.c_steps import text
 from recurra.engines.memory import Memory
 from recurra.engines.plan import Phases, Place, Product, RowPass
+from recurra.engines.restart import Copy, Restart
 
 Functions: TypeAlias = dict[str, Callable[..., None]]
 Arguments: TypeAlias = tuple[ctypes.Array[ctypes.c_int64], ...]
@@ -50,7 +51,39 @@ class Sequence(ctypes.Structure):
         ),
         *((name, ctypes.c_void_p) for name in ("number", "members")),
         *((name, ctypes.c_long) for name in ("arrived", "round")),
+        *((name, ctypes.c_void_p) for name in ("resets", "restarts", "cuts")),
+        *((name, ctypes.c_int64) for name in ("resets_row", "restart_count", "cut_count")),
     )
+
+
+class CRestart(ctypes.Structure):
+    """`restart` of c_steps.py."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("written", "anew", "read")),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("written_row", "written_step", "anew_row", "read_row", "read_step", "width")
+        ),
+    )
+
+
+class CCut(ctypes.Structure):
+    """`cut` of c_steps.py."""
+
+    _fields_ = (("base", ctypes.c_void_p), *((name, ctypes.c_int64) for name in ("row", "step", "width")))
+
+
+def c_restart(copy: Copy) -> CRestart:
+    written, anew, read = copy
+    return CRestart(
+        *(tensor.data_ptr() for tensor in (written, anew, read)),
+        *(written.stride(0), written.stride(1), anew.stride(0), read.stride(0), read.stride(1), read.shape[2]),
+    )
+
+
+def c_cut(part: Tensor) -> CCut:
+    return CCut(part.data_ptr(), part.stride(-2), part.stride(0) if part.dim() == 3 else 0, part.shape[-1])
 
 
 class Team(NamedTuple):
@@ -193,8 +226,10 @@ class CSteps:
             width=width,
         )
 
-    def run(self, *, backward: bool) -> None:
+    def run(self, *, backward: bool, restart: Restart | None = None) -> None:
         memory, found = self.memory, team() if self.memory.parts > 1 else None
+        restarts = (CRestart * len(restart.copies))(*map(c_restart, restart.copies)) if restart else None
+        cuts = (CCut * len(restart.cuts))(*map(c_cut, restart.cuts)) if restart else None
         sequence = Sequence(
             operations=ctypes.addressof(self.operations),
             lengths=None if self.lengths is None else self.lengths.data_ptr(),
@@ -207,5 +242,11 @@ class CSteps:
             patience=patience(memory.parts),
             number=found and found.number,
             members=found and found.members,
+            resets=restart.mask.data_ptr() if restart else None,
+            restarts=None if restarts is None else ctypes.addressof(restarts),
+            cuts=None if cuts is None else ctypes.addressof(cuts),
+            resets_row=memory.steps,
+            restart_count=0 if restarts is None else len(restarts),
+            cut_count=0 if cuts is None else len(cuts),
         )
         self.library.run(ctypes.addressof(sequence), found and found.parallel)

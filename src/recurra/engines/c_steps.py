@@ -63,12 +63,30 @@ typedef struct {{
     int64_t operand_row, operand_step, first_row, weight_row, weight_column, depth, width;
 }} operation;
 
+/* Forward, what a step reads of one state: a copy of what the step before wrote, or the state to start anew from. */
+typedef struct {{
+    const real *written, *anew;
+    real *read;
+    int64_t written_row, written_step, anew_row, read_row, read_step, width;
+}} restart;
+
+/* Backward, a part of a state's gradient: not for the step before where the state started anew. */
+typedef struct {{
+    real *base;
+    int64_t row, step, width;
+}} cut;
+
+/* `resets` says of each row and step whether the state starts anew before it; null where it never does. */
 typedef struct {{
     const operation *operations;
     const int64_t *lengths;
     int64_t count, rows, steps, is_backward, parts, shares_panels, patience;
     int (*number)(void), (*members)(void);
     atomic_long arrived, round;
+    const unsigned char *resets;
+    const restart *restarts;
+    const cut *cuts;
+    int64_t resets_row, restart_count, cut_count;
 }} sequence;
 """
 
@@ -128,9 +146,35 @@ static void lay_out(const operation *o, long from, long to) {{
     }}
 }}
 
+/* Lay out for step t what rows read of the states before it. */
+static void start_anew(const sequence *s, long t, long first, long last) {{
+    for (long b = first; b < last; b++)
+        for (long n = 0; n < s->restart_count; n++) {{
+            const restart *r = s->restarts + n;
+            const real *from = r->written + b * r->written_row + (t - 1) * r->written_step;
+            if (s->resets[b * s->resets_row + t]) from = r->anew + b * r->anew_row;
+            memcpy(r->read + b * r->read_row + (t - 1) * r->read_step, from, r->width * sizeof(real));
+        }}
+}}
+
+/* Drop what step t has left for the gradient of the states before it, in rows where these were not read. */
+static void cut_gradients(const sequence *s, long t, long first, long last) {{
+    for (long b = first; b < last; b++)
+        if (s->resets[b * s->resets_row + t])
+            for (long n = 0; n < s->cut_count; n++) {{
+                const cut *c = s->cuts + n;
+                memset(c->base + b * c->row + (t & 1) * c->step, 0, c->width * sizeof(real));
+            }}
+}}
+
 static void all_steps(sequence *s, long first, long last, long member, long members) {{
     for (long step = 0; step < s->steps; step++) {{
         const long t = s->is_backward ? s->steps - 1 - step : step;
+        if (s->resets && step) {{
+            if (s->is_backward) cut_gradients(s, t + 1, first, last);
+            else start_anew(s, t, first, last);
+            if (s->shares_panels) meet(&s->arrived, &s->round, members, s->patience);
+        }}
         for (long n = 0; n < s->count; n++) {{
             const operation *o = s->operations + n;
             if (o->pass) {{

@@ -44,6 +44,7 @@ def work_of(layer: Layer, x: Padded) -> Work:
         cell.hidden_size,
         width or 2 * cell.hidden_size,  # without a recurrent matrix: as a gate and a candidate would be
         weights,
+        0 if reader.resets is None else int(reader.resets.mask.sum(1).max()),
         torch.is_grad_enabled(),
         device,
         values.dtype,

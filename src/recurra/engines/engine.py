@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from recurra.cells import AnyCell, AnyState
+from recurra.engines.resets import Resets
 from recurra.padding import Padded
 
 
@@ -20,6 +21,7 @@ class Reader(NamedTuple):
     state: AnyState  # before the first step it reads
     fixed: Any  # what cell.fixed returned for this sequence
     backward: bool = False  # from the last real step to the first
+    resets: Resets | None = None  # where the state starts anew within a row
 
 
 Layer: TypeAlias = Sequence[Reader]
@@ -44,6 +46,7 @@ class Work(NamedTuple):
     hidden_size: int
     width: int  # how many numbers the recurrent products make for one row and step
     weights: int  # how many numbers the recurrent matrices hold
+    resets: int  # how many there are in the row with the most
     training: bool  # whether gradients are recorded, and a backward pass will follow
     device: str
     dtype: torch.dtype
@@ -80,8 +83,10 @@ class StackEngine(Engine, Protocol):
         `cell.start`; `backward` says of each direction whether it reads backward."""
 
 
-def only_looped(x: Padded) -> str | None:
+def only_looped(x: Padded, layer: Layer = ()) -> str | None:
     """Why nothing but the loop can read this batch, in words; None where others can."""
+    if any(reader.resets is not None and reader.resets.is_learned for reader in layer):
+        return "only the loop gives its gradient to a learned start state at every reset"
     if not x.values.numel():
         return "there is no step to run"
     if forward_ad._current_level >= 0:

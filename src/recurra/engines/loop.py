@@ -68,10 +68,17 @@ def read_parts(reader: Reader, x: Padded) -> AnyState:
 
 def walk(reader: Reader, inputs: Padded) -> Iterator[tuple[AnyState, AnyState]]:
     """The parts of each step and the state after it, in the order of reading projected inputs."""
-    cell, state, fixed, backward = reader
+    cell, state, fixed, backward, resets = reader
     steps = inputs.values.unbind(1)
+    anew = None if resets is None else resets.before_steps(inputs.lengths, backward)
+    restarts = [False] * len(steps) if anew is None else anew.any(0).tolist()
     real = None if inputs.is_full else inputs.mask.unsqueeze(-1).unbind(1)
     for t in reversed(range(len(steps))) if backward else range(len(steps)):
+        if restarts[t]:
+            assert anew is not None
+            assert resets is not None
+            here = anew[:, t].unsqueeze(1)
+            state = cell.State(*(torch.where(here, new, old) for new, old in zip(resets.state, state, strict=True)))
         parts = cell.parts(steps[t], state, fixed)
         new = cell.State(*(getattr(parts, name) for name in fields(cell.State)))
         if real is not None:

@@ -20,6 +20,8 @@ from recurra.engines.loop import read_inputs
 from recurra.engines.memory import Memory, TorchPasses
 from recurra.engines.plan import Phases, Place, Plan, make_plan
 from recurra.engines.replay import is_differentiated, replayed
+from recurra.engines.resets import Resets
+from recurra.engines.restart import Restart, backward_restart, forward_restart
 from recurra.engines.snapshot import Snapshot
 from recurra.engines.trace import trace, weights_of
 from recurra.engines.values import NoPlan
@@ -60,7 +62,7 @@ class Planned:
         self.shared: WeakKeyDictionary[type, dict[tuple[Any, ...], Planning]] = WeakKeyDictionary()
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
-        if (reason := only_looped(x)) is not None:
+        if (reason := only_looped(x, layer)) is not None:
             return reason
         if x.values.device.type != "cpu":
             return f"its row passes run on the CPU, the batch is on {x.values.device.type}"
@@ -112,7 +114,7 @@ class Planned:
 
     def read(self, reader: Reader, x: Padded, every: bool) -> Reading:
         """One cell over one batch. A backward reader is a forward one on reversed rows."""
-        cell, state, _, backward = reader
+        cell, state, _, backward, resets = reader
         plan, draws = self.planning(reader, x.values)
         assert isinstance(plan, Plan)
         inputs = inputs_of(reader, x)
@@ -120,7 +122,9 @@ class Planned:
         rows, weights = split_fixed(plan, reader)
         tensors = (inputs, *state, *rows, *weights)
         training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        run = Run(plan, reader, lengths, every, len(rows), training, keeps_inputs=plan.needs_inputs or draws)
+        if resets is not None:
+            resets = resets._replace(mask=resets.in_reading_order(x.lengths, backward).contiguous())
+        run = Run(plan, reader, lengths, every, len(rows), training, resets, keeps_inputs=plan.needs_inputs or draws)
         results = Steps.apply(run, x.values, *tensors)  # type: ignore[no-untyped-call]
         sequences, finals = results[: -len(state)], results[-len(state) :]
         if backward:
@@ -205,16 +209,22 @@ COMPILED = Compiled()
 """Every plan's compiled row passes, for the whole process."""
 
 
-def run_steps(plan: Plan, direction: Direction, memory: Memory, lengths: Tensor | None) -> None:
+def run_steps(
+    plan: Plan, direction: Direction, memory: Memory, lengths: Tensor | None, restart: Restart | None
+) -> None:
     """All steps of a sequence: products, then each pass and the products of what it made."""
     phases: Phases = getattr(plan, direction)
     functions = COMPILED.functions(plan, memory.like.dtype)
     backward = direction == "backward"
     if functions is not None:
-        CSteps(CPasses(functions, memory, lengths), memory, phases, direction).run(backward=backward)
+        CSteps(CPasses(functions, memory, lengths), memory, phases, direction).run(backward=backward, restart=restart)
         return
     passes = TorchPasses(memory, lengths)
     for t in reversed(range(memory.steps)) if backward else range(memory.steps):
+        if restart is not None and backward and t + 1 < memory.steps:
+            restart.cut_gradients(t + 1)
+        elif restart is not None and not backward and t:
+            restart.start_anew(t)
         for product in phases.before:
             memory.product(product, t)
         for row_pass, products in zip(phases.passes, phases.after_pass, strict=True):
@@ -232,6 +242,7 @@ class Run(NamedTuple):
     every: bool
     row_count: int  # how many tensors out of `fixed` have a row each
     training: bool  # whether the way back will be gone
+    resets: Resets | None  # in the order of reading
     keeps_inputs: bool  # whether the projected inputs are kept for the way back; else the batch, to project it again
 
 
@@ -240,7 +251,7 @@ class Steps(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, run: Run, values: Tensor, given: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-        plan, _, lengths, every, row_count, training, keeps_inputs = run
+        plan, _, lengths, every, row_count, training, resets, keeps_inputs = run
         count = len(plan.states)
         start = [tensor.contiguous() for tensor in tensors[:count]]
         inputs = with_rows(given)
@@ -249,7 +260,8 @@ class Steps(torch.autograd.Function):
         direction: Direction = "forward" if training else "inference"
         memory = Memory(inputs.shape[0], inputs.shape[1], inputs, threads(len(inputs), getattr(plan, direction)))
         lay_out(memory, plan, direction, inputs, start, rows, weights)
-        run_steps(plan, direction, memory, lengths)
+        restart = None if resets is None else forward_restart(plan, memory, resets.mask, anew_of(resets))
+        run_steps(plan, direction, memory, lengths, restart)
         sequences = [memory.tensor(buffer) for buffer in plan.states]
         finals = [last_of(sequence, before, lengths) for sequence, before in zip(sequences, start, strict=True)]
         if training:
@@ -270,7 +282,7 @@ class Steps(torch.autograd.Function):
     @staticmethod
     def recorded(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         """The gradients, in operations that can be differentiated in turn."""
-        plan, reader, lengths, every, row_count, _, keeps_inputs = ctx.run
+        plan, reader, lengths, every, row_count, _, resets, keeps_inputs = ctx.run
         count = len(plan.states)
         first, *tensors = ctx.saved_tensors
         with torch.enable_grad():
@@ -278,7 +290,7 @@ class Steps(torch.autograd.Function):
 
         def results(tensors: list[Tensor], fixed: Any) -> list[Tensor]:
             inputs, *state = tensors
-            again = Reader(reader.cell, reader.cell.State(*state), fixed)
+            again = Reader(reader.cell, reader.cell.State(*state), fixed, resets=resets)
             outputs, states = read_inputs(again, Padded(inputs, steps_of(inputs, lengths)), every)
             if not every:
                 return [outputs, *states]
@@ -309,13 +321,21 @@ class Steps(torch.autograd.Function):
         memory.tensors.update(kept)
         of_sequences = gradients[:-count] + (None,) * (count - len(gradients[:-count]))
         lay_out_gradients(memory, plan, of_sequences, gradients[-count:])
-        run_steps(plan, "backward", memory, ctx.run.lengths)
+        resets: Resets | None = ctx.run.resets
+        restart = None if resets is None else backward_restart(plan, memory, resets.mask, anew_of(resets))
+        run_steps(plan, "backward", memory, ctx.run.lengths, restart)
+        if restart is not None:
+            restart.cut_gradients(0)
         d_start = [sum_of_parts(memory, parts) for parts in plan.d_states]
         d_weights = weight_gradients(
             plan, memory, weights, ctx.needs_input_grad[-weight_count:] if weight_count else ()
         )
         nothing = (None,) * row_count
         return (None, None, memory.tensor(plan.d_inputs), *d_start, *nothing, *d_weights)
+
+
+def anew_of(resets: Resets) -> list[Tensor]:
+    return [field.detach().contiguous() for field in resets.state]
 
 
 def lay_out(

@@ -39,7 +39,16 @@ class Recomputed:
     def read(self, reader: Reader, x: Padded, every: bool) -> Reading:
         """One reader, chunk after chunk; a backward one is a forward one on reversed rows."""
         turned = x.reversed().values if reader.backward else x.values
-        chunked = Chunked(self.engine, reader._replace(backward=False), x.lengths, self.steps, every)
+        resets = reader.resets
+        if resets is not None and resets.is_learned:
+            raise EngineError(
+                f"recompute cannot give its gradient to the learned start state of '{reader.cell.name}' at every "
+                f"reset. Leave recompute out, or the resets."
+            )
+        if resets is not None:
+            resets = resets._replace(mask=resets.in_reading_order(x.lengths, reader.backward))
+        forward = reader._replace(backward=False, resets=resets)
+        chunked = Chunked(self.engine, forward, x.lengths, self.steps, every)
         count = len(reader.state)
         results = Chunks.apply(chunked, turned, *reader.state, *chunked.sources())  # type: ignore[no-untyped-call]
         sequences, finals = results[:-count], results[-count:]
@@ -84,7 +93,9 @@ class Chunked(NamedTuple):
         """What a chunk answers for each of its steps, and the state after it."""
         # A row that has ended reads a chunk of length 0 and keeps its state.
         lengths = (self.lengths - steps.start).clamp(0, values.shape[1])
-        reader = self.reader._replace(state=state)
+        resets = self.reader.resets
+        resets = None if resets is None else resets._replace(mask=resets.mask[:, steps])
+        reader = self.reader._replace(state=state, resets=resets)
         [reading] = self.engine.run([reader], Padded(values, lengths), self.every)
         if not self.every:
             return [reading.outputs], reading.states

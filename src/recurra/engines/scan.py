@@ -34,7 +34,7 @@ class Scan:
     name = "scan"
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
-        if (reason := only_looped(x)) is not None:
+        if (reason := only_looped(x, layer)) is not None:
             return reason
         reasons = (obstacle(reader, x) for reader in layer)
         return next((reason for reason in reasons if reason is not None), None)
@@ -48,7 +48,7 @@ class Scan:
 
 def obstacle(reader: Reader, x: Padded) -> str | None:
     """Why no scan runs this cell, in words; None where one does."""
-    cell, state, fixed, _ = reader
+    cell, state, fixed, *_ = reader
     inner = cell
     while isinstance(inner, Wrapper):
         inner = inner.cell
@@ -86,13 +86,16 @@ def is_plain(fixed: object) -> bool:
 
 def read(reader: Reader, x: Padded, every: bool) -> Reading:
     """One cell over one batch. A backward reader is a forward one on reversed rows."""
-    cell, (start,), fixed, backward = reader
+    cell, (start,), fixed, backward, resets = reader
     inputs = cell.project(x.values, fixed)
     inputs = Padded(inputs, x.lengths).reversed().values if backward else inputs
     dtype = torch.promote_types(inputs.dtype, start.dtype)
     # Half precision is summed in single: with 8 bits, a state that decays slowly would not see what comes in.
     wide = torch.promote_types(dtype, torch.float32)
-    coefficients = Coefficients(cell, fixed, None if x.is_full else ~x.mask.unsqueeze(-1), wide)
+    beyond = None if x.is_full else ~x.mask.unsqueeze(-1)
+    anew = None if resets is None else resets.in_reading_order(x.lengths, backward)
+    first = None if resets is None or resets.is_zero else resets.state[0].detach().to(wide)
+    coefficients = Coefficients(cell, fixed, beyond, wide, anew, first)
     h = Course.apply(coefficients, inputs, start.to(wide), *coefficients.sources).to(dtype)  # type: ignore[no-untyped-call]
     outputs = Padded(h, x.lengths).reversed().values if backward else h
     return Reading(outputs, cell.State(outputs if every else last_real(h, x.lengths, start)))
@@ -105,6 +108,8 @@ class Coefficients(NamedTuple):
     fixed: Any
     beyond: Tensor | None  # (B, T, 1), True on padding
     dtype: torch.dtype
+    anew: Tensor | None = None  # (B, T), True where the state starts anew before a step
+    first: Tensor | None = None  # (B, H): the state that it then starts from; None: zeros
 
     @property
     def sources(self) -> list[Tensor]:
@@ -117,6 +122,12 @@ class Coefficients(NamedTuple):
         assert found is not None
         shape = (*inputs.shape[:2], self.cell.hidden_size)
         decay, inflow = (each.to(self.dtype).expand(shape) for each in found)
+        if self.anew is not None:
+            # h' = decay ∘ first + inflow, whatever was before. By place, for there are few: a mask takes far longer.
+            rows, at = places = self.anew[:, steps].nonzero(as_tuple=True)
+            if self.first is not None:
+                inflow = inflow.index_put(places, inflow[rows, at] + decay[rows, at] * self.first[rows])
+            decay = decay.index_put(places, decay.new_zeros(()))
         if self.beyond is None:
             return decay, inflow
         # On padding the state falls to 0, which is what outputs hold there, and lets no gradient pass.

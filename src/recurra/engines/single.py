@@ -47,6 +47,7 @@ class Direction(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("apart", "is_backward", "together")),
         ("done", ctypes.c_void_p),
         *((name, ctypes.c_long) for name in ("arrived", "round")),
+        *((name, ctypes.c_void_p) for name in ("resets", "anew_h", "anew_c")),
     )
 
 
@@ -78,7 +79,7 @@ class Single:
     name = "single"
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
-        if (reason := only_looped(x)) is not None:
+        if (reason := only_looped(x, layer)) is not None:
             return reason
         if len(x.values) != 1:
             return f"it runs a single row, the batch has {len(x.values)}"
@@ -96,7 +97,7 @@ class Single:
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         values, [steps] = x.values.contiguous(), x.lengths.tolist()
-        found = [Row(reader, values, steps, every) for reader in layer]
+        found = [Row(reader, values, x.lengths, every) for reader in layer]
         cell = layer[0].cell
         call([row.direction for row in found], values, cell.input_size, cell.hidden_size, steps)
         return [row.reading for row in found]
@@ -144,10 +145,10 @@ class Single:
 class Row:
     """What one reader works on: its tensors, and where they lie."""
 
-    def __init__(self, reader: Reader, values: Tensor, steps: int, every: bool) -> None:
+    def __init__(self, reader: Reader, values: Tensor, lengths: Tensor, every: bool) -> None:
         cell, fixed = unwrapped(reader.cell, reader.fixed)
         H = cell.hidden_size
-        total = values.shape[1]
+        total, steps = values.shape[1], lengths.item()
         self.weights = Weights.of(cell, fixed.U.weight)
         h, c = (field.clone(memory_format=torch.contiguous_format) for field in reader.state)
         make = values.new_empty if steps == total else values.new_zeros
@@ -163,6 +164,11 @@ class Row:
             H,
             reader.backward,
         )
+        if reader.resets is not None:
+            mask = reader.resets.in_reading_order(lengths, reader.backward).contiguous()
+            anew = [field.contiguous() for field in reader.resets.state]
+            self.resets = mask, *anew  # held for as long as C reads them
+            self.direction.resets, self.direction.anew_h, self.direction.anew_c = (t.data_ptr() for t in self.resets)
         State = reader.cell.State
         self.last = State(h, c)  # held here, for it is written to whether it is wanted or not
         self.reading = Reading(outputs, self.last if all_c is None else State(outputs, all_c))

@@ -46,7 +46,7 @@ class Vendor:
     name = "vendor"
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
-        if (reason := only_looped(x)) is not None:
+        if (reason := only_looped(x, layer)) is not None:
             return reason
         for reader in layer:
             reason = mismatch(reader.cell, reader.fixed)
@@ -54,9 +54,15 @@ class Vendor:
                 return reason
             if every and len(reader.state) > 1:
                 return "torch's LSTM does not tell the c of every step"
+            if reader.resets is not None:
+                if kernel(reader.cell, reader.fixed).function == "rnn_tanh":
+                    return "torch's tanh network cannot be brought back to a state of zeros within a row"
+                if not reader.resets.is_zero:
+                    return "within a row torch's kernels start anew from zeros, and this cell starts from other numbers"
         return None
 
     def cost(self, work: Work) -> float:
+        work = work._replace(steps=work.steps + work.resets)  # one more before each
         if work.device != "cpu":
             return ON_GPU.seconds(work)
         return (FUSED if work.cell is LSTM else STEP_BY_STEP).seconds(work)
@@ -123,22 +129,72 @@ def unwrapped(cell: AnyCell, fixed: Any) -> tuple[AnyCell, Any]:
 
 def read(reader: Reader, x: Padded, every: bool) -> Reading:
     """One cell over one batch. A backward reader is a forward one on reversed rows."""
-    cell, state, fixed, backward = reader
-    found = kernel(cell, fixed)
+    cell, state, fixed, backward, resets = reader
+    found, rows = kernel(cell, fixed), x.reversed() if backward else x
+    if resets is None:
+        outputs, last = read_rows(found, rows, state)
+    else:
+        mask = resets.in_reading_order(x.lengths, backward)
+        outputs, last = read_rows(*with_pauses(found, rows, state, mask))
+        outputs = Padded(without_pauses(outputs, mask), x.lengths).zeroed().values
+    outputs = Padded(outputs, x.lengths).reversed().values if backward else outputs
+    return Reading(outputs, cell.State(outputs) if every else cell.State(*last))
+
+
+def read_rows(found: Kernel, x: Padded, state: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor]]:
+    """Outputs (B, T, H), zero on padding, and the state after each row's last real step."""
     if x.is_full:
-        outputs, last = call(found, x.values.flip(1) if backward else x.values, state)
-        outputs = outputs.flip(1) if backward else outputs
-        return Reading(outputs, cell.State(outputs) if every else cell.State(*last))
+        return call(found, x.values, state)
     beyond = (~x.mask).unsqueeze(-1)
-    values = x.reversed().values if backward else x.values
     # A row without a single real step keeps its state whatever that is; what it computes on the way is not used.
-    state = (state[0].masked_fill((x.lengths == 0).to(values.device).unsqueeze(1), 0), *state[1:])
-    outputs, last = call(*held(found, values, beyond), state)
+    empty = (x.lengths == 0).to(x.values.device).unsqueeze(1)
+    outputs, last = call(*held(found, x.values, beyond), (state[0].masked_fill(empty, 0), *state[1:]))
     outputs = outputs.masked_fill(beyond, 0)
     # Only c is held over padded steps; the last real h stands among the outputs.
-    states = cell.State(last_real(outputs, x.lengths, reader.state[0]), *last[1:])
-    outputs = Padded(outputs, x.lengths).reversed().values if backward else outputs
-    return Reading(outputs, cell.State(outputs) if every else states)
+    return outputs, [last_real(outputs, x.lengths, state[0]), *last[1:]]
+
+
+def with_pauses(
+    found: Kernel, x: Padded, state: tuple[Tensor, ...], mask: Tensor
+) -> tuple[Kernel, Padded, tuple[Tensor, ...]]:
+    """Rows with one more step before each reset, which leaves a state of zeros behind; mask in the order of reading.
+
+    Such a step has inputs of zero but for a column of its own, whose weights drive all gates of an LSTM to 0 but the
+    candidate's, so that c' = 0 c + 0 ĉ and h' = 0 tanh(c'); those of a GRU likewise, with h' = 0 h + 1 tanh(b − b); and
+    a relu far below 0. A reset before the first step needs none: the row just starts from zeros.
+    """
+    H = found.U.shape[1]
+    column = found.W.new_zeros(len(found.W), 1)
+    if found.function == "lstm":
+        column[: 2 * H], column[3 * H :] = -HOLD, -HOLD
+    elif found.function == "gru":
+        column[: 2 * H] = -HOLD
+        column = column if found.b is None else torch.cat([column[: 2 * H], -found.b[2 * H :].unsqueeze(1)])
+    else:
+        column.fill_(lowest(x.values, column))
+    state = tuple(field.masked_fill(mask[:, :1], 0) for field in state)
+    pauses = mask[:, 1:].sum(1)
+    B, T, width = *mask.shape, x.values.shape[-1]
+    longest = T + int(pauses.max())
+    places = places_of(mask, longest)
+    values = x.values.new_zeros(B * longest, width + 1)
+    values[:, :width].index_copy_(0, places.flatten(), x.values.flatten(0, 1))
+    values[places[:, 1:][mask[:, 1:]] - 1, width] = 1
+    longer = Padded(values.view(B, longest, width + 1), x.lengths + pauses.cpu())
+    return found._replace(W=torch.cat([found.W, column], dim=1)), longer, state
+
+
+def without_pauses(outputs: Tensor, mask: Tensor) -> Tensor:
+    """The outputs of the steps that were there before."""
+    places = places_of(mask, outputs.shape[1])
+    return outputs.flatten(0, 1).index_select(0, places.flatten()).view(*mask.shape, outputs.shape[-1])
+
+
+def places_of(mask: Tensor, longest: int) -> Tensor:
+    """(B, T): where each step stands among rows of that many steps, pauses included, one row after the other."""
+    before = torch.cat([torch.zeros_like(mask[:, :1]), mask[:, 1:]], dim=1)
+    rows = torch.arange(len(mask), device=mask.device).unsqueeze(1) * longest
+    return before.cumsum(1) + torch.arange(mask.shape[1], device=mask.device) + rows
 
 
 def kernel_type(device: str, autocast: torch.dtype | None) -> torch.dtype | None:
@@ -217,11 +273,15 @@ def held(found: Kernel, values: Tensor, beyond: Tensor) -> tuple[Kernel, Tensor]
     if found.function == "lstm":
         column[:H], column[H : 2 * H] = -HOLD, HOLD
     elif found.function == "rnn_relu":
-        # In the type that the kernel computes in: what is finite in float32 need not be so in float16.
-        column.fill_(-torch.finfo(autocast_type(values.device.type) or column.dtype).max / 4)
+        column.fill_(lowest(values, column))
     else:
         return found, values
     return found._replace(W=torch.cat([found.W, column], dim=1)), torch.cat([values, beyond.to(values.dtype)], dim=-1)
+
+
+def lowest(values: Tensor, column: Tensor) -> float:
+    """Far below 0, in the type that the kernel computes in: what is finite in float32 need not be so in float16."""
+    return -torch.finfo(autocast_type(values.device.type) or column.dtype).max / 4
 
 
 def last_real(outputs: Tensor, lengths: Tensor, before: Tensor) -> Tensor:

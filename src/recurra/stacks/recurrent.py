@@ -12,7 +12,16 @@ from torch.nn import functional
 from recurra.cells import AnyCell, AnyState, Spec, build
 from recurra.cells.cell import fields
 from recurra.cells.weights import check_flag, check_rate, check_size
-from recurra.engines import EngineReport, Reader, engine_named, read_layer, read_parts, read_stack, report_layer
+from recurra.engines import (
+    EngineReport,
+    Reader,
+    Resets,
+    engine_named,
+    read_layer,
+    read_parts,
+    read_stack,
+    report_layer,
+)
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose as choose_name
 from recurra.padding import Padded, inputs_of
@@ -107,23 +116,43 @@ class Recurrent(nn.Module):
         self.output_size = sum(sizes) if self.mix == "concat" else sizes[-1]
 
     def forward(
-        self, x: Padded, states: States | None = None, *, fixed: Fixed | None = None, every: bool = False
+        self,
+        x: Padded,
+        states: States | None = None,
+        *,
+        fixed: Fixed | None = None,
+        every: bool = False,
+        resets: Tensor | None = None,
     ) -> tuple[Padded, States]:
         """Outputs (B, T, output_size), zero on padding, and the states after each row's last real step.
 
         `states` are those to start from, as another call returned them; None starts anew. every=True returns the
         state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
+        resets, (B, T) and bool, is True where a new sequence begins within a row: all states start anew before that
+        step is read; a backward direction starts anew at the same boundary, before it reads the step before.
+
+        >>> rnn = Recurrent("gru", 2, 3)
+        >>> x = torch.randn(1, 4, 2)
+        >>> cut, _ = rnn(Padded.full(x), resets=torch.tensor([[False, False, True, False]]))
+        >>> alone, _ = rnn(Padded.full(x[:, 2:]))
+        >>> torch.allclose(cut.values[:, 2:], alone.values, atol=1e-6)
+        True
         """
         x = self._checked(x)
-        if states is None and fixed is None and not every and self._is_plain():
+        resets = None if resets is None else self._checked_resets(resets, x)
+        if states is None and fixed is None and resets is None and not every and self._is_plain():
             whole = read_stack(self.engine, self._layers(), x, self._ways())
             if whole is not None:
                 return Padded(whole[0], x.lengths), whole[1]
         x, states, fixed = self._prepared(x, states, fixed)
+        anew = None if resets is None else self.start(len(x.lengths), x.values)
         found: list[tuple[AnyState, ...]] = []
 
         def read(number: int, y: Tensor) -> list[Tensor]:
             layer = self._readers(number, states, fixed)
+            if resets is not None and anew is not None:
+                pairs = zip(layer, anew[number], strict=True)
+                layer = [reader._replace(resets=Resets(resets, state)) for reader, state in pairs]
             readings = read_layer(self.engine, layer, Padded(y, x.lengths), every, self.recompute)
             found.append(tuple(reading.states for reading in readings))
             return [reading.outputs for reading in readings]
@@ -294,6 +323,18 @@ class Recurrent(nn.Module):
         if x.values.dtype != own.dtype and not torch.is_autocast_enabled(x.values.device.type):
             raise DataError(f"the batch holds {x.values.dtype}, but the weights are {own.dtype}. Convert one of them.")
         return x
+
+    def _checked_resets(self, resets: Tensor, x: Padded) -> Tensor | None:
+        """Where the rows are cut, without what lies on padding; None where they are not."""
+        shape = tuple(x.values.shape[:2])
+        if not isinstance(resets, Tensor) or resets.dtype != torch.bool or tuple(resets.shape) != shape:
+            found = f"{resets.dtype} of shape {tuple(resets.shape)}" if isinstance(resets, Tensor) else repr(resets)
+            raise DataError(
+                f"resets must be a tensor of truth values (torch.bool) with one for each row and step, "
+                f"{shape} here, but is {found}."
+            )
+        resets = resets.to(x.values.device) & x.mask
+        return resets if bool(resets.any()) else None
 
     def _checked_states(self, states: States, x: Padded) -> States:
         start = self.start(0, x.values)
