@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from recurra.errors import ConfigError, DataError
-from recurra.extend import Data, Padded, Row, Vocabulary
+from recurra.extend import Asked, Data, Padded, Row, Vocabulary
 from tests.outside import ctc, similarity
 from tests.outside.ctc import CTC, BestPath
 from tests.outside.similarity import Similarity
@@ -140,3 +140,49 @@ def test_questions_of_a_file_and_of_lines_are_the_same(speech: CTC, tmp_path: Pa
     [one] = speech.questions(file, iter([]))
     [other] = speech.questions(None, [json.dumps(frames(1, 2))])
     assert speech.encode(one)["frames"].tolist() == speech.encode(other)["frames"].tolist()
+
+
+def test_gates_of_a_pair_are_those_of_each_text_read_alone(pairs: Similarity) -> None:
+    model: Any = pairs.build().eval()
+    example = Row({"first": "Cat dog sun", "second": "dog"}, 1)
+    found = pairs.gates(Asked(model, example))
+    assert found.tokens == ["cat", "dog", "sun", "dog"]
+    expected = []
+    for text in ("cat dog sun", "dog"):
+        ids = torch.from_numpy(pairs.words.ids(text.split()))
+        [[parts, _]] = model.recurrent.parts(Padded.full(model.embedding(ids)[None]))
+        expected.append(parts.f[0].detach().numpy())
+    np.testing.assert_allclose(found.values["f"], np.concatenate(expected).T, rtol=1e-5)
+
+
+def test_saliency_adds_up_to_what_the_words_change(pairs: Similarity) -> None:
+    model: Any = pairs.build().double().eval()
+    example = Row({"first": "cat dog", "second": "sun sun cat"}, 1)
+    found = pairs.saliency(Asked(model, example)).json()
+    batch = pairs.batch([pairs.encode(example)])
+    [whole] = pairs.predict(model, batch)
+    torch.nn.init.zeros_(model.embedding.weight)
+    [nothing] = pairs.predict(model, batch)
+    assert found["tokens"] == ["cat", "dog", "sun", "sun", "cat"]
+    assert np.sum(found["methods"]["integrated"]["values"]) == pytest.approx(whole - nothing, rel=0.02)
+
+
+def test_the_alignment_shows_each_symbol_at_its_frames(speech: CTC) -> None:
+    class Says(torch.nn.Module):
+        """A network whose answer is known: a, a, blank, b."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            p = torch.tensor([[0.1, 0.7, 0.2], [0.1, 0.8, 0.1], [0.9, 0.05, 0.05], [0.2, 0.2, 0.6]])
+            self.logs = torch.nn.Parameter(p.log()[None])
+
+        def forward(self, frames: Padded) -> torch.Tensor:
+            return self.logs.expand(len(frames.values), -1, -1)
+
+    view = speech.alignment(Asked(Says(), Row({"frames": frames(1, 2, 3, 4)}, 1)))
+    assert (list(view.rows), list(view.columns)) == (["a", "b"], ["1", "2", "3", "4"])
+    np.testing.assert_allclose(np.asarray(view.weights, float), np.array([[0.7, 0.8, 0, 0], [0, 0, 0, 0.6]]), rtol=1e-5)
+    blank = Says()
+    blank.logs.data[..., 0] = 1.0
+    with pytest.raises(DataError, match="blank at every frame, so there are no symbols to align"):
+        speech.alignment(Asked(blank, Row({"frames": frames(1, 2, 3, 4)}, 1)))
