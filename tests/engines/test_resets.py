@@ -16,7 +16,7 @@ from recurra.cells.weights import replaced
 from recurra.engines import ENGINES
 from recurra.engines.cost import work_of
 from recurra.engines.resets import Resets
-from recurra.recurrent import States
+from recurra.stacks.recurrent import States
 from tests.engines.comparison import assert_agree
 from tests.variants import WRAPPED, flat, model, random_states
 
