@@ -288,4 +288,4 @@ def last_real(outputs: Tensor, lengths: Tensor, before: Tensor) -> Tensor:
     """h after each row's last real step; a row without any keeps the h it started with."""
     lengths = lengths.to(outputs.device)
     last = outputs[torch.arange(len(lengths), device=outputs.device), (lengths - 1).clamp_min(0)]
-    return torch.where((lengths == 0).unsqueeze(1), before, last)
+    return torch.where((lengths == 0).unsqueeze(1), before.to(last.dtype), last)
