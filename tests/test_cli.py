@@ -378,19 +378,28 @@ def test_what_needs_no_torch_does_not_import_it(arguments: list[str], tmp_path: 
     assert done.returncode == 0, done.stderr
 
 
-def test_a_co_process_gets_each_answer_before_it_sends_the_next_line() -> None:
-    folder = Path(__file__).parent / "old_runs" / "0.1" / "tagging" / "run"
-    command = [sys.executable, "-m", "recurra", "predict", str(folder), "-", "--json"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+@pytest.mark.parametrize(
+    ("task", "command", "options", "name", "sent"),
+    [
+        ("tagging", "predict", ["-"], "input", (b"they run", b"the walk", b"", b"they Talk the run")),
+        ("language_model", "generate", ["--prompts", "-", "--length", "3"], "prompt", (b"the", b"", b"the")),
+    ],
+)
+def test_a_co_process_gets_each_answer_before_it_sends_the_next_line(
+    task: str, command: str, options: list[str], name: str, sent: tuple[bytes, ...]
+) -> None:
+    folder = Path(__file__).parent / "old_runs" / "0.1" / task / "run"
+    line_by_line = [sys.executable, "-m", "recurra", command, str(folder), *options, "--json"]
+    with subprocess.Popen(line_by_line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            for line in (b"they run", b"the walk", b"", b"they Talk the run"):
+            for line in sent:
                 process.stdin.write(line + b"\n")
                 ready, _, _ = select.select([process.stdout], [], [], 50)
                 assert ready, f"no answer to {line!r}"
                 answer = process.stdout.readline()
-                assert json.loads(answer)["input"] == line.decode()
+                assert json.loads(answer)[name] == line.decode()
             process.stdin.close()
             assert process.wait(timeout=50) == 0
         finally:

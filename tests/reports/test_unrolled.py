@@ -67,6 +67,17 @@ def test_attention_its_wiring_and_the_first_state_are_named(tmp_path: Path) -> N
     assert not any("attention:" in each for each in alone)
 
 
+def test_a_summary_of_the_source_that_conditions_the_decoder_is_drawn(tmp_path: Path) -> None:
+    train = table(tmp_path / "pairs.tsv", small_pairs.WORDS)
+    plain = ["model.attention=none", "model.start=zeros"]
+    unconnected = unrolled(prepared("seq2seq", train, *plain))
+    conditioned = unrolled(prepared("seq2seq", train, *plain, 'model.conditioning=["every", "output"]'))
+    assert "every, output" in words(conditioned)
+    assert len(conditioned.shapes) == len(unconnected.shapes) + 3, "an arrow, which is two lines, and its name"
+    both = words(unrolled(prepared("seq2seq", train, "model.attention=none", 'model.conditioning=["every"]')))
+    assert "first state, every" in both
+
+
 @pytest.mark.parametrize("encoder", ["cnn", "bag", "transformer"])
 def test_what_reads_without_cells_is_named(tmp_path: Path, encoder: str) -> None:
     train = table(tmp_path / "labels.tsv", small_pairs.WORDS)

@@ -109,9 +109,14 @@ def generate(options: argparse.Namespace) -> None:
     )
     writer = load(options.run, device=options.device).writer(manner)
     if options.prompts is not None:
-        is_talk = options.prompts == "-" and sys.stdin.isatty()
-        lines = numbered(options.prompts)
-        for number, found in writer.continued(lines, where=options.prompts, at_once=is_talk):
+        from recurra.data.files import lines
+
+        is_piped = options.prompts == "-"
+        is_talk = is_piped and sys.stdin.isatty()
+        arriving = piped_input(sys.stdout.flush) if is_piped else None
+        numbered = standard_input(arriving) if is_piped else lines(options.prompts)
+        has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
+        for number, found in writer.continued(numbered, where=options.prompts, has_arrived=has_arrived):
             shown = json.dumps({**found._asdict(), "line": number}, ensure_ascii=False) if options.json else found.text
             print(shown, flush=is_talk)
         return
@@ -126,13 +131,6 @@ def generate(options: argparse.Namespace) -> None:
             print(json.dumps(found._asdict(), ensure_ascii=False))
         else:
             print((writer.between if number else "") + found.whole)
-
-
-def numbered(file: str) -> Iterator[tuple[int, str]]:
-    """The lines of a file, or for - of standard input, with their numbers."""
-    from recurra.data.files import lines
-
-    return lines(file) if file != "-" else standard_input()
 
 
 def standard_input(arriving: Arriving | None = None) -> Iterator[tuple[int, str]]:

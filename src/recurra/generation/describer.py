@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,7 +98,7 @@ class Describer:
         yield self.texts([prompt])[0].whole
 
     def continued(
-        self, lines: Iterable[tuple[int, str]], *, where: str, at_once: bool = False
+        self, lines: Iterable[tuple[int, str]], *, where: str, has_arrived: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[int, Generated]]:
         """The first text for each numbered line of a file, as soon as it is there."""
         for number, line in lines:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 MOST_ROWS = 256
@@ -45,6 +45,10 @@ class TextSource(Protocol):
         """The prompt and its first text, bit by bit as it is written."""
 
     def continued(
-        self, lines: Iterable[tuple[int, str]], *, where: str, at_once: bool = False
+        self, lines: Iterable[tuple[int, str]], *, where: str, has_arrived: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[int, Generated]]:
-        """The first text of each numbered line of a file; at_once: as soon as the line is there."""
+        """The first text of each numbered line of a file, many of them written together.
+
+        `has_arrived` says whether the next line is there already: before one has to be waited for, all that came
+        before it are continued.
+        """

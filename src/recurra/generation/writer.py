@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -92,20 +91,24 @@ class Writer:
         yield waiting
 
     def continued(
-        self, lines: Iterable[tuple[int, str]], *, where: str, at_once: bool = False
+        self, lines: Iterable[tuple[int, str]], *, where: str, has_arrived: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[int, Generated]]:
-        """The first text of each numbered line of a file; at_once: as soon as the line is there."""
-        waiting = iter(lines)
-        place = 0
-        while some := list(islice(waiting, 1 if at_once else MOST_ROWS)):
-            for number, line in some:
-                try:
-                    self.ids(line)
-                except DataError as error:
-                    raise DataError(f"{where}:{number}: {error}") from error
-            found = self.texts([line for _, line in some], first=place)
-            yield from zip((number for number, _ in some), found, strict=True)
-            place += len(some)
+        waiting, place = list[tuple[int, str]](), 0
+        for number, line in lines:
+            try:
+                self.ids(line)
+            except DataError as error:
+                raise DataError(f"{where}:{number}: {error}") from error
+            waiting.append((number, line))
+            if len(waiting) >= MOST_ROWS or not has_arrived():
+                yield from self._of_lines(waiting, place)
+                waiting, place = [], place + len(waiting)
+        yield from self._of_lines(waiting, place)
+
+    def _of_lines(self, lines: Sequence[tuple[int, str]], first: int) -> Iterator[tuple[int, Generated]]:
+        """The first text of each line; what is drawn depends on its place in the file, not on its neighbours."""
+        found = self.texts([line for _, line in lines], first=first) if lines else []
+        return zip((number for number, _ in lines), found, strict=True)
 
     def ids(self, prompt: str) -> list[int]:
         """The tokens that a prompt is read as; it begins like a line."""
