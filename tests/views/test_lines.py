@@ -177,6 +177,14 @@ def test_a_band_lies_between_its_ends_and_a_mark_stands_out() -> None:
     assert {"a", "likely", "best"} <= {shape.text for shape in scene.shapes if isinstance(shape, Words)}
 
 
+def test_a_mark_beyond_the_curves_is_within_the_picture() -> None:
+    panel = Panel("p", [Curve("a", [1.0, 0.05], [0, 1])], log=True, marks=[Mark("best", 5, -3.0)])
+    scene = Lines([panel]).scene()
+    [mark] = [shape for shape in scene.shapes if isinstance(shape, Circle) and shape.title]
+    assert 0 < mark.x < scene.width
+    assert 0 < mark.y < scene.height
+
+
 def test_curves_differ_without_colours_too() -> None:
     strokes = [LOOKS[look].dashes for look in ("one", "two", "three", "four", "five")]
     assert len({*strokes}) == 5

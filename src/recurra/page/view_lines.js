@@ -27,7 +27,7 @@ export function draw(place, numbers) {
 const xOf = ({ x, y, low }) => (x.length ? x : (y ?? low).map((_, n) => n));
 
 function stepsOf(panels) {
-  const all = panels.flatMap(({ curves, bands }) => [...curves, ...bands].flatMap(xOf));
+  const all = panels.flatMap(({ curves, bands, marks }) => [...[...curves, ...bands].flatMap(xOf), ...marks.map(({ x }) => x)]);
   return [...new Set(all)].sort((one, other) => one - other);
 }
 
@@ -78,7 +78,8 @@ function figure(numbers, steps, width, line) {
 }
 
 function panelOf({ title, curves, bands, marks, bars, log, height }, across, width) {
-  const values = [...curves.flatMap(({ y }) => y), ...bands.flatMap((band) => [...band.low, ...band.high])];
+  const ends = bands.flatMap((band) => [...band.low, ...band.high]);
+  const values = [...curves.flatMap(({ y }) => y), ...ends, ...marks.map(({ y }) => y)];
   const known = values.filter(Number.isFinite);
   const isLog = log && known.length > 0 && Math.min(...known) > 0 && Math.max(...known) / Math.min(...known) >= 10;
   const scale = isLog ? Math.log10 : (value) => value;

@@ -203,6 +203,7 @@ class Lines(View):
             return Axis(-0.5, len(self.x_labels) - 0.5, pixels)
         steps = [x for panel in self.panels for curve in panel.curves for x in (curve.x or range(len(curve.y)))]
         steps += [x for panel in self.panels for band in panel.bands for x in (band.x or range(len(band.low)))]
+        steps += [mark.x for panel in self.panels for mark in panel.marks]
         if steps and 0 < min(steps) * 10 < max(steps):
             steps.append(0)  # a run that begins at step 1 or 100 begins at the left edge
         return Axis.around(steps or [0], pixels, margin=0.0)
@@ -233,6 +234,7 @@ class _Panel:
         self.curves = [(curve, curve.points) for curve in panel.curves]
         values = [point.y for _, points in self.curves for point in points]
         values += [_drawable(value) for band in panel.bands for value in (*band.low, *band.high)]
+        values += [_drawable(mark.y) for mark in panel.marks]
         known = [value for value in values if math.isfinite(value)] or [0.0]
         self.up = Axis.around(
             [*known, 0.0] if panel.bars else known, 1, margin=0.0 if panel.bars else 0.05, log=panel.log
