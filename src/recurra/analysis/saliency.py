@@ -15,10 +15,9 @@ from torch import Tensor, nn
 
 from recurra.errors import DataError
 from recurra.padding import Padded, fitted
-from recurra.text.visible import without_controls
 from recurra.views.several import Several
 from recurra.views.tokens import FEW, Row, Tokens
-from recurra.views.view import minus, rounded
+from recurra.views.view import labels, minus, rounded
 
 Method = Literal["integrated", "gradient"]
 
@@ -281,7 +280,7 @@ def _tokens(found: Saliency) -> Tokens:
         if found.method == "integrated" and lack > TOLERANCE:
             note += f"; the colours stand for all of the difference but {lack:.0%}"
         said = [f"{value:+.3f}" for value in rounded(values[number])]
-        heading = f"{without_controls(answer)}: {name}"
+        heading = f"{labels([answer])[0]}: {name}"
         rows.append(Row(answer, found.shares[number], said, heading, note, f"{whole[number]:.2f}"))
     return Tokens(
         found.tokens,

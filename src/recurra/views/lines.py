@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
@@ -154,6 +155,9 @@ class Lines(View):
         step    a b
         0     0.5 1
         1    0.25 –
+        >>> print(Lines([Panel("up", [Curve("a", [1.0])]), Panel("down", [Curve("a", [2.0])])]).text())
+        step up, a down, a
+        0        1       2
         """
         return captioned(self.caption, self._table(_ROWS).text())
 
@@ -162,7 +166,12 @@ class Lines(View):
         return {"As numbers": self._table(_TABLE_ROWS)} if self.panels else {}
 
     def _table(self, most: int) -> Table:
-        curves = [(curve.name or panel.title, curve) for panel in self.panels for curve in panel.curves]
+        every = [(panel.title, curve) for panel in self.panels for curve in panel.curves]
+        often = Counter(curve.name for _, curve in every)  # a name that stands in several panels needs theirs
+        curves = [
+            (", ".join(filter(None, (panel if often[curve.name] > 1 else "", curve.name))) or panel, curve)
+            for panel, curve in every
+        ]
         known = [dict(zip(curve.x or range(len(curve.y)), curve.y, strict=True)) for _, curve in curves]
         steps = sorted({x for each in known for x in each})
         chosen = [
