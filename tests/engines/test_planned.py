@@ -340,6 +340,18 @@ def test_gradients_from_outside_may_lie_anyhow_in_memory() -> None:
     assert_agree(found[0], found[1])
 
 
+def test_a_cell_is_planned_under_hooks_on_saved_tensors_too() -> None:
+    rnn = model("tests.engines.test_planned:OneGateMore", 3, 4, engine="planned")
+    x = batch([5, 3])
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+        outputs, _ = rnn(x)
+    found = torch.autograd.grad(outputs.values.sum(), list(rnn.parameters()))
+    rnn.engine = "loop"
+    expected = torch.autograd.grad(rnn(x)[0].values.sum(), list(rnn.parameters()))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
 # The compiler and its cache.
 
 SCRIPT = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -108,7 +109,9 @@ class Planned:
             found = likeness(cell)
             shared = {} if found is None else self.shared.setdefault(type(cell), {})
             if (key, found) not in shared:
-                shared[key, found] = made(cell, values)
+                # In a thread of its own, without the caller's hooks on saved tensors, which tracing does not allow.
+                with ThreadPoolExecutor(1) as thread:
+                    shared[key, found] = thread.submit(made, cell, values).result()
             plans[key] = shared[key, found]
         return plans[key]
 
