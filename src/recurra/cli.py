@@ -183,7 +183,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("run", metavar="RUN")
     sub.add_argument("input", metavar="INPUT", help="as predict takes it: a line, a picture's path; or FILE:LINE")
     sub.add_argument("--out", metavar="FILE", help="write a page of all there is (.html), or a picture (.svg, .png)")
-    sub.add_argument("--show", metavar="WHAT", help="one of attention, probabilities, saliency, tree and gates")
+    sub.add_argument("--show", metavar="WHAT", help="one of its views, such as attention, saliency or gates")
     sub.add_argument("--layer", type=int, metavar="N", help="whose gates, from 1 (the last)")
     sub.add_argument("--direction", choices=["forward", "backward"], help="whose gates (forward)")
     sub.add_argument("--best", type=int, default=1, metavar="N", help="the N-th best answer (1)")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from recurra.padding import Padded
     from recurra.reading.sentences import matrix
     from recurra.reading.tables import rows_of
-    from recurra.scoring.counted import Counted
+    from recurra.scoring.counted import Counted, OfItems
     from recurra.scoring.formulas import Sums, ratio, root
     from recurra.settings import Part, section, setting
     from recurra.stacks.merge import Merge
@@ -118,6 +118,7 @@ _HOMES = {
     "Memory": "recurra.attention",
     "Merge": "recurra.stacks.merge",
     "Moment": "recurra.tasks.task",
+    "OfItems": "recurra.scoring.counted",
     "Output": "recurra.outputs",
     "Padded": "recurra.padding",
     "Panel": "recurra.views.lines",
@@ -199,6 +200,7 @@ __all__ = [
     "Memory",
     "Merge",
     "Moment",
+    "OfItems",
     "Output",
     "Padded",
     "Panel",

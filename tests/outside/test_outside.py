@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import recurra
 from recurra.errors import ConfigError, DataError
 from recurra.extend import Asked, Data, Padded, Row, Vocabulary
 from tests.outside import ctc, similarity
@@ -186,3 +187,14 @@ def test_the_alignment_shows_each_symbol_at_its_frames(speech: CTC) -> None:
     blank.logs.data[..., 0] = 1.0
     with pytest.raises(DataError, match="blank at every frame, so there are no symbols to align"):
         speech.alignment(Asked(blank, Row({"frames": frames(1, 2, 3, 4)}, 1)))
+
+
+@pytest.mark.parametrize("precision", ["float64", "bfloat16"])
+def test_frames_are_given_to_the_model_in_its_own_precision(precision: str, tmp_path: Path) -> None:
+    file = tmp_path / "speech.jsonl"
+    file.write_text(json.dumps({"frames": frames(1, 2, 3), "target": "a b"}) + "\n")
+    few = {"training.steps": 1, "model.hidden": 3, "data.cache": False, "training.precision": precision}
+    model = recurra.train("tests.outside.ctc:CTC", train=file, valid=file, out=tmp_path / "run", settings=few)
+    kept = next(model.model.parameters()).dtype
+    assert kept == (torch.float64 if precision == "float64" else torch.float32)
+    assert len(model.predict([frames(1, 2)])[0].detail["path"]) == 2

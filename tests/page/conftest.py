@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two models that translate, with attention and without, one that tags, and one of a text."""
+    """Models that translate, with attention and without, that tag and that write; and two of tasks of one's own."""
     return made_once(tmp_path_factory, "page-runs", _train) / "served"
 
 
@@ -61,12 +61,18 @@ def _train(here: Path) -> None:
     pairs = table(here / "pairs.tsv", PAIRS)
     (here / "train.conll").write_text("the\tD\ncat\tN\nsleeps\tV\n\na\tD\ndog\tN\n\n")
     (here / "train.txt").write_text("one two\nthree\n" * 4)
+    (here / "speech.jsonl").write_text('{"frames": [[1, 0], [1, 0], [0, 1]], "target": "a b"}\n' * 4)
+    (here / "alike.tsv").write_text("the cat\ta cat\t4\nthe dog\tsun\t1\n")
     tokens = ["data.source.tokens=symbols", "data.target.tokens=symbols"]
+    own = [setting for setting in FEW if not setting.startswith(("model.embedding", "model.engine", "training.steps"))]
+    learns = ["training.steps=40", "training.learning_rate=0.1", "training.warmup=0"]
     for name, task, train, overrides in (
         ("translation", "seq2seq", pairs, [*SMALL, *tokens]),
         ("translation-blind", "seq2seq", pairs, [*SMALL, *tokens, "model.attention=none"]),
         ("tags", "tagging", str(here / "train.conll"), [*FEW, "data.min_count=1", "model.characters.cell=none"]),
         ("text", "language_model", str(here / "train.txt"), [*FEW, "reading.steps=4"]),
+        ("speech", "tests.outside.ctc:CTC", str(here / "speech.jsonl"), [*own, *learns]),
+        ("alike", "tests.outside.similarity:Similarity", str(here / "alike.tsv"), [*own, *learns]),
     ):
         begin(setup(task, given={"train": train}, overrides=overrides), here / "served" / name, Silent())
 

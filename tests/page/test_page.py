@@ -298,3 +298,24 @@ def test_the_command_for_a_program_says_what_was_asked(page: Page) -> None:
     expect(page.locator(".command code")).to_contain_text(r"""{"inputs":["it'\''s"],"decoding":{"best":5}}""")
     page.locator(".command").get_by_role("button", name="Copy").click()
     assert page.evaluate("navigator.clipboard.readText()").startswith("curl -s 'http://127.0.0.1:")
+
+
+def test_a_task_of_ones_own_is_asked_answered_and_explained_in_the_kinds_of_its_views(page: Page) -> None:
+    page.goto("/?run=speech&input=[[1,0],[1,0],[0,1]]")
+    expect(answer(page)).to_contain_text("a b")
+    expect(page.get_by_role("tab")).to_have_text(["The best path over the frames", "Gates over time"])
+    heat_map = panel(page).get_by_role("img").first
+    expect(heat_map).to_be_visible()
+    page.get_by_role("tab", name="Gates over time").click()
+    expect(panel(page)).to_contain_text("lstm, layer 1 of 1")
+
+
+def test_two_texts_of_a_task_of_ones_own_are_typed_in_two_fields(page: Page) -> None:
+    page.goto("/?run=alike")
+    fields = page.get_by_role("textbox")
+    expect(fields.first).not_to_have_value("")
+    expect(answer(page)).to_contain_text("answered in")
+    page.get_by_label("first", exact=True).fill("the dog")
+    page.get_by_label("second", exact=True).fill("sun cat dog")
+    expect(panel(page)).to_contain_text("sun")
+    expect(page).to_have_url("/?run=alike&input=the+dog%09sun+cat+dog")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -139,6 +140,15 @@ def test_every_task_of_the_house_has_a_case() -> None:
     assert {*catalogue(Task)} <= {case.task for case in CASES.values()}
 
 
+def test_settings_are_explained_and_a_dry_run_tells_what_training_would_do(ran: Ran, command: Command) -> None:
+    settings = tomllib.loads(command("config", ran.case.task, *ran.case.options))
+    assert settings["task"] == ran.case.task
+    assert settings["model"]["hidden"] == 5
+    told = command("train", ran.case.task, "--train", ran.data, "--dry-run", "--quiet", *ran.case.options)
+    assert ran.summary["description"] in told
+    assert re.search(rf"in all +{ran.summary['parameters']:,}\n", told)
+
+
 def test_training_writes_a_whole_run(ran: Ran) -> None:
     summary, folder = ran.summary, Path(ran.whole)
     purpose = ran.load().task.purpose()
@@ -217,6 +227,15 @@ def test_explain_shows_every_view_in_every_form(ran: Ran, command: Command, tmp_
         assert is_picture(files[1])
         assert command(*explain, "--show", name, "--out", str(files[2])) == said
         assert is_picture(files[2])
+
+
+def test_a_row_of_a_file_is_explained_by_its_line(ran: Ran, command: Command) -> None:
+    model = ran.load()
+    *_, last = model.task.questions(ran.data, Path(ran.data).read_text("utf-8").splitlines())
+    found = strict(command("explain", ran.whole, f"{ran.data}:{last.line}", "--json"))
+    [answer] = model.answers([last])
+    assert found["output"] == answer.output
+    assert found["input"] in (answer.input, f"{ran.data}:{last.line}")
 
 
 def test_gates_are_of_the_steps_that_are_read(ran: Ran, command: Command) -> None:
