@@ -10,7 +10,7 @@ from torch import Tensor
 
 from recurra import Padded, Recurrent
 from recurra.engines import vendor
-from recurra.engines.engine import Reader
+from recurra.engines.engine import DirectedCell
 from tests.variants import flat
 
 SPECS: dict[str, Any] = {"lstm": "lstm", "gru": {"name": "gru", "reset": "after"}, "elman": "elman"}
@@ -32,7 +32,7 @@ def test_on_a_gpu_bfloat16_is_cast_before_torch_can_make_it_float16(
     assert vendor.kernel_type(device, autocast) == expected
 
 
-def readers(spec: Any) -> tuple[Recurrent, Reader]:
+def readers(spec: Any) -> tuple[Recurrent, DirectedCell]:
     rnn = Recurrent(spec, 3, 4)
     [reader] = rnn._readers(0, rnn.start(2), rnn.fixed(2))
     return rnn, reader

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from recurra import Cell, EngineError, Padded, Recurrent
 from recurra.cells import AnyCell, MinGRU, build
-from recurra.engines import Reader, scan
+from recurra.engines import DirectedCell, scan
 from tests.engines.comparison import assert_agree, everything
 from tests.variants import EVERY, batch, flat, model, random_states
 
@@ -344,6 +344,6 @@ def test_a_reader_that_needs_no_gradient_gets_none() -> None:
 def test_a_layer_is_refused_for_either_of_its_readers() -> None:
     linear, other = build("min_gru", 3, 4), build("elman", 3, 4)
     x = Padded.full(torch.zeros(2, 9, 3))
-    layer = [Reader(cell, cell.start(2, x.values), cell.fixed(2, x.values)) for cell in (linear, other)]
+    layer = [DirectedCell(cell, cell.start(2, x.values), cell.fixed(2, x.values)) for cell in (linear, other)]
     assert scan.Scan().refusal(layer[:1], x) is None
     assert scan.Scan().refusal(layer, x) == "the step of 'elman' is not known to be linear in its state"

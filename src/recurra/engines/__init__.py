@@ -1,7 +1,7 @@
 """Engines: how the steps of a layer are run. `auto` takes the one with the lowest estimated cost that can."""
 
 from recurra.engines.choice import ENGINES, choose, engine_named, read_layer, read_stack
-from recurra.engines.engine import Engine, Layer, Reader, Reading, StackEngine, Work
+from recurra.engines.engine import DirectedCell, Engine, Layer, Reading, StackEngine, Work
 from recurra.engines.loop import Loop, read_parts
 from recurra.engines.planned import Planned
 from recurra.engines.report import EngineReport, LayerReport, report_layer
@@ -12,13 +12,13 @@ from recurra.engines.vendor import Vendor
 
 __all__ = [
     "ENGINES",
+    "DirectedCell",
     "Engine",
     "EngineReport",
     "Layer",
     "LayerReport",
     "Loop",
     "Planned",
-    "Reader",
     "Reading",
     "Resets",
     "Scan",

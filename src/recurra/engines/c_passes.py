@@ -12,8 +12,8 @@ from torch import Tensor
 from recurra.engines.c_library import NoCompiler, library, notice
 from recurra.engines.c_run import CPasses, CSteps, Functions, steps_library
 from recurra.engines.c_source import buffers_of, named, source
-from recurra.engines.memory import Memory, TorchPasses
-from recurra.engines.plan import Buffer, Phases, Place, Plan, Product, RowPass
+from recurra.engines.memory import Buffers, TorchPasses
+from recurra.engines.plan import Buffer, Phases, Place, Plan, RowPass, StepProduct
 
 
 class Compiled:
@@ -83,8 +83,8 @@ def difference_of_product(dtype: torch.dtype) -> str | None:
     weight = (torch.arange(19.0 * 101).view(101, 19) % 11 - 5).to(dtype).T
     for rows in (11, 1):
         operand = (torch.arange(rows * 19.0).view(rows, 19) % 7 - 3).to(dtype)
-        product = Product(Buffer("operand", Place.ROWS, 19), (), Buffer("out", Place.ROWS, 101))
-        memory = Memory(rows, 1, operand)
+        product = StepProduct(Buffer("operand", Place.ROWS, 19), (), Buffer("out", Place.ROWS, 101))
+        memory = Buffers(rows, 1, operand)
         memory.tensors["operand"], memory.products[product] = operand, weight
         CSteps(CPasses({}, memory, None), memory, Phases([product], [], []), "forward").run(backward=False)
         if not torch.equal(memory.tensor(product.out), operand @ weight):
@@ -92,10 +92,10 @@ def difference_of_product(dtype: torch.dtype) -> str | None:
     return None
 
 
-def random_memory(row_pass: RowPass, dtype: torch.dtype) -> Memory:
+def random_memory(row_pass: RowPass, dtype: torch.dtype) -> Buffers:
     """Buffers full of numbers between 0 and 1, the same each time."""
     generator = torch.Generator().manual_seed(0)
-    memory = Memory(3, 2, torch.zeros((), dtype=dtype))
+    memory = Buffers(3, 2, torch.zeros((), dtype=dtype))
 
     def numbers(*shape: int) -> Tensor:
         return torch.rand(shape, generator=generator).mul(0.8).add(0.1).to(dtype)

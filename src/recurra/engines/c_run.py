@@ -14,8 +14,8 @@ from torch import Tensor
 from recurra.engines.c_library import library
 from recurra.engines.c_source import buffers_of, named
 from recurra.engines.c_steps import text
-from recurra.engines.memory import Memory
-from recurra.engines.plan import Phases, Place, Product, RowPass
+from recurra.engines.memory import Buffers
+from recurra.engines.plan import Phases, Place, RowPass, StepProduct
 from recurra.engines.restart import Copy, Restart
 
 Functions: TypeAlias = dict[str, Callable[..., None]]
@@ -150,7 +150,7 @@ def threads(rows: int, phases: Phases) -> int:
 class CPasses:
     """The compiled passes of a plan, on the buffers of one run."""
 
-    def __init__(self, functions: Functions, memory: Memory, lengths: Tensor | None) -> None:
+    def __init__(self, functions: Functions, memory: Buffers, lengths: Tensor | None) -> None:
         self.functions = functions
         self.memory = memory
         self.lengths = None if lengths is None else lengths.to(torch.int64).contiguous()
@@ -186,7 +186,7 @@ class CPasses:
 class CSteps:
     """The steps of a plan with everything in its place."""
 
-    def __init__(self, passes: CPasses, memory: Memory, phases: Phases, direction: str) -> None:
+    def __init__(self, passes: CPasses, memory: Buffers, phases: Phases, direction: str) -> None:
         self.memory = memory
         self.lengths = passes.lengths
         self.library = steps_library(memory.like.dtype == torch.float64)
@@ -201,7 +201,7 @@ class CSteps:
             found += [self.product(product) for product in products]
         self.operations = (Operation * len(found))(*found)
 
-    def product(self, product: Product) -> Operation:
+    def product(self, product: StepProduct) -> Operation:
         memory, buffer = self.memory, product.operand
         weight, out = memory.products[product], memory.tensor(product.out)
         depth, width = weight.shape

@@ -14,7 +14,7 @@ from recurra.engines.resets import Resets
 from recurra.padding import Padded
 
 
-class Reader(NamedTuple):
+class DirectedCell(NamedTuple):
     """One cell about to read a batch in one direction."""
 
     cell: AnyCell
@@ -24,7 +24,7 @@ class Reader(NamedTuple):
     resets: Resets | None = None  # where the state starts anew within a row
 
 
-Layer: TypeAlias = Sequence[Reader]
+Layer: TypeAlias = Sequence[DirectedCell]
 """One reader, or two in opposite directions. How their outputs are merged is not an engine's business."""
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from recurra.cells import AnyState
 from recurra.cells.cell import fields
 from recurra.engines.cost import Estimate, Rates
-from recurra.engines.engine import Layer, Reader, Reading, Work
+from recurra.engines.engine import DirectedCell, Layer, Reading, Work
 from recurra.padding import Padded
 
 ON_CPU = Estimate(
@@ -35,12 +35,12 @@ class Loop:
         return [read(reader, x, every) for reader in layer]
 
 
-def read(reader: Reader, x: Padded, every: bool) -> Reading:
+def read(reader: DirectedCell, x: Padded, every: bool) -> Reading:
     """One cell over one batch."""
     return read_inputs(reader, Padded(reader.cell.project(x.values, reader.fixed), x.lengths), every)
 
 
-def read_inputs(reader: Reader, inputs: Padded, every: bool) -> Reading:
+def read_inputs(reader: DirectedCell, inputs: Padded, every: bool) -> Reading:
     """The same, of inputs that are projected already."""
     state = reader.state
     states: list[AnyState] = []
@@ -54,7 +54,7 @@ def read_inputs(reader: Reader, inputs: Padded, every: bool) -> Reading:
     return Reading(after_each[0], reader.cell.State(*after_each) if every else state)
 
 
-def read_parts(reader: Reader, x: Padded) -> AnyState:
+def read_parts(reader: DirectedCell, x: Padded) -> AnyState:
     """Every named value of every step: the cell's parts, each (B, T, n), 0 on padding."""
     parts = [part for part, _ in walk(reader, Padded(reader.cell.project(x.values, reader.fixed), x.lengths))]
     if reader.backward:
@@ -66,7 +66,7 @@ def read_parts(reader: Reader, x: Padded) -> AnyState:
     return type(parts[0])(*(over_time(column, x) for column in zip(*parts, strict=True)))
 
 
-def walk(reader: Reader, inputs: Padded) -> Iterator[tuple[AnyState, AnyState]]:
+def walk(reader: DirectedCell, inputs: Padded) -> Iterator[tuple[AnyState, AnyState]]:
     """The parts of each step and the state after it, in the order of reading projected inputs."""
     cell, state, fixed, backward, resets = reader
     steps = inputs.values.unbind(1)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from recurra.engines.plan import Buffer, Place, Product, RowPass
+from recurra.engines.plan import Buffer, Place, RowPass, StepProduct
 from recurra.engines.values import Run, Value
 
 LARGE_PAGE = 1 << 21
@@ -30,7 +30,7 @@ def libc() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-class Memory:
+class Buffers:
     """Tensors for the buffers of a plan, made when first asked for."""
 
     def __init__(self, rows: int, steps: int, like: Tensor, parts: int = 1) -> None:
@@ -40,7 +40,7 @@ class Memory:
         self.like = like
         self.tensors: dict[str, Tensor] = {}
         self.first: dict[str, Tensor] = {}  # PREVIOUS: what the first step reads
-        self.products: dict[Product, Tensor] = {}  # the stacked weights
+        self.products: dict[StepProduct, Tensor] = {}  # the stacked weights
 
     def tensor(self, buffer: Buffer) -> Tensor:
         if buffer.name not in self.tensors:
@@ -78,14 +78,14 @@ class Memory:
             return torch.cat([self.first[buffer.name].unsqueeze(1), earlier], dim=1).flatten(0, 1)
         return self.tensor(buffer).flatten(0, 1)
 
-    def product(self, product: Product, t: int) -> None:
+    def product(self, product: StepProduct, t: int) -> None:
         torch.mm(self.read(product.operand, t), self.products[product], out=self.tensor(product.out))
 
 
 class TorchPasses:
     """Row passes by torch's own operations: slower than compiled ones, and what those are checked against."""
 
-    def __init__(self, memory: Memory, lengths: Tensor | None) -> None:
+    def __init__(self, memory: Buffers, lengths: Tensor | None) -> None:
         self.memory = memory
         self.lengths = lengths
 
@@ -121,7 +121,7 @@ def sum_of(parts: list[Tensor]) -> Tensor:
     return total
 
 
-def evaluate(value: Value, row_pass: RowPass, known: dict[Value, Tensor], memory: Memory, t: int) -> Tensor:
+def evaluate(value: Value, row_pass: RowPass, known: dict[Value, Tensor], memory: Buffers, t: int) -> Tensor:
     """A row value for all rows at once, by torch: (B, width), or with a 1 in place of either."""
     if value in known:
         return known[value]

@@ -63,7 +63,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class StepProduct:
     """out = operand · weight, for all rows at once; several weights of one operand are stacked side by side."""
 
     operand: Buffer
@@ -95,9 +95,9 @@ class RowPass:
 class Phases:
     """One direction of a step: products before the first pass, then passes, each followed by its products."""
 
-    before: list[Product]
+    before: list[StepProduct]
     passes: list[RowPass]
-    after_pass: list[list[Product]]
+    after_pass: list[list[StepProduct]]
 
 
 @dataclass(eq=False)
@@ -359,7 +359,7 @@ class Planner:
         count = 1 + max([ready[value] for value in values if value.op != "product"], default=0)
         count = max(count, *(slot + 1 for slot, _ in groups), 1)
         passes = [RowPass(f"{name} {number}") for number in range(count)]
-        slots: list[list[Product]] = [[] for _ in range(count + 1)]
+        slots: list[list[StepProduct]] = [[] for _ in range(count + 1)]
         self.results = {}
         for (slot, operand), members in groups.items():
             width = sum(member.width for member in members)
@@ -372,7 +372,7 @@ class Planner:
                 self.results[member] = (out, column)
                 reads[member] = [(out, column)]
                 column += member.width
-            slots[slot + 1].append(Product(source, tuple(member.detail for member in members), out))
+            slots[slot + 1].append(StepProduct(source, tuple(member.detail for member in members), out))
         for write in writes:
             passes[ready[write.value]].writes.append(write)
         for number in reversed(range(len(passes))):
@@ -533,6 +533,6 @@ def phase_lines(phases: Phases) -> Iterator[str]:
 SILENT = ("leaf", "constant", "move", "product")
 
 
-def product_line(product: Product) -> str:
+def product_line(product: StepProduct) -> str:
     shape = f"{product.operand.width} x {product.out.width}"
     return f"product: {product.out.name} = {product.operand.name} · {shape} weights"

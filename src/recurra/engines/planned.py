@@ -16,9 +16,9 @@ from recurra.engines.alike import likeness
 from recurra.engines.c_passes import Compiled
 from recurra.engines.c_run import CPasses, CSteps, threads
 from recurra.engines.cost import Estimate, Rates
-from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.loop import read_inputs
-from recurra.engines.memory import Memory, TorchPasses
+from recurra.engines.memory import Buffers, TorchPasses
 from recurra.engines.plan import Phases, Place, Plan, make_plan
 from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.resets import Resets
@@ -87,11 +87,11 @@ class Planned:
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [self.read(reader, x, every) for reader in layer]
 
-    def plan(self, reader: Reader, values: Tensor) -> Plan | str:
+    def plan(self, reader: DirectedCell, values: Tensor) -> Plan | str:
         """The plan of a cell as it now is, or why there is none."""
         return self.planning(reader, values).plan
 
-    def planning(self, reader: Reader, values: Tensor) -> Planning:
+    def planning(self, reader: DirectedCell, values: Tensor) -> Planning:
         """What is known of a cell as it now is; found out once for all cells that are alike."""
         cell = reader.cell
         key = (values.dtype, shape_of(reader.fixed))
@@ -115,7 +115,7 @@ class Planned:
             plans[key] = shared[key, found]
         return plans[key]
 
-    def read(self, reader: Reader, x: Padded, every: bool) -> Reading:
+    def read(self, reader: DirectedCell, x: Padded, every: bool) -> Reading:
         """One cell over one batch. A backward reader is a forward one on reversed rows."""
         cell, state, _, backward, resets = reader
         plan, draws = self.planning(reader, x.values)
@@ -135,7 +135,7 @@ class Planned:
         return Reading(sequences[0], cell.State(*sequences) if every else cell.State(*finals))
 
 
-def inputs_of(reader: Reader, x: Padded) -> Tensor:
+def inputs_of(reader: DirectedCell, x: Padded) -> Tensor:
     """The projected batch, in the order of reading."""
     inputs = reader.cell.project(x.values, reader.fixed)
     return Padded(inputs, x.lengths).reversed().values if reader.backward else inputs
@@ -195,7 +195,7 @@ def is_tuple(value: object) -> bool:
     return type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
-def split_fixed(plan: Plan, reader: Reader) -> tuple[list[Tensor], list[Tensor]]:
+def split_fixed(plan: Plan, reader: DirectedCell) -> tuple[list[Tensor], list[Tensor]]:
     """What the plan takes beside inputs and states: tensors with a row each, and weights."""
     given = [leaf for leaf in leaves_of(reader.fixed) if isinstance(leaf, Tensor)]
     tensors = [*given, *weights_of(reader.cell).values()]
@@ -204,7 +204,7 @@ def split_fixed(plan: Plan, reader: Reader) -> tuple[list[Tensor], list[Tensor]]
     return rows, [tensor for number, tensor in enumerate(tensors) if number not in of_rows]
 
 
-def row_tensors(plan: Plan, reader: Reader) -> list[Tensor]:
+def row_tensors(plan: Plan, reader: DirectedCell) -> list[Tensor]:
     return split_fixed(plan, reader)[0]
 
 
@@ -213,7 +213,7 @@ COMPILED = Compiled()
 
 
 def run_steps(
-    plan: Plan, direction: Direction, memory: Memory, lengths: Tensor | None, restart: Restart | None
+    plan: Plan, direction: Direction, memory: Buffers, lengths: Tensor | None, restart: Restart | None
 ) -> None:
     """All steps of a sequence: products, then each pass and the products of what it made."""
     phases: Phases = getattr(plan, direction)
@@ -240,7 +240,7 @@ class Run(NamedTuple):
     """What the steps of one run need beside tensors."""
 
     plan: Plan
-    reader: Reader
+    reader: DirectedCell
     lengths: Tensor | None  # None where all rows are full
     every: bool
     row_count: int  # how many tensors out of `fixed` have a row each
@@ -261,7 +261,7 @@ class Steps(torch.autograd.Function):
         rows = [tensor.to(inputs.dtype).contiguous() for tensor in tensors[count : count + row_count]]
         weights = tensors[count + row_count :]
         direction: Direction = "forward" if training else "inference"
-        memory = Memory(inputs.shape[0], inputs.shape[1], inputs, threads(len(inputs), getattr(plan, direction)))
+        memory = Buffers(inputs.shape[0], inputs.shape[1], inputs, threads(len(inputs), getattr(plan, direction)))
         lay_out(memory, plan, direction, inputs, start, rows, weights)
         restart = None if resets is None else forward_restart(plan, memory, resets.mask, anew_of(resets))
         run_steps(plan, direction, memory, lengths, restart)
@@ -293,7 +293,7 @@ class Steps(torch.autograd.Function):
 
         def results(tensors: list[Tensor], fixed: Any) -> list[Tensor]:
             inputs, *state = tensors
-            again = Reader(reader.cell, reader.cell.State(*state), fixed, resets=resets)
+            again = DirectedCell(reader.cell, reader.cell.State(*state), fixed, resets=resets)
             outputs, states = read_inputs(again, Padded(inputs, steps_of(inputs, lengths)), every)
             if not every:
                 return [outputs, *states]
@@ -316,7 +316,7 @@ class Steps(torch.autograd.Function):
         sequences = tensors[count + row_count + weight_count :][:count]
         kept = dict(zip(ctx.kept, tensors[len(tensors) - len(ctx.kept) :], strict=True))
         B, T, _ = sequences[0].shape
-        memory = Memory(B, T, sequences[0], threads(B, plan.backward))
+        memory = Buffers(B, T, sequences[0], threads(B, plan.backward))
         lay_out(memory, plan, "backward", with_rows(inputs) if plan.needs_inputs else None, start, rows, weights)
         for buffer, sequence in zip(plan.states, sequences, strict=True):
             memory.tensors[buffer.name] = sequence
@@ -342,7 +342,7 @@ def anew_of(resets: Resets) -> list[Tensor]:
 
 
 def lay_out(
-    memory: Memory,
+    memory: Buffers,
     plan: Plan,
     direction: Direction,
     inputs: Tensor | None,
@@ -370,7 +370,7 @@ def lay_out(
 
 
 def lay_out_gradients(
-    memory: Memory, plan: Plan, of_sequences: tuple[Tensor | None, ...], of_finals: tuple[Tensor | None, ...]
+    memory: Buffers, plan: Plan, of_sequences: tuple[Tensor | None, ...], of_finals: tuple[Tensor | None, ...]
 ) -> None:
     """Gradients from outside: zeros without memory where there are none."""
     for buffer, gradient in zip(plan.d_outputs, of_sequences, strict=True):
@@ -386,7 +386,7 @@ def lay_out_gradients(
                 tensor[memory.steps % 2] = gradient
 
 
-def sum_of_parts(memory: Memory, parts: list[tuple[Any, int]]) -> Tensor:
+def sum_of_parts(memory: Buffers, parts: list[tuple[Any, int]]) -> Tensor:
     """The gradient of a start state: what step 0 left, and its products."""
     total: Tensor | None = None
     for buffer, column in parts:
@@ -399,7 +399,7 @@ def sum_of_parts(memory: Memory, parts: list[tuple[Any, int]]) -> Tensor:
 
 
 def weight_gradients(
-    plan: Plan, memory: Memory, weights: list[Tensor], needed: tuple[bool, ...]
+    plan: Plan, memory: Buffers, weights: list[Tensor], needed: tuple[bool, ...]
 ) -> list[Tensor | None]:
     """Every weight's gradient, from one product over all steps or a sum that the row passes kept."""
     known: dict[fx.Node, Tensor] = dict(zip(plan.trace.weight_inputs, weights, strict=True))

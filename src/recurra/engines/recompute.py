@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from recurra.cells import AnyState
-from recurra.engines.engine import Engine, Layer, Reader, Reading, Work
+from recurra.engines.engine import DirectedCell, Engine, Layer, Reading, Work
 from recurra.engines.loop import Loop
 from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.scan import pulled_back
@@ -36,7 +36,7 @@ class Recomputed:
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [self.read(reader, x, every) for reader in layer]
 
-    def read(self, reader: Reader, x: Padded, every: bool) -> Reading:
+    def read(self, reader: DirectedCell, x: Padded, every: bool) -> Reading:
         """One reader, chunk after chunk; a backward one is a forward one on reversed rows."""
         turned = x.reversed().values if reader.backward else x.values
         resets = reader.resets
@@ -62,7 +62,7 @@ class Chunked(NamedTuple):
     """How one reader reads a batch, some steps at a time."""
 
     engine: Engine
-    reader: Reader
+    reader: DirectedCell
     lengths: Tensor
     steps: int
     every: bool

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from recurra.cells import AnyCell
-from recurra.engines.engine import Reader, Reading, is_transformed
+from recurra.engines.engine import DirectedCell, Reading, is_transformed
 from recurra.engines.loop import read
 from recurra.padding import Padded
 
@@ -78,7 +78,7 @@ class Called(nn.Module):
         return self.results(tensors, fixed)
 
 
-def replayable(reading: Reading, reader: Reader, x: Padded, every: bool) -> Reading:
+def replayable(reading: Reading, reader: DirectedCell, x: Padded, every: bool) -> Reading:
     """A reading by kernels without second derivatives, to which the loop lends its own."""
     leaves = [leaf for leaf in tree_flatten(reader.fixed)[0] if isinstance(leaf, Tensor)]
     results = [reading.outputs, *reading.states]
@@ -93,7 +93,7 @@ class Lent(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, reader: Reader, lengths: Tensor, every: bool, count: int, *tensors: Tensor
+        ctx: Any, reader: DirectedCell, lengths: Tensor, every: bool, count: int, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
         ctx.reader, ctx.lengths, ctx.every, ctx.count = reader, lengths, every, count
         ctx.set_materialize_grads(False)
@@ -103,7 +103,7 @@ class Lent(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        reader: Reader = ctx.reader
+        reader: DirectedCell = ctx.reader
         settings = (None,) * 4
         if not is_differentiated(gradients):
             return (*settings, *gradients, *(None,) * ctx.sources)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from recurra.engines.memory import Memory
+from recurra.engines.memory import Buffers
 from recurra.engines.plan import Place, Plan
 
 
@@ -38,7 +38,7 @@ class Restart(NamedTuple):
             (part[t % 2] if part.dim() == 3 else part).masked_fill_(self.mask[:, t].unsqueeze(1), 0)
 
 
-def forward_restart(plan: Plan, memory: Memory, mask: Tensor, anew: list[Tensor]) -> Restart:
+def forward_restart(plan: Plan, memory: Buffers, mask: Tensor, anew: list[Tensor]) -> Restart:
     """For the way forward: steps read copies of the states, in which resets show."""
     copies = []
     for number, (buffer, state) in enumerate(zip(plan.states, anew, strict=True)):
@@ -49,7 +49,7 @@ def forward_restart(plan: Plan, memory: Memory, mask: Tensor, anew: list[Tensor]
     return Restart(mask, copies, [])
 
 
-def backward_restart(plan: Plan, memory: Memory, mask: Tensor, anew: list[Tensor]) -> Restart:
+def backward_restart(plan: Plan, memory: Buffers, mask: Tensor, anew: list[Tensor]) -> Restart:
     """For the way back: the same copies, all steps at once, and where gradients are cut."""
     rows, steps = mask[:, 1:].nonzero(as_tuple=True)
     cuts = []

@@ -12,7 +12,7 @@ from torch import Tensor
 from recurra.cells import AnyCell, Cell, Wrapper
 from recurra.cells.weights import leaves, replaced
 from recurra.engines.cost import Estimate, Rates
-from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.vendor import last_real
 from recurra.padding import Padded
@@ -46,7 +46,7 @@ class Scan:
         return [read(reader, x, every) for reader in layer]
 
 
-def obstacle(reader: Reader, x: Padded) -> str | None:
+def obstacle(reader: DirectedCell, x: Padded) -> str | None:
     """Why no scan runs this cell, in words; None where one does."""
     cell, state, fixed, *_ = reader
     inner = cell
@@ -84,7 +84,7 @@ def is_plain(fixed: object) -> bool:
     return fixed is None or isinstance(fixed, Tensor | int | float | str)
 
 
-def read(reader: Reader, x: Padded, every: bool) -> Reading:
+def read(reader: DirectedCell, x: Padded, every: bool) -> Reading:
     """One cell over one batch. A backward reader is a forward one on reversed rows."""
     cell, (start,), fixed, backward, resets = reader
     inputs = cell.project(x.values, fixed)

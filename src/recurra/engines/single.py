@@ -25,7 +25,7 @@ from recurra.engines.c_run import patience, team
 from recurra.engines.c_source import prelude
 from recurra.engines.c_steps import MEETING
 from recurra.engines.cost import Rates
-from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.vendor import unwrapped
 from recurra.padding import Padded
 
@@ -145,7 +145,7 @@ class Single:
 class Row:
     """What one reader works on: its tensors, and where they lie."""
 
-    def __init__(self, reader: Reader, values: Tensor, lengths: Tensor, every: bool) -> None:
+    def __init__(self, reader: DirectedCell, values: Tensor, lengths: Tensor, every: bool) -> None:
         cell, fixed = unwrapped(reader.cell, reader.fixed)
         H = cell.hidden_size
         total, steps = values.shape[1], lengths.item()

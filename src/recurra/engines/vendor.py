@@ -11,7 +11,7 @@ from torch import Tensor
 from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
 from recurra.cells.weights import is_bare, leaves
 from recurra.engines.cost import Estimate, Rates
-from recurra.engines.engine import Layer, Reader, Reading, Work, only_looped
+from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.replay import replayable
 from recurra.padding import Padded
 
@@ -127,7 +127,7 @@ def unwrapped(cell: AnyCell, fixed: Any) -> tuple[AnyCell, Any]:
     return cell, fixed
 
 
-def read(reader: Reader, x: Padded, every: bool) -> Reading:
+def read(reader: DirectedCell, x: Padded, every: bool) -> Reading:
     """One cell over one batch. A backward reader is a forward one on reversed rows."""
     cell, state, fixed, backward, resets = reader
     found, rows = kernel(cell, fixed), x.reversed() if backward else x

@@ -9,7 +9,7 @@ import torch
 
 from recurra.cells import Cell, Spec, Wrapper, build
 from recurra.cells.cell import fields
-from recurra.engines import ENGINES, Planned, Reader
+from recurra.engines import ENGINES, DirectedCell, Planned
 from recurra.named import catalogue, find, options_of
 from recurra.padding import Padded
 
@@ -47,7 +47,7 @@ def entry(spec: Spec, input_size: int, hidden_size: int) -> Entry:
     cell = build(spec, input_size, hidden_size)
     name = spec if isinstance(spec, str) else spec["name"]
     x = Padded.full(torch.zeros(1, 1, input_size))
-    layer = [Reader(cell, cell.start(1, x.values), cell.fixed(1, x.values))]
+    layer = [DirectedCell(cell, cell.start(1, x.values), cell.fixed(1, x.values))]
     kind = find(Cell, name)
     return Entry(
         name,
@@ -77,7 +77,7 @@ def plan_of(spec: Spec, input_size: int, hidden_size: int) -> str:
     """
     cell = build(spec, input_size, hidden_size)
     x = torch.zeros(1, 1, input_size)
-    plan = Planned().plan(Reader(cell, cell.start(1, x), cell.fixed(1, x)), x)
+    plan = Planned().plan(DirectedCell(cell, cell.start(1, x), cell.fixed(1, x)), x)
     return f"'{cell.name}' has no plan: {plan}" if isinstance(plan, str) else str(plan)
 
 

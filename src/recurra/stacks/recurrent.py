@@ -13,8 +13,8 @@ from recurra.cells import AnyCell, AnyState, Spec, build
 from recurra.cells.cell import fields
 from recurra.cells.weights import check_flag, check_rate, check_size
 from recurra.engines import (
+    DirectedCell,
     EngineReport,
-    Reader,
     Resets,
     engine_named,
     read_layer,
@@ -254,9 +254,9 @@ class Recurrent(nn.Module):
         """Of each direction of a layer, whether it reads backward."""
         return (False, True) if self.bidirectional else (self.direction == "backward",)
 
-    def _readers(self, number: int, states: States, fixed: Fixed) -> list[Reader]:
+    def _readers(self, number: int, states: States, fixed: Fixed) -> list[DirectedCell]:
         cells: Any = self.cells[number]
-        return [Reader(*each) for each in zip(cells, states[number], fixed[number], self._ways(), strict=True)]
+        return [DirectedCell(*each) for each in zip(cells, states[number], fixed[number], self._ways(), strict=True)]
 
     def _is_plain(self) -> bool:
         """Whether each layer just reads the one before it, both directions side by side, and the last one answers."""
