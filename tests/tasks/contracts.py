@@ -23,13 +23,17 @@ INK = [[[0, 0], [0, 9]], [[0, 9], [5, 5]]]
 
 
 class Case(NamedTuple):
-    """A task, what makes its run tiny, a file to train on and to be scored on, and two inputs as JSON has them."""
+    """A task, what makes its run tiny, a file to train on and to be scored on, and two inputs as JSON has them.
+
+    `views` are those that there are to see of both answers; what else the task offers is refused in words.
+    """
 
     task: str
     settings: Sequence[str]
     file: str
     content: str
     asked: tuple[object, object]
+    views: tuple[str, ...]
 
     @property
     def options(self) -> list[str]:
@@ -57,6 +61,7 @@ CASES = {
         "tags.conll",
         "the\tD\ncat\tN\n\na\tD\n<b>\tN\n\nthe\tD\nb\tN\nruns\tV\n\n",
         ("the cat", "a b runs"),
+        ("saliency", "gates"),
     ),
     "classification": Case(
         "classification",
@@ -64,6 +69,7 @@ CASES = {
         "intents.tsv",
         lines("text\tlabel", "a good film\tpraise", "a bad film\tblame", "so good\tpraise", "bad\tblame"),
         ("a good film", "bad"),
+        ("attention", "saliency", "gates"),
     ),
     "language_model": Case(
         "language_model",
@@ -71,6 +77,7 @@ CASES = {
         "text.txt",
         lines("one two three", "two three one", "three"),
         ("one t", "three"),
+        ("probabilities", "saliency", "gates"),
     ),
     "forecasting": Case(
         "forecasting",
@@ -78,6 +85,7 @@ CASES = {
         "levels.csv",
         lines("series,time,level", *(f"{name},{step},{(step + name) % 5}" for name in range(3) for step in range(20))),
         ([1, 2, 3, 4], [4, 0, 1, 2, 3]),
+        ("forecast", "gates"),
     ),
     "seq2seq": Case(
         "seq2seq",
@@ -85,6 +93,7 @@ CASES = {
         "sounds.tsv",
         lines("cat\tK AE T", "dog\tD AO G", "a\tAH", "tree\tT R IY", "coat\tK OW T"),
         ("cat", "dog"),
+        ("attention", "probabilities", "saliency", "tree", "gates"),
     ),
     "vec2seq": Case(
         "vec2seq",
@@ -92,6 +101,7 @@ CASES = {
         "colours.tsv",
         lines("1\t0\tred", "0\t1\tblue", "1\t1\tpurple", "0.5\t0\tdark red"),
         ([1, 0], [0.5, 0.5]),
+        ("probabilities", "tree"),
     ),
     "vec2seq of pictures": Case(
         "vec2seq",
@@ -99,10 +109,11 @@ CASES = {
         "ink.jsonl",
         objects(*({"strokes": [INK[0]] * n + [INK[1]], "latex": "1 " * n + "-"} for n in range(1, 4))),
         (INK, [INK[0]]),
+        ("attention", "probabilities", "tree"),
     ),
     "ctc": Case(
         f"{ctc.CTC.__module__}:CTC",
-        [],
+        ["training.learning_rate=0.1"],  # then the best path is clearly not blank
         "speech.jsonl",
         objects(
             {"frames": [[1, 0], [1, 0.5], [0, 0], [1, 0], [0, 1]], "target": "a a b"},
@@ -110,6 +121,7 @@ CASES = {
             {"frames": [[0.5, 1], [1, 0], [0, 0]], "target": "b a"},
         ),
         ([[1, 0], [0, 0], [0, 1]], [[0.5, 0.5]]),
+        ("alignment", "gates"),
     ),
     "similarity": Case(
         f"{similarity.Similarity.__module__}:Similarity",
@@ -117,6 +129,7 @@ CASES = {
         "pairs.tsv",
         lines("the cat\ta cat sat\t4.5", "a dog\tthe sun\t0.5", "the dog\tthe cat\t2", "sun\tsun\t5"),
         ("the cat\ta dog ran", "sun\tthe sun"),
+        ("saliency", "gates"),
     ),
 }
 
