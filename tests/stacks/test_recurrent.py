@@ -241,6 +241,19 @@ def test_every_estimate_grows_with_the_work(spec: str, shape: tuple[int, int, in
             assert engine.cost(work._replace(rows=2 * rows)) >= cost
             assert engine.cost(work._replace(readers=2)) > 1.9 * cost
             assert engine.cost(work._replace(threads=4)) <= cost
+            on_gpu = work._replace(device="cuda")
+            assert engine.cost(on_gpu._replace(steps=2 * steps)) > engine.cost(on_gpu) > 0
+
+
+def test_on_a_gpu_kernels_and_scans_beat_the_loop_unless_there_are_few_steps() -> None:
+    costs = {}
+    for steps in (2, 40):
+        for spec in ("lstm", "min_gru"):
+            [work] = works(spec, 16, steps, 64)
+            costs[steps, spec] = {engine.name: engine.cost(work._replace(device="cuda")) for engine in ENGINES}
+    assert costs[40, "lstm"]["vendor"] < costs[40, "lstm"]["loop"] / 5
+    assert costs[40, "min_gru"]["scan"] < costs[40, "min_gru"]["loop"] / 2
+    assert costs[2, "min_gru"]["loop"] < costs[2, "min_gru"]["scan"]
 
 
 def works(spec: Any, rows: int, steps: int, hidden: int) -> list[Work]:

@@ -17,7 +17,7 @@ ON_CPU = Estimate(
     training=Rates(call=240e-6, gate=30e-6, weight=5e-10, number=8.5e-9, product=3e-11),
     inference=Rates(call=95e-6, gate=8.5e-6, weight=8.5e-11, number=3.8e-9, product=2.2e-11),
 )
-ON_GPU = Estimate(training=Rates(call=600e-6, gate=60e-6), inference=Rates(call=200e-6, gate=15e-6))
+ON_GPU = Estimate(training=Rates(call=600e-6, gate=115e-6), inference=Rates(call=200e-6, gate=33e-6))
 
 
 class Loop:

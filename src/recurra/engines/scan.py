@@ -25,7 +25,7 @@ STRETCH = {"cpu": 2**19, "cuda": 2**26}
 ON_CPU = Estimate(
     training=Rates(call=630e-6, gate=1.5e-6, number=3e-9), inference=Rates(call=300e-6, gate=0.8e-6, number=1.3e-9)
 )
-ON_GPU = Estimate(training=Rates(call=2e-3, gate=1e-6), inference=Rates(call=1e-3, gate=0.4e-6))
+ON_GPU = Estimate(training=Rates(call=2.3e-3, gate=8e-6), inference=Rates(call=0.8e-3, gate=6e-6))
 
 
 class Scan:

@@ -27,7 +27,7 @@ STEP_BY_STEP = Estimate(  # and those of a GRU or RNN one operation after the ot
     training=Rates(call=280e-6, gate=25e-6, weight=4e-10, number=8.5e-9, product=3.4e-11),
     inference=Rates(call=130e-6, gate=4e-6, weight=7e-11, number=3.4e-9, product=2.9e-11),
 )
-ON_GPU = Estimate(training=Rates(call=800e-6, gate=3e-6), inference=Rates(call=300e-6, gate=1e-6))
+ON_GPU = Estimate(training=Rates(call=1.3e-3, gate=3e-6), inference=Rates(call=300e-6, gate=1e-6))
 
 
 class Kernel(NamedTuple):
