@@ -177,25 +177,25 @@ def test_a_move_of_a_move_is_one_move() -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_step_without_a_plan_is_refused_in_words(name: str) -> None:
-    reason = made(Steps(3, 7, names=[name]).double(), torch.zeros(1, 2, 3).double())
+    reason = made(Steps(3, 7, names=[name]).double(), torch.zeros(1, 2, 3).double()).plan
     assert isinstance(reason, str)
     assert REFUSED[name][1] in reason
 
 
 def test_a_step_that_takes_a_row_into_too_many_pieces_is_refused() -> None:
-    reason = made(Steps(3, 300, names=["outer and back"]), torch.zeros(1, 2, 3))
+    reason = made(Steps(3, 300, names=["outer and back"]), torch.zeros(1, 2, 3)).plan
     assert isinstance(reason, str)
     assert "its step takes a row apart into 300 pieces, and a row pass has at most 64" in reason
 
 
 @pytest.mark.parametrize("size", [15, 20, 24, 26, 221])
 def test_no_size_of_a_weight_is_mistaken_for_the_number_of_rows(size: int) -> None:
-    assert not isinstance(made(Steps(3, size, names=["joined weights"]), torch.zeros(1, 2, 3)), str)
+    assert not isinstance(made(Steps(3, size, names=["joined weights"]), torch.zeros(1, 2, 3)).plan, str)
 
 
 def test_weights_of_another_type_are_refused() -> None:
     cell = Steps(3, 7, names=["gelu"]).double()
     cell.own.U.float()
-    reason = made(cell, torch.zeros(1, 2, 3).double())
+    reason = made(cell, torch.zeros(1, 2, 3).double()).plan
     assert isinstance(reason, str)
     assert "its step cannot be traced" in reason
