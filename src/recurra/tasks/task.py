@@ -1,4 +1,4 @@
-"""Task: what the training room knows of a problem."""
+"""Task: the interface between a problem and everything that trains, asks, scores, explains or serves its models."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ __all__ = [
     "Asked",
     "Axes",
     "Carried",
+    "Judgement",
     "Loss",
     "Moment",
     "Prediction",
