@@ -118,12 +118,22 @@ def test_columns_in_the_wrong_order_are_said(tmp_path: Path) -> None:
     assert checked(tmp_path, "a.tsv", content, columns=["label", "text"]).oddities == []
 
 
-def test_a_header_that_was_read_as_data_is_said(tmp_path: Path) -> None:
-    (oddity,) = checked(tmp_path, "a.csv", "Sentence,Sentiment\ngood,1\nbad,0\n").oddities
+def test_a_header_is_read_as_one_and_said(tmp_path: Path) -> None:
+    content = "Sentence,Sentiment\ngood,1\nbad,0\n"
+    file = checked(tmp_path, "a.csv", content)
+    assert (file.header, file.rows, file.oddities) == (["Sentence", "Sentiment"], 2, [])
+    said = check([tmp_path / "a.csv"]).text()
+    assert "the first line is taken for a header: Sentence, Sentiment" in said
+    plain = checked(tmp_path, "a.csv", "a film,fine\na book,bad\n")
+    assert (plain.header, plain.rows) == ([], 2)
+
+
+def test_a_header_that_was_read_as_data_by_request_is_odd(tmp_path: Path) -> None:
+    options = {"name": "csv", "header": False}
+    (oddity,) = checked(tmp_path, "a.csv", "Sentence,Sentiment\ngood,1\nbad,0\n", format=options).oddities
     assert (oddity.what, oddity.lines) == (
         "the first line looks like a header: set header = true, or name its columns", [1]
     )  # fmt: skip
-    assert checked(tmp_path, "a.csv", "a film,fine\nbad,0\n").oddities == []
 
 
 def test_values_that_are_not_there_are_counted(tmp_path: Path) -> None:

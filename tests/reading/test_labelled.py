@@ -144,16 +144,54 @@ def test_columns_that_look_swapped_are_said(tmp_path: Path) -> None:
     assert len(found(tmp_path / "a.tsv", few)) == 5  # too few to say
 
 
-def test_a_header_of_other_names_is_said(tmp_path: Path) -> None:
-    text = "review,sentiment\n" + "a good film,pos\na bad film,neg\n" * 3
-    said = r"a.csv:1: 'review' and 'sentiment' look like a header, .* data.format = \{name = \"csv\", header = true\}"
-    with pytest.raises(DataError, match=said):
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [
+        ("sentence,intent", []),
+        ("sentence,intent", ['data.columns=["text", "label"]']),
+        ("sentence,intent", ['data.format={name="csv", header=true}']),
+        ("Review,Sentiment", ["data.label=Sentiment"]),
+        ("text,class", []),
+    ],
+)
+def test_a_header_is_never_an_example_or_a_class(tmp_path: Path, header: str, options: list[str]) -> None:
+    rows = found(tmp_path / "a.csv", f"{header}\n" + "a good film,pos\na bad film,neg\n" * 3, *options)
+    assert [(row.text, row.labels) for row in rows[:2]] == [("a good film", ("pos",)), ("a bad film", ("neg",))]
+    assert len(rows) == 6
+
+
+def test_a_header_decides_which_column_is_the_text(tmp_path: Path) -> None:
+    rows = found(tmp_path / "a.csv", "intent,sentence\n" + "pos,a good film\nneg,a bad film\n" * 3)
+    assert (rows[0].text, rows[0].labels) == ("a good film", ("pos",))
+
+
+def test_columns_that_are_left_out_may_stand_below_a_header(tmp_path: Path) -> None:
+    text = "id\tsentence\tintent\tdate\n" + "7\ta good film\tpos\t2023-01-01\n8\ta bad film\tneg\t2023-01-02\n"
+    rows = found(tmp_path / "a.tsv", text, 'data.columns=["_", "text", "label", "_"]')
+    assert [row.labels for row in rows] == [("pos",), ("neg",)]
+
+
+def test_two_columns_that_could_both_be_the_text_or_the_label_are_refused(tmp_path: Path) -> None:
+    text = "title,body,intent\n" + "a good film,I liked it,pos\na bad film,I left,neg\n" * 3
+    with pytest.raises(DataError, match=r"reads one text, but 'title' and 'body' could both be it.*data.text.column"):
         found(tmp_path / "a.csv", text)
-    first = found(tmp_path / "a.csv", text, 'data.format={name="csv", header=true}')[0]
-    assert (first.text, first.labels) == ("a good film", ("pos",))
-    assert len(found(tmp_path / "a.csv", text, 'data.columns=["text", "label"]')) == 7
-    named = found(tmp_path / "a.csv", text, 'data.format={name="csv", header=true}', "data.label=sentiment")[0]
-    assert (named.text, named.labels) == ("a good film", ("pos",))
+    text = "sentence,topic,intent\n" + "a good film,film,pos\na bad film,film,neg\n" * 3
+    with pytest.raises(DataError, match=r"one label, but 'topic' and 'intent' could both be it.*data.label"):
+        found(tmp_path / "a.csv", text)
+    assert found(tmp_path / "a.csv", text, "data.label=topic")[0].labels == ("film",)
+
+
+def test_a_first_line_that_could_be_a_header_or_a_row_is_refused(tmp_path: Path) -> None:
+    text = "satz,absicht\n" + "ein guter Film,gut\nein schlechter Film,schlecht\n" * 3
+    with pytest.raises(
+        DataError, match=r'a.csv:1: "satz", "absicht" could be a header or the first row.*header = true'
+    ):
+        found(tmp_path / "a.csv", text)
+    assert len(found(tmp_path / "a.csv", text, 'data.format={name="csv", header=true}')) == 6
+    assert len(found(tmp_path / "a.csv", text, 'data.format={name="csv", header=false}')) == 7
+
+
+def test_rows_of_single_words_are_not_taken_for_a_header(tmp_path: Path) -> None:
     rows = found(tmp_path / "b.csv", "Abe,English\nAda,English\nIvo,Czech\nEva,Czech\nZoe,Greek\n")
     assert len(rows) == 5
 

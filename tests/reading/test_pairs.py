@@ -160,9 +160,6 @@ def test_an_empty_side_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
         ("a.tsv", "a\tb\nc\td\te\n", [], "a.tsv:2: found 3 columns, but columns (source, target) names 2."),
         ("a.tsv", "only\n", [], "a.tsv:1: found one column, but a pair has two, a source and a target, or three"),
         ("a.tsv", "a\tb\tc\td\n", [], "a.tsv:1: found 4 columns, but a pair has two"),
-        ("a.tsv", "Word\tPhones\na\tb\n", [], "a.tsv:1: 'Word' and 'Phones' look like a header. If they are, set "
-         'data.format = {name = "tsv", header = true}; if not, data.columns = ["source", "target"].'),
-        ("a.csv", "lemma,form,msd\na,b,c\n", [], 'if not, data.columns = ["source", "target", "features"].'),
         ("a.csv", "a,b\n\n\nc,d\n", [], "a.csv:2: this line is blank, and more lines follow."),
         ("a.csv", "a,b\nc,\n", [], "a.csv:2: the target is empty."),
         ("a.csv", "a,b\nc\n", [], "a.csv:2: found one column, but columns (source, target) names 2."),
@@ -484,13 +481,32 @@ def test_a_name_that_is_nearly_in_the_first_line_is_suggested(tmp_path: Path) ->
         found(tmp_path / "a.tsv", "question\treply\na\tb\n", "data.source.column=questoin")
 
 
+@pytest.mark.parametrize(
+    ("content", "source", "target", "features"),
+    [
+        ("Word\tPhones\na\tb\n", ("a",), "b", ()),
+        ("answer\tquestion\nb\ta\n", ("a",), "b", ()),
+        ("lemma\tform\tmsd\na\tb\tV;PST\n", ("a",), "b", ("V", "PST")),
+        ("id\tsource\ttarget\n1\ta\tb\n", ("a",), "b", ()),
+        ("context\tquestion\tanswer\nc\ta\tb\n", ("c", "a"), "b", ()),
+    ],
+)
+def test_a_header_of_usual_names_says_what_is_read_and_written(
+    tmp_path: Path, content: str, source: tuple[str, ...], target: str, features: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.tsv").write_text(content)
+    data = with_columns(data_of(tmp_path / "a.tsv"))
+    (pair,) = pairs(data.files("train"), data)
+    assert (pair.source, pair.target, pair.features) == (source, target, features)
+
+
 def test_a_table_without_names_is_read_by_a_model_of_parallel_files(tmp_path: Path) -> None:
     data = with_columns(data_of(parallel(tmp_path, "a b\nc\n", "x y\nz\n")))
     table, header = tmp_path / "b.tsv", tmp_path / "c.tsv"
     table.write_text("c\tz\n")
     assert [(pair.source, pair.target) for pair in pairs([str(table)], data)] == [(("c",), "z")]
     header.write_text("english\tgerman\nc\tz\n")
-    with pytest.raises(DataError, match=r"c\.tsv:1: 'english' and 'german' look like a header"):
+    with pytest.raises(DataError, match=r"c\.tsv:2: there is no column 'source'\. Known: english, german\."):
         list(pairs([str(header)], data))
     table.write_text("c\tz\t7\n")
     with pytest.raises(DataError, match=r"b\.tsv:1: there is no column 'source'\. Known: column1, column2, column3"):

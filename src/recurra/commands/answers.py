@@ -26,6 +26,8 @@ def predict(options: argparse.Namespace) -> None:
     model = load(options.run, device=options.device).with_settings(options.set)
     model = model.searching(search=options.search, width=options.width, best=options.best)
     file = None if options.file in (None, "-") else options.file
+    if file is not None and (said := model.header_in(file)) is not None:
+        print(said, file=sys.stderr)
     is_talk = file is None and sys.stdin.isatty()
     with contextlib.nullcontext() if options.alignments is None else opened_to_write(options.alignments) as links:
 

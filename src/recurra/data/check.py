@@ -7,11 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from recurra.data.checking.columns import Column, ColumnSurvey, is_number
+from recurra.data.checking.columns import Column, ColumnSurvey
 from recurra.data.checking.duplicates import Repeated, RowSurvey
 from recurra.data.checking.oddities import Oddity, TextSurvey
 from recurra.data.checking.pairs import PairReport, PairSurvey
-from recurra.data.checking.pictures import is_path
 from recurra.data.checking.series import SeriesSurvey, SeriesTable
 from recurra.data.checking.tasks import ParallelSurvey, Request, Service, roles_of, services
 from recurra.data.checking.words import in_words
@@ -54,6 +53,7 @@ class FileReport(NamedTuple):
     input: str  # the column that a model would read
     repeated_inputs: Repeated  # rows of whatever answer
     pairs: PairReport | None = None  # where the rows are a source and a target
+    header: Sequence[str] = ()  # the names in the first line of a table, where it is taken for a header
 
 
 class Overlap(NamedTuple):
@@ -97,7 +97,7 @@ def check(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     valid: Sequence[PathLike] = (),
 ) -> Report:
-    r"""What is in the files, read as a stream, and once more where a header is found.
+    r"""What is in the files, read as a stream.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "reviews.tsv"
@@ -111,7 +111,7 @@ def check(
     if isinstance(paths, str | os.PathLike) or not paths:
         raise DataError(f"check takes a list of one or more files, but got {paths!r}.")
     train, held = [os.fspath(path) for path in paths], [os.fspath(path) for path in valid]
-    surveys = [_surveyed(path, format, columns) for path in (*train, *held)]
+    surveys = [_Survey(path, format, columns) for path in (*train, *held)]
     request = Request(train, held, format, columns)
     files = [survey.found(request) for survey in surveys]
     overlaps = [
@@ -135,20 +135,6 @@ def check(
     )
 
 
-def _surveyed(
-    path: str, format: str | Mapping[str, object] | None, columns: Mapping[str, str] | Sequence[str] | None
-) -> _Survey:
-    """A file as it is; or with the header that the rows below say it has, as tasks find it too."""
-    survey = _Survey(path, format, columns)
-    options = dict(format) if isinstance(format, Mapping) else {"name": survey.format}
-    is_settled = options.get("header") is not None or survey.series.found(survey.format, []) is not None
-    if is_settled or survey.format not in ("tsv", "csv") or not survey.has_header:
-        return survey
-    named = _Survey(path, {**options, "header": True}, None)
-    named.header_line = survey.header_line
-    return named
-
-
 class _Survey:
     """One file, seen row by row."""
 
@@ -166,8 +152,7 @@ class _Survey:
         self.pairs = PairSurvey()
         self.whole, self.inputs = RowSurvey(), RowSurvey()
         self.header_line = 0
-        self.has_header = False
-        self.first: Mapping[str, Value] = {}
+        self.header: list[str] = []
         self.input = self.first_line = ""
         for row in rows(path, format=format, columns=columns):
             self._see(row)
@@ -177,9 +162,8 @@ class _Survey:
             self.input = _input(row.values)
             self.header_line = row.line if _is_header(row.values) else 0
             self.first_line = str(row.values.get("text", ""))
-            self.first = row.values
-        elif self.rows == 1:
-            self.has_header = _is_above(self.first, row.values)
+            is_named = self.format in ("csv", "tsv") and row.line > 1
+            self.header = list(row.values) if is_named else []
         self.rows += 1
         for name, value in row.values.items():
             if name not in self.columns:
@@ -211,7 +195,9 @@ class _Survey:
         pairs = self.pairs.found() if self._are_pairs(request, columns) else None
         if pairs is not None:
             oddities = [*self.pairs.oddities(), *oddities]
-        return FileReport(self.path, self.format, self.rows, columns, oddities, whole, self.input, inputs, pairs)
+        return FileReport(
+            self.path, self.format, self.rows, columns, oddities, whole, self.input, inputs, pairs, self.header
+        )
 
     def series_table(self, columns: Sequence[Column]) -> SeriesTable | None:
         """The series that the columns are, where they are."""
@@ -240,17 +226,6 @@ def _is_header(values: Mapping[str, Value]) -> bool:
         return False
     cells = [value.lower() if isinstance(value, str) else "" for value in values.values()]
     return all(re.fullmatch(r"[a-z_ ]{1,20}", cell) for cell in cells) and any(cell in _HEADER_WORDS for cell in cells)
-
-
-def _is_above(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
-    """Whether the first row of a table has words only, and the second numbers or pictures under some of them."""
-    if not all(re.fullmatch("column[0-9]+", name) for name in first):
-        return False
-    if not all(
-        re.fullmatch(r"[^\W\d][\w .()%/-]{0,30}", str(cell).strip()) and not is_path(cell) for cell in first.values()
-    ):
-        return False
-    return any(is_path(cell) or is_number(str(cell)) for cell in second.values())
 
 
 def _swapped(columns: Mapping[str, Column]) -> bool:

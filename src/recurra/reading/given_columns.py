@@ -59,22 +59,12 @@ def _is_table(path: str | Path, data: Vec2SeqData) -> bool:
 
 
 def _with_found_columns(path: str, data: Vec2SeqData) -> Vec2SeqData:
-    """Roles for a table whose columns have no names: the one of texts is the target, the others are a vector.
-
-    A first line of words above a column of numbers is a header, and so is one of usual names.
-    """
-    seen = [list(row.values.values()) for row in islice(task_rows(path, data), LOOKED_AT)]
-    if not seen or list(next(task_rows(path, data)).values) != [f"column{k}" for k in range(1, len(seen[0]) + 1)]:
+    """Roles for a table whose columns have no names: the one of texts is the target, the others are a vector."""
+    seen = [row.values for row in islice(task_rows(path, data), LOOKED_AT)]
+    if not seen or list(seen[0]) != [f"column{k}" for k in range(1, len(seen[0]) + 1)]:
         return data
-    above, below = [str(cell).strip() for cell in seen[0]], seen[1:]
-    target = next((name for name in TARGETS if name in above), None)
-    if target is not None and {*above} & {"vector", *PLACES, *STROKES, *IMAGES}:
-        return dataclasses.replace(data, target=dataclasses.replace(data.target, column=target))
-    columns = list(zip(*below, strict=True))
-    if columns and not any(map(are_numbers, above)):
-        vector = [name for name, cells in zip(above, columns, strict=True) if mostly(are_numbers, cells)]
-        return dataclasses.replace(data, vector=vector) if vector and all(vector) else data
-    roles = ["vector" if mostly(are_numbers, cells) else "target" for cells in zip(*seen, strict=True)]
+    cells = zip(*(row.values() for row in seen), strict=True)
+    roles = ["vector" if mostly(are_numbers, column) else "target" for column in cells]
     return dataclasses.replace(data, columns=roles) if roles.count("target") == 1 < len(roles) else data
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from recurra.config import ClassificationData, ImageData
 from recurra.data.checking.pictures import is_drawing, is_path
 from recurra.data.formats import CSV, TSV, Row, reader
+from recurra.data.roles import label_columns, number_in, text_columns
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.sentences import matrix, shown, words_of
@@ -26,7 +26,6 @@ LOOKED_AT = 2000
 """Rows that are looked at to see whether two columns were swapped."""
 
 FEWEST_SWAPPED = 20
-FEWEST_WITH_HEADER = 5
 """Fewer rows than that say nothing about it."""
 
 WANTED = ("label", "category", "labels", "target", "score")
@@ -62,21 +61,34 @@ def with_columns(data: ClassificationData) -> ClassificationData:
     first = next(task_rows(path, data, *names(data)))
     columns = list(first.values)
     is_table = data.columns is None and isinstance(reader(path, data.format), TSV | CSV)
-    is_guess = False
-    if is_table and len(columns) == 2 and not {*columns} & KNOWN and not names(data):
-        is_guess = columns == ["column1", "column2"]  # there was no header
+    if is_table and not names(data) and columns == ["column1", "column2"]:  # there is no header
         read = "image" if is_path(first.values[columns[0]]) else "text"
         data = dataclasses.replace(data, columns=[read, "label"])
         first = next(task_rows(path, data, *names(data)))
         columns = list(first.values)
+    elif is_table and not names(data) and len(columns) == 2 and not {*columns} & KNOWN:
+        data = _by_usual_names(data, first.values)
     place = f"{path}:{first.line}"
     for name in names(data):
         if name not in columns:
             raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, columns)}")
     data = _what_is_wanted(_what_is_read(data, first.values, place), columns, place)
     if data.label is not None and data.text.column is not None:
-        _check_columns(data, path, is_guess)
+        _refuse_swapped(data, path)
     return data
+
+
+def _by_usual_names(data: ClassificationData, first: Mapping[str, Any]) -> ClassificationData:
+    """The settings for a header of two names: what they say, or else first what is read, then the label."""
+    columns = list(first)
+    labels, texts = label_columns(columns), text_columns(columns)
+    label = labels[0] if len(labels) == 1 else next((name for name in columns if [name] != texts), columns[1])
+    if len(texts) != 1 and len(labels) != 1:
+        label = columns[1]
+    read = next(name for name in columns if name != label)
+    if is_path(first[read]):
+        return dataclasses.replace(data, image=dataclasses.replace(data.image, column=read), label=label)
+    return dataclasses.replace(data, text=dataclasses.replace(data.text, column=read), label=label)
 
 
 def names(data: ClassificationData) -> list[str]:
@@ -99,6 +111,15 @@ def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str
             return dataclasses.replace(data, frames=named[0])
         wanted = {data.label, data.labels, *(data.targets or ()), *WANTED}
         others = [name for name in columns if name not in wanted]
+        if len(others) > 1:
+            usual = text_columns(name for name in others if isinstance(first[name], str))
+            if len(usual) > 1:
+                raise DataError(
+                    f"{place}: classification reads one text, but {' and '.join(map(repr, usual))} could both be it. "
+                    f'Name it: data.text.column = "{usual[0]}"; to read both, one after the other, call both "text" in '
+                    f"data.columns."
+                )
+            others = usual or others
         text = others[0] if len(others) == 1 and isinstance(first[others[0]], str) else None
     if text is None:
         raise DataError(
@@ -131,6 +152,14 @@ def _what_is_wanted(data: ClassificationData, columns: Sequence[str], place: str
     for name in ("target", "score"):
         if name in columns:
             return dataclasses.replace(data, targets=[name])
+    usual = label_columns(name for name in columns if name not in names(data))
+    if len(usual) == 1:
+        return dataclasses.replace(data, label=usual[0])
+    if usual:
+        raise DataError(
+            f"{place}: classification predicts one label, but {' and '.join(map(repr, usual))} could both be it. Name "
+            f'it: data.label = "{usual[0]}".'
+        )
     raise DataError(
         f"{place}: classification needs a column 'label' (one class), 'labels' (several) or 'target' (a number), but "
         f'the columns are {", ".join(columns)}. Name it: data.label = "…", data.labels = "…" or data.targets = ["…"].'
@@ -150,8 +179,8 @@ def is_series(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-def _check_columns(data: ClassificationData, path: str, is_guess: bool) -> None:
-    """Refuse a file whose classes are all different and long while its texts are few; or that begins with a header."""
+def _refuse_swapped(data: ClassificationData, path: str) -> None:
+    """Refuse a file whose classes are all different and long while its texts are few."""
     texts, labels = [], []
     for row in itertools.islice(task_rows(path, data, *names(data)), LOOKED_AT):
         texts.append(str(row.values.get(str(data.text.column), "")))
@@ -163,14 +192,6 @@ def _check_columns(data: ClassificationData, path: str, is_guess: bool) -> None:
             f"{path}: text and label look swapped: '{data.label}' has {len({*labels}):,} different values in {count:,} "
             f"rows, such as {shown(labels[0])}, and '{data.text.column}' only {len({*texts}):,}, such as "
             f'{shown(texts[0])}. Set data.columns = ["label", "text"].'
-        )
-    seen = Counter(labels)
-    is_header = texts[0].strip().isidentifier() and labels[0].strip().isidentifier() and seen[labels[0]] == 1
-    if is_guess and is_header and count >= FEWEST_WITH_HEADER and 1 not in list(seen.values())[1:]:
-        name = reader(path, data.format).extensions[0]
-        raise DataError(
-            f"{path}:1: '{texts[0]}' and '{labels[0]}' look like a header, for no other row has that class. If they "
-            f'are, set data.format = {{name = "{name}", header = true}}; if not, data.columns = ["text", "label"].'
         )
 
 
@@ -275,11 +296,17 @@ def classes_of(value: object, place: str, name: str) -> tuple[str, ...]:
     return (class_of(value, place, name),)
 
 
+def _number(part: object) -> float:
+    if isinstance(part, str) and not math.isnan(number := number_in(part)):
+        return number
+    return float(part)  # type: ignore[arg-type]  # that is the question
+
+
 def numbers_of(value: object, place: str, name: str) -> NDArray[np.float64]:
     """The numbers of one column, (k,): one, or a list of them."""
     parts = list(value) if isinstance(value, list | np.ndarray) else [value]
     try:
-        found = np.array([float(math.nan if part in (None, "") else part) for part in parts], np.float64)  # type: ignore[arg-type]
+        found = np.array([math.nan if part in (None, "") else _number(part) for part in parts], np.float64)
     except (ValueError, TypeError) as error:
         raise DataError(
             f"{place}: '{name}' must hold a number, but is {shown(value)}. To predict classes, set "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from recurra.config import Seq2SeqData
 from recurra.data.files import parallel_files
 from recurra.data.formats import CSV, TSV, Row, reader, rows
+from recurra.data.roles import pair_roles, usual
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.labelled import is_series
@@ -23,12 +23,8 @@ BY_WIDTH = {2: ["source", "target"], 3: ["source", "target", "features"]}
 FEATURES = ("features", "language")
 """Columns of these names stand before the source unless data.features says otherwise."""
 
-HEADER_WORDS = frozenset(
-    {"source", "src", "input", "text", "word", "lemma", "grapheme", "graphemes", "question", "english", "en"}
-    | {"target", "tgt", "output", "form", "inflected", "phoneme", "phonemes", "phones", "pronunciation", "translation"}
-    | {"answer", "features", "tags", "msd", "language", "german", "de", "french", "fr"}
-)
-"""A first line of these alone is a header that nobody has named."""
+USUAL_FEATURES = (*FEATURES, "msd", "tags", "feats", "lang")
+"""What a third column is called beside a source and a target."""
 
 
 def with_roles(data: Seq2SeqData) -> Seq2SeqData:
@@ -36,7 +32,7 @@ def with_roles(data: Seq2SeqData) -> Seq2SeqData:
     path = data.files("train")[0]
     first = next(pair_rows(path, data))
     if data.columns is None and not names(data) and isinstance(reader(path, data.format), TSV | CSV):
-        data, first = _by_width(path, data, first)
+        data, first = _by_usual_names(path, *_by_width(path, data, first))
     place = place_of(path, first.line)
     for name in names(data):
         if name not in first.values:
@@ -82,22 +78,11 @@ def as_trained(path: str | Path, data: Seq2SeqData) -> Seq2SeqData:
     columns = [data.frames or str(data.source.column), str(data.target.column), *(data.features or ())]
     if not _is_nameless(first) or len(first.values) != len(columns):
         return data
-    _refuse_a_header(str(path), data, first, columns)
     return dataclasses.replace(data, columns=columns)
 
 
 def _is_nameless(first: Row) -> bool:
     return list(first.values) == [f"column{k}" for k in range(1, len(first.values) + 1)]
-
-
-def _refuse_a_header(path: str, data: Seq2SeqData, first: Row, columns: list[str]) -> None:
-    cells = [str(cell).strip() for cell in first.values.values()]
-    if {cell.lower() for cell in cells} <= HEADER_WORDS:
-        name = reader(path, data.format).extensions[0]
-        raise DataError(
-            f"{place_of(path, first.line)}: {' and '.join(map(repr, cells))} look like a header. If they are, set "
-            f'data.format = {{name = "{name}", header = true}}; if not, data.columns = {json.dumps(columns)}.'
-        )
 
 
 def _known(name: str, first: Row) -> str:
@@ -138,8 +123,24 @@ def _by_width(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Ro
             f"{place_of(path, first.line)}: found {many}, but a pair has two, a source and a target, or three with "
             f'features. Name them: data.columns = ["source", "target"]; "_" leaves one out.'
         )
-    _refuse_a_header(path, data, first, BY_WIDTH[count])
     data = dataclasses.replace(data, columns=BY_WIDTH[count])
+    return data, next(pair_rows(path, data))
+
+
+def _by_usual_names(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Row]:
+    """The settings and the first row with the roles that the names of a header are usually given."""
+    roles = pair_roles(first.values)
+    if data.columns is not None or roles is None or {*first.values} & {"source", "target", "frames"}:
+        return data, first
+    sources = [name for name, role in roles.items() if role == "source"]
+    target = next(name for name, role in roles.items() if role == "target")
+    features = [name for name in first.values if name not in roles and usual(name) in USUAL_FEATURES]
+    if len(sources) == 1:
+        source = dataclasses.replace(data.source, column=sources[0])
+        data = dataclasses.replace(data, source=source, target=dataclasses.replace(data.target, column=target))
+        return dataclasses.replace(data, features=features) if data.features is None else data, first
+    named = {**roles, **dict.fromkeys(features, "features")}
+    data = dataclasses.replace(data, columns=[named.get(name, "_") for name in first.values])
     return data, next(pair_rows(path, data))
 
 

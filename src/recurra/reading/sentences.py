@@ -19,6 +19,9 @@ from recurra.named import did_you_mean
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part
 
+TOKENS, TAGS = ("tokens", "text", "words", "sentence"), ("upos", "tags", "pos", "ner", "pos_tags", "ner_tags")
+"""What columns are usually called."""
+
 LOOKED_AT = 2000
 """Sentences that are looked at to see in which scheme their tags are."""
 
@@ -43,12 +46,12 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
     columns = list(row.values)
     tokens, frames = data.tokens, data.frames
     if tokens is None and frames is None:
-        tokens = next((name for name in ("tokens", "text") if name in columns), None)
+        tokens = next((name for name in TOKENS if name in columns), None)
         frames = "frames" if tokens is None and "frames" in columns else None
     tags: list[str] | None = data.tags
     values, label = data.values, data.label
     if tags is None and values is None:
-        tags = [name for name in columns if name in ("upos", "tags")][:1] or None
+        tags = [name for name in columns if name in TAGS][:1] or None
         values = ["values"] if tags is None and "values" in columns else None
     if label is None and "label" in columns:
         label = "label"

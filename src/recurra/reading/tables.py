@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from recurra.config.common import Data
-from recurra.data.files import extension
+from recurra.data.files import extension, parallel_files
 from recurra.data.formats import CSV, TSV, Row, reader, rows
-from recurra.errors import DataError
+from recurra.errors import DataError, RecurraError
 from recurra.named import did_you_mean, options_of
-from recurra.settings import Part
+from recurra.settings import Part, table_of
 
 
 def task_rows(path: str | Path, data: Data, *named: str | None) -> Iterator[Row]:
@@ -41,6 +41,38 @@ def with_header(path: str | Path, data: Data, *named: str | None) -> Part | None
         return options
     first = next(rows(path, format={**options, "header": False}))
     return {**options, "header": True} if known & {str(cell).strip() for cell in first.values.values()} else format
+
+
+def header_of(path: str | Path, data: Data) -> list[str] | None:
+    """The names in the first line of a table, where that is taken for a header by settings that are resolved."""
+    if len(parallel_files(path)) > 1 or not isinstance(reader(path, data.format), TSV | CSV):
+        return None
+    options: dict[str, Any] = dict(data.format) if isinstance(data.format, dict) else {"name": data.format}
+    options = {name: value for name, value in options.items() if name != "columns"}
+    options["name"] = options["name"] or extension(path)
+    above = next(rows(path, format={**options, "header": False}))
+    first = next(task_rows(path, data, *_texts_in(table_of(data))))
+    return [str(cell).strip() for cell in above.values.values()] if first.line > above.line else None
+
+
+def header_in_words(path: str | Path, data: Data, *, also_known: bool = True) -> str | None:
+    """What is said about a header; None where there is none, or one with a column that the settings name."""
+    try:
+        names = header_of(path, data)
+    except RecurraError:  # a folder, or a file that a task of one's own reads in its own way
+        return None
+    if names is None or (not also_known and {*names} & {*_texts_in(table_of(data))}):
+        return None
+    return f"{path}: the first line is taken for a header: {', '.join(names)}"
+
+
+def _texts_in(table: Mapping[str, Any]) -> Iterator[str]:
+    """All texts in settings: the names of columns are among them."""
+    for value in table.values():
+        if isinstance(value, Mapping):
+            yield from _texts_in(value)
+        else:
+            yield from (part for part in (value if isinstance(value, list) else [value]) if isinstance(part, str))
 
 
 def value_in(row: Row, name: str, place: str) -> Any:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from recurra.config import LanguageModelData
 from recurra.config.language_model import text_files
 from recurra.data.formats import Row
+from recurra.data.roles import text_columns
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.tables import task_rows
@@ -44,6 +45,8 @@ def column_of(data: LanguageModelData, row: Row, path: str | Path) -> str:
     for name in ("text", "tokens"):
         if name in columns:
             return name
+    if len(usual := text_columns(columns)) == 1:
+        return usual[0]
     raise DataError(
         f"{path}:{row.line}: a language model reads a column 'text', but the columns are {', '.join(columns)}. "
         f'Name it: data.text.column = "…".'

@@ -20,11 +20,12 @@ from recurra.cache import cache_folder
 from recurra.data.files import parallel_files
 from recurra.data.store import Encoded, Store
 from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.reading.tables import header_in_words
 from recurra.settings import table_of
 from recurra.tasks.task import Task
 from recurra.text.json_file import read_json, write_json
 
-VERSION = 5
+VERSION = 6
 """Raised when the meaning of what is cached changes."""
 
 UNUSED_DAYS = 30
@@ -61,6 +62,9 @@ class HeldOut(NamedTuple):
 def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:
     """Read, count and encode the training files, or take what an earlier run made of the same files."""
     found = _cached_or_made(kind, settings, say)
+    for file in settings.data.files("train"):
+        if (said := header_in_words(file, found.task.settings.data)) is not None:
+            say(said)
     found.task.check()
     if (said := found.task.noticed_in_training(found.store)) is not None:
         say(said)

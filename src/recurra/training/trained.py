@@ -19,6 +19,8 @@ from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.generation.generated import Manner, TextSource
 from recurra.named import find
+from recurra.reading.asked import read_by
+from recurra.reading.tables import header_in_words
 from recurra.scoring.scores import Scores
 from recurra.tasks.task import Prediction, Task
 from recurra.training.checkpoint import put_weights, read_tensors
@@ -104,6 +106,11 @@ class Trained:
                 yield from self.answers(waiting, detail=detail)
                 waiting = []
         yield from self.answers(waiting, detail=detail)
+
+    def header_in(self, file: str | Path) -> str | None:
+        """What is said where the first line of a file is taken for a header of other names than training's; or None."""
+        by = read_by(file, self.task.settings.data)
+        return None if by is None else header_in_words(file, by, also_known=False)
 
     def answers(self, examples: Sequence[Any], *, detail: bool = False, batch_tokens: int = TOKENS) -> list[Prediction]:
         """Predictions for examples that are read already."""

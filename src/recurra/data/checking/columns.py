@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import NamedTuple
 
 from recurra.data.checking.pictures import PATHS, STROKES, is_drawing, is_path
 from recurra.data.formats.reader import Value
+from recurra.data.roles import kind_of, number_in
 
 MOST_DISTINCT = 100_000
 MOST_LABELS = 200
@@ -53,6 +55,8 @@ class Column(NamedTuple):
     distinct_is_exact: bool
     counts: dict[str, int]  # of each label, the most frequent first; {} where the values are no labels
     rare: list[Rare]
+    dates: bool = False  # each value that is there is a date
+    row_numbers: bool = False  # an unnamed first column whose values count up by one
 
 
 class ColumnSurvey:
@@ -69,6 +73,8 @@ class ColumnSurvey:
         self.name = name
         self.kinds: Counter[str] = Counter()
         self.numeric = True
+        self.dates = self.counts_up = True
+        self.last: int | None = None
         self.examples: list[str] = []
         self.missing = self.empty = self.total = 0
         self.pictures: Counter[str] = Counter()
@@ -87,6 +93,8 @@ class ColumnSurvey:
         self.pictures["text"] += is_path(value)
         self.pictures["arrays"] += is_drawing(value)
         self.numeric = self.numeric and kind != "list of texts" and (kind != "text" or is_number(str(value)))
+        self.dates = self.dates and isinstance(value, str) and (kind_of(value) in ("date", "missing"))
+        self.counts_up = self.counts_up and self._follows(value)
         if length is not None:
             self.lengths[length if length <= EXACT_LENGTH else int(float(f"{length:.3g}"))] += 1
             if length > self.longest:
@@ -98,6 +106,12 @@ class ColumnSurvey:
             self.examples.append(example)
         for part in parts:
             self._count(part, line)
+
+    def _follows(self, value: Value) -> bool:
+        """Whether a value is the number after the last one."""
+        text = str(value).strip()
+        before, self.last = self.last, int(text) if len(text) < 12 and text.isdecimal() else None
+        return self.last is not None and (before is None or self.last == before + 1)
 
     def _count(self, part: str, line: int) -> None:
         self.total += 1
@@ -117,6 +131,7 @@ class ColumnSurvey:
         labels = self.labels if self.labels is not None and self.total >= 2 * len(self.labels) else {}
         kinds = sorted(kind for kind in self.kinds if kind != "empty list") or list(self.kinds)
         ordered = sorted(labels.items(), key=lambda item: (-item[1][0], item[0]))
+        is_named = self.name != "column1" and any(map(str.isalpha, self.name))
         return Column(
             name=self.name,
             kind=self._kind(kinds),
@@ -130,6 +145,8 @@ class ColumnSurvey:
             distinct_is_exact=len(self.hashes) < MOST_DISTINCT,
             counts={value: count for value, (count, _) in ordered},
             rare=[Rare(value, count, lines) for value, (count, lines) in ordered if count < RARE],
+            dates=self.dates and bool(self.kinds),
+            row_numbers=self.counts_up and len(self.hashes) >= RARE and not is_named,
         )
 
     def _kind(self, kinds: list[str]) -> str:
@@ -192,8 +209,4 @@ def _parts(
 
 
 def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return not math.isnan(number_in(text)) or text.strip().lower() == "nan"

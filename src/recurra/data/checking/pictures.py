@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from recurra.data.formats.reader import Value
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the formats ask for pictures too, to tell a header from values
+    from recurra.data.formats.reader import Value
 
 PATHS, STROKES = "paths of pictures", "pen strokes"
 """Kinds of columns."""

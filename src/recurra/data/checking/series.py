@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recurra.data.formats.reader import Value
+from recurra.data.roles import IDS, ORDERS, is_called, number_in, when
 
-TIMES = ("time", "date", "timestamp")
+TIMES = ("time", "date", "datetime", "timestamp", "year")
 MISSING = ("", "na", "nan", "null", "none")
 """How tables write that a value is not known."""
 
@@ -72,7 +73,7 @@ class SeriesSurvey:
         if series is None and not cells[time].grows:
             series = next((name for name in texts if name in labels), None)
         numbers = [name for name, seen in cells.items() if seen.kinds - {"missing"} == {"number"} and name != time]
-        values = [name for name in numbers if called[name] != "id"]
+        values = [name for name in numbers if not is_called(called[name], IDS)]
         if not values or (series is None and not cells[time].grows):
             return None
         return SeriesTable(
@@ -94,9 +95,9 @@ def _time(cells: Mapping[str, _Cells], called: Mapping[str, str]) -> str | None:
     """The column that is called a time, or else dates that grow from row to row, or else numbers in the first one."""
     timely = [name for name, seen in cells.items() if seen.kinds in ({"date"}, {"number"})]
     for usual in TIMES:
-        if (found := next((name for name in timely if called[name] == usual), None)) is not None:
+        if (found := next((name for name in timely if called[name].lower() == usual), None)) is not None:
             return found
-    growing = [name for name in timely if cells[name].grows and called[name] != "id"]
+    growing = [name for name in timely if cells[name].grows and not is_called(called[name], IDS)]
     dates = [name for name in growing if cells[name].kinds == {"date"}]
     return next(iter(dates or [name for name in growing if name == next(iter(cells))]), None)
 
@@ -106,34 +107,35 @@ class _Cells:
 
     def __init__(self) -> None:
         self.kinds: set[str] = set()
-        self.grows = True
-        self.last = -math.inf
+        self.last = dict.fromkeys(ORDERS, -math.inf)  # by the order of day, month and year; of a number by any
+
+    @property
+    def grows(self) -> bool:
+        return bool(self.last)
 
     def see(self, value: Value) -> None:
         if "text" in self.kinds:  # no series, whatever else it holds
             return
-        kind, number = _cell(value)
+        kind, numbers = _cell(value)
         self.kinds.add(kind)
-        self.grows = self.grows and number > self.last
-        self.last = number
+        self.last = {order: numbers[order] for order, last in self.last.items() if numbers.get(order, last) > last}
 
 
-def _cell(value: Value) -> tuple[str, float]:
-    """What a cell holds, number, date, missing, or text, which is all else; and as a number, NaN for the last two.
+def _cell(value: Value) -> tuple[str, dict[str, float]]:
+    """What a cell holds, number, date, missing, or text, which is all else; and as a number, by each order of dates.
 
-    >>> _cell("1970-01-02"), _cell("2.5"), _cell("a")[0], _cell("NA")[0]
-    (('date', 86400.0), ('number', 2.5), 'text', 'missing')
+    >>> _cell("1970-01-02"), _cell("2.5")[1]["ymd"], _cell("a")[0], _cell("NA")[0]
+    (('date', {'ymd': 86400.0}), 2.5, 'text', 'missing')
     """
     if value is None or (isinstance(value, str) and value.strip().lower() in MISSING):
-        return "missing", math.nan
+        return "missing", {}
     if isinstance(value, list):
-        return "text", math.nan
-    try:
-        return "number", float(value)
-    except ValueError:
-        text = str(value).strip()
-    try:
-        date = datetime.datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"[0-9]{4}-[0-9]{2}", text) else text)
-    except ValueError:
-        return "text", math.nan
-    return "date", (date if date.tzinfo is not None else date.replace(tzinfo=datetime.UTC)).timestamp()
+        return "text", {}
+    if not math.isnan(number := number_in(str(value))):
+        return "number", dict.fromkeys(ORDERS, number)
+    found = {order: when(str(value), order) for order in ORDERS}
+    dates = {order: date for order, date in found.items() if date is not None}
+    return ("date" if dates else "text"), {
+        order: (date if date.tzinfo is not None else date.replace(tzinfo=datetime.UTC)).timestamp()
+        for order, date in dates.items()
+    }

@@ -11,11 +11,16 @@ from recurra.data.checking.columns import MOST_LABELS, Column
 from recurra.data.checking.pictures import PATHS, PIXELS, STROKES
 from recurra.data.checking.series import TIMES, SeriesTable
 from recurra.data.formats.reader import Value
+from recurra.data.roles import IDS, is_called, label_columns, pair_roles, text_columns
+from recurra.data.roles import TIMES as TIME_NAMES
 
 TASKS = ("tagging", "classification", "seq2seq", "vec2seq", "language_model", "forecasting")
 MOST_COMPARED = 8
 UNREAD = ("id", "language", "time")
 """Columns that no model reads or predicts."""
+
+FEW = 20
+"""Different values that a column which is called a label may have although none recurs."""
 
 WRITTEN = ("caption", "latex")
 """Columns that are to be written also where their values recur, as labels do."""
@@ -30,6 +35,7 @@ class Service(NamedTuple):
     task: str
     command: str | None
     reason: str | None
+    guess: str | None = None  # what else the command could have named
 
 
 class Request(NamedTuple):
@@ -112,15 +118,35 @@ def _service(
         return Service(task, None, "these are parallel files: give one of them alone.")
     roles = roles_of(task, request, format, columns, parallel, series)
     if roles is not None:
-        return Service(task, _command(task, request, format, [column.name for column in columns], roles), None)
+        command = _command(task, request, format, [column.name for column in columns], roles)
+        return Service(task, command, None, _guess(task, columns, parallel, roles))
     aside = " Name their roles with data.columns." if request.columns is not None and format != "conllu" else ""
     return Service(task, None, _REASONS[task] + aside)
+
+
+def _guess(task: str, columns: Sequence[Column], parallel: Sequence[str], roles: Mapping[str, str]) -> str | None:
+    """Which other columns could have a role that content alone has given; None where there is no other."""
+    if _by_name(task, columns) is not None or task not in ("classification", "seq2seq", "language_model"):
+        return None
+    labels, texts = _labels(columns), [name for name in _texts(columns, parallel) if name not in _labels(columns)]
+    said = []
+    for role, others, usual in (
+        ("text", texts, text_columns),
+        ("label", labels, label_columns),
+        ("source", texts, list),
+        ("target", texts, list),
+    ):
+        chosen = [name for name, its in roles.items() if its == role]
+        left = [name for name in others if name not in roles]
+        if chosen and left and not (role in ("text", "label") and [*usual([*chosen, *left])] == chosen):
+            said.append(f"{' and '.join(chosen)} as {role}; it could also be {', '.join(left)}")
+    return ". ".join(said) or None
 
 
 def _forecasting(request: Request, columns: Sequence[Column], series: SeriesTable | None) -> Service:
     settings: dict[str, object] = {}
     if series is not None:
-        if series.time not in TIMES:
+        if series.time.lower() not in TIMES:
             settings["time"] = series.time
         if series.series not in (None, "series"):
             settings["series"] = series.series
@@ -187,6 +213,16 @@ def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
             continue
         if not is_text or (names["frames"].kind == "arrays" and names["target"].kind == "text"):
             return {role: role for role in wanted}
+    read = [c.name for c in columns if not _is_unread(c) and c.kind in ("text", "list of texts") and not c.numeric]
+    if task == "seq2seq" and len(columns) > 1:
+        roles = pair_roles(name for name in read if not names[name].counts)
+        features = [c.name for c in columns if c.name in ("features", "language")]
+        return None if roles is None else {**roles, **{name: name for name in features if name not in roles}}
+    if task == "classification":
+        wanted_by = label_columns(c.name for c in columns if not _is_unread(c) and (c.counts or c.distinct < FEW))
+        texts = [name for name in text_columns(read) if name not in wanted_by]
+        if len(texts) == 1 and len(wanted_by) == 1:
+            return {texts[0]: "text", wanted_by[0]: "label"}
     return None
 
 
@@ -200,10 +236,10 @@ def _contradicts(task: str, roles: Mapping[str, str]) -> bool:
 
 def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -> dict[str, str] | None:
     """From columns to roles, where what they hold lets one guess."""
-    known = [c for c in columns if c.name not in UNREAD]
+    known = [c for c in columns if not _is_unread(c)]
     labels = _labels(columns)
     tags = [c.name for c in known if c.name in parallel]
-    texts = [c.name for c in known if c.kind in ("text", "list of texts") and not c.numeric and c.name not in tags]
+    texts = _texts(columns, parallel)
     numbers = [c.name for c in known if c.numeric and c.kind != "arrays"]
     free = [name for name in texts if name not in labels]
     if task == "tagging" and tags:
@@ -211,7 +247,7 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
         return {columns[0].name: "tokens", tags[0]: "tags", **whole}
     sets = [c.name for c in known if c.kind == "list of texts" and c.counts and c.name not in tags]
     if task == "classification":
-        return _classified(known, labels, free, sets)
+        return _classified(known, label_columns(labels) or labels, text_columns(free) or free, sets)
     if task == "seq2seq" and (targets := [name for name in free if name not in (texts[0], *sets)]):
         return {texts[0]: "source", targets[0]: "target", **_features(columns, labels, (texts[0], targets[0]))}
     written = free or [name for name in texts if name in WRITTEN]
@@ -250,10 +286,20 @@ def _features(columns: Sequence[Column], labels: Sequence[str], taken: Sequence[
     return {name: name for name in named} or dict.fromkeys(others, "features")
 
 
+def _texts(columns: Sequence[Column], parallel: Sequence[str]) -> list[str]:
+    kinds = ("text", "list of texts")
+    read = [c for c in columns if not _is_unread(c) and c.kind in kinds and not c.numeric]
+    return [c.name for c in read if c.name not in parallel]
+
+
 def _labels(columns: Sequence[Column]) -> list[str]:
-    return [
-        c.name for c in columns if c.name not in UNREAD and c.counts and c.distinct > 1 and c.kind in ("text", "number")
-    ]
+    kinds = ("text", "number")
+    return [c.name for c in columns if not _is_unread(c) and c.counts and c.distinct > 1 and c.kind in kinds]
+
+
+def _is_unread(column: Column) -> bool:
+    """Whether a column is a date, an id or the number of the row: nothing to read or to predict."""
+    return column.name in UNREAD or column.dates or column.row_numbers or is_called(column.name, (*IDS, *TIME_NAMES))
 
 
 def _pictures(columns: Sequence[Column]) -> dict[str, str]:
@@ -274,7 +320,7 @@ def _places(columns: Sequence[Column]) -> dict[str, str]:
 def _sequences(columns: Sequence[Column]) -> list[str]:
     """Columns that hold a list of numbers, or of frames, in each row."""
     kinds = ("arrays", "list of numbers", "arrays or list of numbers")
-    return [c.name for c in columns if c.name not in UNREAD and c.kind in kinds]
+    return [c.name for c in columns if not _is_unread(c) and c.kind in kinds]
 
 
 def _command(task: str, request: Request, format: str, names: Sequence[str], roles: Mapping[str, str]) -> str:
@@ -282,20 +328,19 @@ def _command(task: str, request: Request, format: str, names: Sequence[str], rol
     settings: dict[str, object] = {}
     renamed = {name: role for name, role in roles.items() if name != role}
     has_header = format in ("tsv", "csv") and not all(name == f"column{k}" for k, name in enumerate(names, 1))
-    # Of a header either all names give way to roles or none does.
-    keeps_names = has_header and task in ("classification", "language_model", "seq2seq", "vec2seq")
-    if renamed and (format in ("jsonl", "parquet", "npz") or (keeps_names and {*names} & {*roles.values()})):
-        chosen = {**_table(chosen, format), "header": True} if has_header else chosen
+    sources = [role for role in roles.values() if role == "source"]
+    if renamed and len(sources) < 2 and (has_header or format in ("jsonl", "parquet", "npz")):
+        # The names are kept, so that any file with this header is read right, whatever the order of its columns.
         if task in ("classification", "language_model"):
             settings = {_SETTINGS[role]: [name] if role == "target" else name for name, role in renamed.items()}
         elif task in ("seq2seq", "vec2seq"):
             settings = _settings(_SETTINGS_OF_PAIRS if task == "seq2seq" else _SETTINGS_OF_GIVENS, roles, renamed)
+        elif has_header:
+            settings = {role: [name] if role == "tags" else name for name, role in renamed.items()}
         else:
             chosen = {**_table(chosen, format), "columns": {role: name for name, role in roles.items()}}
     elif renamed:
         columns = [roles.get(name, "_") for name in names]
-        if has_header:
-            chosen = {**_table(chosen, format), "header": True}
     return _typed(task, request, {"format": chosen, "columns": columns}, settings)
 
 

@@ -32,6 +32,8 @@ def in_words(report: Report) -> str:
         lines.append(f"  {service.task}: {'yes' if service.command else f'no, {service.reason}'}")
         if service.command:
             lines.append(f"    {service.command}")
+        if service.guess:
+            lines.append(f"    a guess: it takes {service.guess}.")
     return "\n".join(_visible(line) for line in lines)
 
 
@@ -44,6 +46,8 @@ def _visible(line: str) -> str:
 
 def _file(file: FileReport) -> Iterator[str]:
     yield f"{file.path}: {file.format}, {_counted(file.rows, 'row')}"
+    if file.header:
+        yield f"  the first line is taken for a header: {', '.join(file.header)}"
     for column in file.columns:
         if file.format != "conllu" or (column.name not in SYNTAX and list(column.counts) != ["_"]):
             is_new = column is file.columns[0] or column.lengths != file.columns[0].lengths

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
-from recurra.data.files import PathLike
+from recurra.data.files import PathLike, extension
+from recurra.data.formats.header import LOOKED_AT, is_header
 from recurra.data.formats.reader import Row, Value
 from recurra.errors import ConfigError, DataError
 from recurra.named import did_you_mean
-
-ROLES = frozenset(
-    {"text", "label", "labels", "category", "tokens", "tags", "lemma", "features", "source", "target", "context"}
-    | {"values", "vector", "frames", "image", "time", "id", "language", "score"}
-)
-"""Names that stand in a first line only if it is a header."""
 
 IGNORED = ("", "_")
 
@@ -48,10 +45,12 @@ def table(
     cause: tuple[str, str],
 ) -> Iterator[Row]:
     """The rows of a table. cause: why a line may have too few cells, and why too many."""
+    stream = iter(records)
+    ahead = list(islice(stream, 1 + LOOKED_AT)) if header is None else []
     layout: Columns | None = None
     is_plain = False  # each column has a name of its own
     blank = 0
-    for record in records:
+    for record in chain(ahead, stream):
         width = len(layout.names if layout is not None else columns or record.cells)
         if not record.cells or (record.cells == [""] and width > 1):
             blank = blank or record.line
@@ -62,7 +61,8 @@ def table(
                 f"remove it."
             )
         if layout is None:
-            layout = _columns(path, record, columns, header)
+            has_header = _has_header(path, record, ahead, columns) if header is None else header
+            layout = _columns(path, record, columns, has_header, header)
             is_plain = len(set(layout.names)) == len(layout.names) and not set(layout.names) & set(IGNORED)
             if layout.has_header:
                 continue
@@ -74,22 +74,48 @@ def table(
         yield Row(values, record.line)
 
 
-def _columns(path: PathLike, first: Record, columns: Sequence[str] | None, header: bool | None) -> Columns:
+def _has_header(path: PathLike, first: Record, ahead: Sequence[Record], columns: Sequence[str] | None) -> bool:
+    """Whether the first line holds names, by what stands in it and below; refused where that cannot be told."""
+    below = [record for record in ahead if record.line > first.line and record.cells not in ([], [""])]
+    cells = [cell.strip() for cell in first.cells]
+    wanted = {name for name in columns or () if name not in IGNORED}
+    if wanted & {*cells}:
+        return True
+    if columns is not None and len(columns) != len(cells):
+        return False  # said by the number of columns
+    found = is_header(cells, [record.cells for record in below])
+    if found is None:
+        raise DataError(
+            f"{path}:{first.line}: {json.dumps(cells, ensure_ascii=False)[1:-1]} could be a header or the first row: "
+            f"no other row looks like it. Say which it is: set header = true or header = false in data.format, as in "
+            f"--set 'data.format={{name=\"{_name_of(path)}\",header=true}}'."
+        )
+    return found
+
+
+def _name_of(path: PathLike) -> str:
+    return extension(path) if extension(path) in ("tsv", "csv") else "tsv"
+
+
+def _columns(
+    path: PathLike, first: Record, columns: Sequence[str] | None, has_header: bool, said: bool | None
+) -> Columns:
+    """The name of each position. said: what data.format says about a header."""
     cells = [cell.strip() for cell in first.cells]
     source = f"line {first.line} has"
     if columns is None:
-        if header if header is not None else all(cell in ROLES for cell in cells):
+        if has_header:
             if all(cell in IGNORED for cell in cells):
                 raise DataError(f"{path}:{first.line}: the header names no column. Write the names, or set columns.")
             return Columns(tuple(cells), True, source)
         return Columns(tuple(f"column{k}" for k in range(1, len(cells) + 1)), False, source)
     wanted = [name for name in columns if name not in IGNORED]
     missing = [name for name in wanted if name not in cells]
-    if header and len(missing) == len(wanted) and len(columns) == len(cells):
+    if has_header and len(missing) == len(wanted) and len(columns) == len(cells):
         return Columns(tuple(columns), True, source)  # the header's own names give way
-    if header or (header is None and len(missing) < len(set(wanted))):
+    if has_header:
         if missing:
-            aside = "" if header else " If that line is data and not a header, set header = false."
+            aside = "" if said else " If that line is data and not a header, set header = false."
             raise DataError(
                 f"{path}:{first.line}: the header has no column '{missing[0]}'. "
                 f"{did_you_mean(missing[0], [cell for cell in cells if cell])}{aside}"
