@@ -470,7 +470,11 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
         r"a\.csv:4: the series 'b' has one step alone, so there is nothing to predict from it",
     ),
     "constant": ("x,y\n1,5\n2,5\n", [], r"the column 'y' of .*a\.csv is always 5: there is nothing to predict"),
-    "no numbers": ("name\nx\ny\n", [], r"a\.csv:2: forecasting needs a column of numbers, but the columns are name\."),
+    "no numbers": (
+        "name\nx\ny\n",
+        [],
+        r"a\.csv:1: forecasting needs a column of numbers, but the columns are column1\.",
+    ),
     "no such column": ("x,level\n1,2\n2,3\n", ["data.values=levl"], r"no column 'levl'\. Did you mean 'level'\?"),
     "no such time": ("x,level\n1,2\n2,3\n", ["data.time=tim"], r"a\.csv:2: there is no column 'tim'\. Known: x, level"),
     "the time as a value": (

@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import itertools
 import math
-import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingData
-from recurra.data.files import extension
 from recurra.data.formats import Row, rows
+from recurra.data.roles import IDS, is_called, is_date, kind_of, number_in, order_of, when
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.sentences import matrix, shown
-from recurra.settings import Part
 
 TIMES = ("time", "date", "datetime", "timestamp", "year")
 MISSING = ("", "na", "nan", "null", "none")
@@ -64,7 +62,8 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
         if name is not None:
             _column(row, name, place)
     others = [name for name in columns if name not in (time, series)]
-    values = data.values or [name for name in others if _holds_numbers(name, ahead)]
+    numbers = [name for name in others if _holds_numbers(name, ahead)]
+    values = data.values or [name for name in numbers if not is_called(name, IDS)] or numbers
     if not values:
         whole = [name for name in others if isinstance(row.values[name], list)]
         aside = f" If '{whole[0]}' holds a whole sequence, set data.frames = \"{whole[0]}\"." if whole else ""
@@ -129,29 +128,23 @@ def filled(values: NDArray[np.float64], known: NDArray[np.bool_], place: str, na
 
 
 def table_rows(path: str | Path, data: ForecastingData) -> Iterator[Row]:
-    """The rows of a table; whether its first line is a header is seen by whether there is a number in it."""
-    format: Part | None = data.format
-    name = format if isinstance(format, str) else str((format or {}).get("name", extension(path)))
-    options = dict(format) if isinstance(format, dict) else {"name": name}
-    if name in ("csv", "tsv") and "header" not in options and data.columns is None and data.frames is None:
-        cells = next(rows(path, format={**options, "header": False})).values.values()
-        format = {**options, "header": not any(map(_is_number, cells))}
-    return rows(path, format=format, columns=data.columns)
+    """The rows of a table."""
+    return rows(path, format=data.format, columns=data.columns)
 
 
 def _is_number(cell: object) -> bool:
     try:
-        float(cell)  # type: ignore[arg-type]
+        number = number_in(cell) if isinstance(cell, str) else float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False
-    return not _is_missing(cell)
+    return not math.isnan(number) and not _is_missing(cell)
 
 
 def _holds_numbers(name: str, ahead: Sequence[Row]) -> bool:
     """Whether the first cell of a column that is not missing is a number."""
     cells = (row.values.get(name) for row in ahead)
     first = next((cell for cell in cells if not _is_missing(cell)), None)
-    return first is not None and _is_number(first)
+    return first is not None and (kind_of(first) == "number" or _is_number(first)) and not isinstance(first, list)
 
 
 def _is_missing(cell: object) -> bool:
@@ -176,7 +169,8 @@ class _Growing:
 def _of_table(path: str | Path, data: ForecastingData, file: int) -> Iterator[Steps]:
     columns = data.values or []
     found: dict[str, _Growing] = {}
-    is_date: bool | None = None
+    were_dates: bool | None = None
+    order = _order(path, data)
     for row in table_rows(path, data):
         place = f"{path}:{row.line}"
         name = "" if data.series is None else str(_column(row, data.series, place) or "").strip()
@@ -185,10 +179,10 @@ def _of_table(path: str | Path, data: ForecastingData, file: int) -> Iterator[St
         growing = found.setdefault(name, _Growing(row.line, array("d")))
         if data.time is not None:
             cell = _column(row, data.time, place)
-            time, was_date = moment(cell, place, data.time), not _is_number(cell)
-            if is_date not in (None, was_date):
+            time, was_date = moment(cell, place, data.time, order), not _is_number(cell)
+            if were_dates not in (None, was_date):
                 raise DataError(f"{place}: '{data.time}' is {shown(cell)}, but above it holds another kind of time.")
-            is_date = was_date
+            were_dates = was_date
             if time <= growing.time:
                 what = "is there twice" if time == growing.time else "comes after a later one"
                 of = f" of '{name}'" if name else ""
@@ -212,7 +206,12 @@ def _number(cell: object, place: str, column: str, data: ForecastingData) -> flo
             return math.nan
         raise DataError(f"{place}: the value of '{column}' is missing. Fill it in, or set data.missing = \"previous\".")
     try:
-        number = float(cell)  # type: ignore[arg-type]
+        number = number_in(cell) if isinstance(cell, str) and "," in cell else float(cell)  # type: ignore[arg-type]
+        if math.isnan(number) and "," in str(cell):
+            raise DataError(
+                f"{place}: '{column}' is {shown(cell)}: is the comma the decimal point, or does it set off thousands? "
+                f"Write numbers as 1234.5."
+            )
     except (TypeError, ValueError) as error:
         aside = f' If a row holds a whole sequence, set data.frames = "{column}".' if isinstance(cell, list) else ""
         raise DataError(f"{place}: '{column}' must be a number, but is {shown(cell)}.{aside}") from error
@@ -221,20 +220,35 @@ def _number(cell: object, place: str, column: str, data: ForecastingData) -> flo
     return number
 
 
-def moment(cell: object, place: str, column: str) -> float:
-    """A time as a number: itself, or the seconds of a date as ISO 8601 writes it.
+def _order(path: str | Path, data: ForecastingData) -> str:
+    """The order of day, month and year in the column of times."""
+    if data.time is None:
+        return "ymd"
+    seen = list(itertools.islice(table_rows(path, data), LOOKED_AT))
+    cells = [str(row.values.get(data.time, "")).strip() for row in seen]
+    found = order_of(cells) if all(map(is_date, cells)) else "ymd"
+    if found is None and order_of(cells[:1]) is None and all(when(cell, "dmy") for cell in cells):
+        raise DataError(
+            f"{path}:{seen[0].line}: '{data.time}' is {shown(cells[0])}: is the day first, or the month? No date in "
+            f"the file tells. Write dates as 2026-11-15."
+        )
+    return found or "ymd"
+
+
+def moment(cell: object, place: str, column: str, order: str = "ymd") -> float:
+    """A time as a number: itself, or the seconds of a date as ISO 8601 writes it, or in another order of its parts.
 
     >>> moment("1970-01-02", "a.csv:2", "date"), moment("1970-02", "a.csv:3", "date"), moment("12", "a.csv:4", "t")
     (86400.0, 2678400.0, 12.0)
+    >>> moment("02.01.1970", "a.csv:2", "date", "dmy")
+    86400.0
     """
-    if _is_number(cell) and math.isfinite(number := float(cell)):  # type: ignore[arg-type]
+    if _is_number(cell) and math.isfinite(number := number_in(str(cell))):
         return number
-    text = str(cell).strip()
-    try:
-        found = datetime.datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"\d{4}-\d\d", text) else text)
-    except ValueError as error:
+    found = when(str(cell), order)
+    if found is None:
         raise DataError(
             f"{place}: '{column}' must be a number or a date such as 2026-11-15 or 2026-11-15T08:30, "
             f"but is {shown(cell)}."
-        ) from error
+        )
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).timestamp()

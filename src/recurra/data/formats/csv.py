@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
@@ -11,14 +12,19 @@ from recurra.data.formats.layout import Record, checked_columns, table
 from recurra.data.formats.reader import Reader, Row
 from recurra.errors import ConfigError, DataError
 
+LOOKED_AT = 20
+"""Lines that are looked at to see what separates cells."""
+
+_NO_DECIMAL_COMMA = re.compile(r"(?<!\d),|,(?!\d)")
+
 
 class CSV(Reader):
     """One row a record; its line is that where the record begins, for a quoted cell may span several.
 
-    separator = None is the comma, or the semicolon where the first line has only that. columns names the columns of a
-    header that are wanted, or else all columns in order: "_" leaves one out, and a name given twice gathers a list.
-    header = None finds out by itself; with header = true, names that are all new stand for the header's own. Line ends
-    inside a cell are read as a single newline.
+    separator = None is the comma, or the semicolon or the tab where the first lines are cut by that alone. columns
+    names the columns of a header that are wanted, or else all columns in order: "_" leaves one out, and a name given
+    twice gathers a list. header = None finds out by itself; with header = true, names that are all new stand for the
+    header's own. Line ends inside a cell are read as a single newline.
     """
 
     extensions = ("csv",)
@@ -34,8 +40,8 @@ class CSV(Reader):
 
     def read(self, path: PathLike) -> Iterator[Row]:
         stream = lines(path)
-        ahead = list(islice(stream, 1))
-        separator = self.separator or _guessed("".join(line for _, line in ahead))
+        ahead = list(islice(stream, LOOKED_AT))
+        separator = self.separator or _guessed([line for _, line in ahead])
         records = _records(path, (line for _, line in chain(ahead, stream)), separator)
         cause = (
             f"Cells are separated by '{separator}'; a missing one still needs its separator.",
@@ -44,8 +50,25 @@ class CSV(Reader):
         yield from table(path, records, self.columns, self.header, cause)
 
 
-def _guessed(line: str) -> str:
-    return ";" if ";" in line and "," not in line else ","
+def _guessed(first: Sequence[str]) -> str:
+    r"""What separates the cells of the first lines: a semicolon or a tab where each has as many, and no comma does.
+
+    >>> _guessed(["a,b", "c,d"]), _guessed(["day;rain", "1;2,5"]), _guessed(["a\tb, c", "d\te"]), _guessed(["1;2,5"])
+    (',', ';', '\t', ';')
+    """
+    lines = [re.sub(r'"[^"]*"', "", line) for line in first if line.strip()]
+    for separator in ";\t":
+        counts = {line.count(separator) for line in lines}
+        if len(counts) == 1 and counts != {0} and not _are_cut_by_commas(lines):
+            return separator
+    is_semicolon = bool(lines) and ";" in lines[0] and "," not in lines[0]
+    return ";" if is_semicolon else ","
+
+
+def _are_cut_by_commas(lines: Sequence[str]) -> bool:
+    """Whether each line has as many commas, and not only those that numbers are written with."""
+    counts = {line.count(",") for line in lines}
+    return len(counts) == 1 and counts != {0} and not all(_NO_DECIMAL_COMMA.search(line) is None for line in lines)
 
 
 def _records(path: PathLike, stream: Iterator[str], separator: str) -> Iterator[Record]:
