@@ -19,7 +19,7 @@ from recurra.commands.cells import bench, cells
 from recurra.commands.laboratory import gradients, lab
 from recurra.commands.scores import check, compare, evaluate, score
 from recurra.commands.training import config, demo, info, train
-from recurra.errors import RecurraError, is_lack_of_memory
+from recurra.errors import ConfigError, RecurraError, is_lack_of_memory
 from recurra.text.visible import without_controls
 
 
@@ -107,8 +107,30 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     if options.command is predict and options.file is None and len(left) == 1 and not left[0].startswith("-"):
         options.file, left = left[0], []
     if left:
+        if options.command in (train, config):
+            check_for_settings(options, left, arguments)
         top.error(f"unrecognized arguments: {' '.join(left)}")
     return options
+
+
+def check_for_settings(options: argparse.Namespace, left: Sequence[str], arguments: Sequence[str]) -> None:
+    """Refuse an option that is meant as a setting, such as --epochs 3, with the --set that says the same."""
+    from recurra.runs import setting_names
+
+    flags = [word for word in left if word.startswith("--")]
+    # An unknown option's value is taken for the task where it stands before it: --epochs 3 tagging.
+    tasks = [options.what if options.command is train else options.task, *left]
+    for flag in flags:
+        name, equals, value = flag.removeprefix("--").partition("=")
+        if not equals:
+            after = arguments[list(arguments).index(flag) + 1 :]
+            value = after[0] if after and not after[0].startswith("--") else "…"
+        if names := setting_names(tasks, name.replace("-", "_")):
+            meant = " or ".join(f"--set {setting}={value}" for setting in names)
+            raise ConfigError(
+                f"--{name} is not an option of recurra {options.command.__name__}, but there is a setting of that "
+                f"name. Did you mean {meant}?"
+            )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -123,7 +145,13 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(command: Callable[[argparse.Namespace], None], summary: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(command.__name__, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        # Without abbreviations: --seed 7 would mean --seeds 7, which trains seven models.
+        sub = commands.add_parser(
+            command.__name__,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            allow_abbrev=False,
+        )
         sub.set_defaults(command=command)
         return sub
 

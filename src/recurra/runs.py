@@ -19,7 +19,7 @@ from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
 from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
-from recurra.settings import SettingError, read_toml
+from recurra.settings import SettingError, read_toml, same_name
 from recurra.tasks.task import Task
 from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
@@ -72,6 +72,15 @@ def task_named(name: object) -> type[Task[Any, Any, Any]]:
         return find(Task, name)
     except ConfigError as error:
         raise SettingError(str(error), ("task",)) from error
+
+
+def setting_names(tasks: Sequence[str], name: str) -> list[str]:
+    """The settings with this last name, of the first of these words that is a task or a config file."""
+    for word in tasks:
+        with contextlib.suppress(ConfigError):
+            given = Given.of(word)
+            return same_name(task_named(given.task).fitting(given.table()).Settings, name)
+    return []
 
 
 def train(
