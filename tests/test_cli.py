@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import recurra
 from recurra.cells import Cell
@@ -411,3 +412,36 @@ def test_a_co_process_gets_each_answer_before_it_sends_the_next_line(
             assert process.wait(timeout=50) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "tagging", "--train", "train.conll", "--out", "new", "--device", "cuda"],
+        ["train", "tagging", "--train", "train.conll", "--dry-run", "--device", "cuda:1"],
+        ["train", "run", "--resume", "--device", "cuda"],
+        ["predict", "run", "train.conll", "--device", "cuda"],
+        ["evaluate", "run", "train.conll", "--device", "cuda"],
+        ["compare", "run", "run", "train.conll", "--device", "cuda"],
+        ["explain", "run", "they run", "--device", "cuda"],
+        ["serve", "run", "--device", "cuda"],
+        ["bench", "--device", "cuda"],
+    ],
+)
+def test_every_command_says_in_words_that_there_is_no_gpu(
+    arguments: list[str], tagger: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tagger)
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "cannot be used: no GPU here (torch sees none): use --device cpu." in said
+    assert "Traceback" not in said
+
+
+def test_train_takes_the_device_that_is_given(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--train", str(tagger / "train.conll"), "--set", "data.cache=false"]
+    assert main(["train", "tagging", *files, "--dry-run", "--device", "cpu"]) == 0
+    assert "device   cpu" in capsys.readouterr().out
+    assert main(["train", "tagging", *files, "--dry-run", "--device", "abacus"]) == 2
+    assert "training.device = 'abacus' cannot be used" in capsys.readouterr().err

@@ -170,6 +170,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("--columns", nargs="+", metavar="ROLE", help="roles of the columns of a table")
     sub.add_argument("--out", metavar="RUN", help="folder for the run (runs/TASK-1, -2, …)")
     sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
+    sub.add_argument("--device", help="cpu, cuda, cuda:1, … (a GPU where there is one)")
     sub.add_argument("--resume", action="store_true", help="go on with the run from its last checkpoint")
     sub.add_argument("--from", dest="start", metavar="RUN", help="start from another run's weights")
     sub.add_argument("--seeds", type=int, metavar="N", help="train with N seeds; mean and spread of the scores")

@@ -42,13 +42,20 @@ class Setup(NamedTuple):
     given: Given = Given()
 
 
-def setup(what: Config, *, given: Mapping[str, object] | None = None, overrides: Sequence[str] = ()) -> Setup:
-    """What a task's name or a config file, files given on the command line and --set mean.
+def setup(
+    what: Config,
+    *,
+    given: Mapping[str, object] | None = None,
+    overrides: Sequence[str] = (),
+    device: str | None = None,
+) -> Setup:
+    """What a task's name or a config file, files given on the command line, --set and --device mean.
 
     >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
     64
     """
-    return setup_of(Given.of(what).files(given or {}, "--{}").options(overrides))
+    found = Given.of(what).files(given or {}, "--{}").options(overrides)
+    return setup_of(found if device is None else found.also(("training", "device"), device, "--device"))
 
 
 def setup_of(given: Given) -> Setup:
