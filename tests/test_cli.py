@@ -179,12 +179,39 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
+def test_piped_output_is_utf_8_whatever_the_locale(encoding: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "LANG": "C", "LC_ALL": "C"}
+    command = [sys.executable, "-m", "recurra", "cells", "lstm"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "σ(W_i x + U_i h + b_i)" in done.stdout.decode("utf-8")
+
+
+def test_piped_messages_are_utf_8_whatever_the_locale() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    command = [sys.executable, "-m", "recurra", "config", "größe→"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 2
+    assert "there is no task 'größe→'" in done.stderr.decode("utf-8")
+
+
 def test_a_terminal_without_greek_letters_shows_question_marks() -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "recurra", "cells", "lstm"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "?(W_i x + U_i h + b_i)" in done.stdout
+    with subprocess.Popen(command, stdout=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # Linux reports the end of a terminal as an error
+            pass
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"?(W_i x + U_i h + b_i)" in shown
 
 
 def test_a_mistake_shows_no_traceback() -> None:

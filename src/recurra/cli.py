@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 import warnings
@@ -28,8 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A user's own cell is found in the current folder, but never in place of an installed module.
     if "" not in sys.path:
         sys.path.append("")
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without σ shows a ? in its place
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if stream.isatty():
+                stream.reconfigure(errors="replace")  # a terminal without σ shows a ? in its place
+            else:
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # files are UTF-8 in every locale
     try:
         with notices_in_words():
             options = parsed(sys.argv[1:] if arguments is None else arguments)
