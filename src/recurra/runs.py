@@ -19,7 +19,7 @@ from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
 from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
-from recurra.settings import SettingError, read_toml, same_name
+from recurra.settings import SettingError, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
 from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
@@ -67,7 +67,10 @@ def setup_of(given: Given) -> Setup:
     if isinstance(training, Mapping) and training.keys() & {"steps", "minutes"} and "epochs" not in training:
         # A limit in steps or minutes stands alone: the usual number of epochs does not end a run before it.
         given = given.also(("training", "epochs"), None)
-    return Setup(kind, given.settings(kind.Settings), given)
+    settings: Any = given.settings(kind.Settings)
+    with given.placing(kind.Settings):
+        refuse_idle(settings)
+    return Setup(kind, settings, given)
 
 
 def task_named(name: object) -> type[Task[Any, Any, Any]]:

@@ -209,6 +209,21 @@ def settings_from(kind: type[S], table: SettingsTable) -> S:
         raise SettingError(f"there is no setting '{dotted(error.keys)}'. Did you mean {meant}?", error.keys) from None
 
 
+def refuse_idle(settings: Any) -> None:
+    """Refuse a setting that was changed though the other settings leave it without effect.
+
+    Settings tell of these by `without_effect()`: the keys of each and why. What is as it usually is may stay, and the
+    settings that a run was saved with are not asked: it works as it always did.
+    """
+    idle: Callable[[], Mapping[tuple[str, ...], str]] | None = getattr(settings, "without_effect", None)
+    for keys, why in {} if idle is None else idle().items():
+        value, usual = settings, type(settings)()
+        for key in keys:
+            value, usual = getattr(value, key), getattr(usual, key)
+        if value != usual:
+            raise SettingError(f"{dotted(keys)} = {shown(value)} has no effect: {why}. Leave it out.", keys)
+
+
 def same_name(kind: type[Any], name: str) -> list[str]:
     """The settings whose last name is this one, in whichever section, those of the outer sections first.
 

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import Data, Training, check_layers
+from recurra.config.common import Data, Training, check_layers, idle_of_stack
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
 
@@ -97,3 +97,13 @@ class TaggingSettings:
                 "model.embedding = 0 and model.characters.cell = 'none' leave nothing to read words by.",
                 ("model", "embedding"),
             )
+
+    def without_effect(self) -> dict[tuple[str, ...], str]:
+        """Settings that the others leave without effect, and why. Sizes may stay, for they are often shared by runs."""
+        idle = idle_of_stack(self.model.hidden, self.model.layers, bidirectional=self.model.bidirectional)
+        if self.data.frames is not None:
+            why = "data.frames are numbers, and there are no words"
+            idle |= {("data", "max_words"): why, ("data", "vectors"): why}
+        if self.data.values:
+            idle["model", "head"] = "data.values are numbers, and a head chooses tags"
+        return idle
