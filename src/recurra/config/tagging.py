@@ -63,7 +63,9 @@ class TaggingModel:
     skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
     dropout: float = setting(0.5, "of inputs, between layers and of outputs; one mask for a whole row")
     word_dropout: float = setting(0.3, "share of words whose vector is that of the unknown word, in training")
-    head: Part = setting("crf", "softmax or crf, or a table with its options")
+    head: Part = setting(
+        "auto", "softmax or crf, or a table with its options; auto: crf, with more than 1,000 tags softmax"
+    )
     summary: Part = setting("max", "how steps become one vector for the label of the whole: max, mean, last, …")
     label_weight: float = setting(1.0, "weight of the whole's label in the loss, beside the tags of one row")
     engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
