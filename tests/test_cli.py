@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import recurra
 from recurra.cells import Cell
@@ -178,12 +179,39 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
+def test_piped_output_is_utf_8_whatever_the_locale(encoding: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "LANG": "C", "LC_ALL": "C"}
+    command = [sys.executable, "-m", "recurra", "cells", "lstm"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "σ(W_i x + U_i h + b_i)" in done.stdout.decode("utf-8")
+
+
+def test_piped_messages_are_utf_8_whatever_the_locale() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    command = [sys.executable, "-m", "recurra", "config", "größe→"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 2
+    assert "there is no task 'größe→'" in done.stderr.decode("utf-8")
+
+
 def test_a_terminal_without_greek_letters_shows_question_marks() -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "recurra", "cells", "lstm"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "?(W_i x + U_i h + b_i)" in done.stdout
+    with subprocess.Popen(command, stdout=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # Linux reports the end of a terminal as an error
+            pass
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"?(W_i x + U_i h + b_i)" in shown
 
 
 def test_a_mistake_shows_no_traceback() -> None:
@@ -343,6 +371,13 @@ def test_check_says_what_a_file_can_serve(tagger: Path, capsys: pytest.CaptureFi
         (["train", "mine.toml"], "there is no config file mine.toml"),
         (["train", "none", "--resume"], "there is no folder none"),
         (["train", "none", "--resume", "--seeds", "2"], "leave --seeds out"),
+        (["train", "tagging", "--set", "hidden=3"], "there is no setting 'hidden'. Did you mean 'model.hidden'"),
+        (["train", "seq2seq", "--set", "training.width=3"], "Did you mean 'decoding.width'"),
+        (["train", "tagging", "--epochs", "3"], "Did you mean --set training.epochs=3?"),
+        (["train", "--steps", "100", "tagging"], "Did you mean --set training.steps=100?"),
+        (["train", "tagging", "--batch-size=8", "--train", "x"], "Did you mean --set training.batch_size=8?"),
+        (["train", "tagging", "--seed", "7"], "Did you mean --set training.seed=7?"),
+        (["config", "tagging", "--dropout", "0.1"], "Did you mean --set model.dropout=0.1?"),
         (["train", "tagging", "--set", "model.hiden=3"], "there is no setting 'model.hiden'. Did you mean 'hidden'?"),
         (["train", "tagging", "--seeds", "0"], "--seeds must be at least 1, but is 0"),
         (["train", "tagging", "--set", "hidden"], "--set takes section.key=value"),
@@ -404,3 +439,36 @@ def test_a_co_process_gets_each_answer_before_it_sends_the_next_line(
             assert process.wait(timeout=50) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "tagging", "--train", "train.conll", "--out", "new", "--device", "cuda"],
+        ["train", "tagging", "--train", "train.conll", "--dry-run", "--device", "cuda:1"],
+        ["train", "run", "--resume", "--device", "cuda"],
+        ["predict", "run", "train.conll", "--device", "cuda"],
+        ["evaluate", "run", "train.conll", "--device", "cuda"],
+        ["compare", "run", "run", "train.conll", "--device", "cuda"],
+        ["explain", "run", "they run", "--device", "cuda"],
+        ["serve", "run", "--device", "cuda"],
+        ["bench", "--device", "cuda"],
+    ],
+)
+def test_every_command_says_in_words_that_there_is_no_gpu(
+    arguments: list[str], tagger: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tagger)
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "cannot be used: no GPU here (torch sees none): use --device cpu." in said
+    assert "Traceback" not in said
+
+
+def test_train_takes_the_device_that_is_given(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--train", str(tagger / "train.conll"), "--set", "data.cache=false"]
+    assert main(["train", "tagging", *files, "--dry-run", "--device", "cpu"]) == 0
+    assert "device   cpu" in capsys.readouterr().out
+    assert main(["train", "tagging", *files, "--dry-run", "--device", "abacus"]) == 2
+    assert "training.device = 'abacus' cannot be used" in capsys.readouterr().err

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from recurra import runs
 from recurra.config import TaggingSettings
 from recurra.config.given import Given
 from recurra.errors import ConfigError
-from recurra.settings import Part, section, setting, settings_from, table_of, toml_text
+from recurra.settings import Part, SettingError, section, setting, settings_from, table_of, toml_text
 from recurra.toml import toml_value
 
 
@@ -335,3 +336,24 @@ def test_a_table_whose_quotes_the_shell_took_away_is_said_with_them(typed: str, 
     with pytest.raises(ConfigError, match="this is not a table or a list as TOML writes it") as caught:
         Given().options([typed])
     assert str(caught.value).endswith(advised)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "said"),
+    [
+        ("tagging", ["model.bidirectional=false", "model.merge=sum"], "model.merge = 'sum' has no effect: model.bid"),
+        ("tagging", ["model.skip=residual"], "model.skip = 'residual' has no effect: there is one layer"),
+        ("tagging", ["data.frames=x", "data.vectors=y"], "data.vectors = 'y' has no effect: data.frames are numbers"),
+        ("tagging", ["data.values=x", "model.head=softmax"], "model.head = 'softmax' has no effect: data.values are"),
+        ("forecasting", ["model.skip=highway"], "model.skip = 'highway' has no effect"),
+        ("classification", ["model.encoder=cnn", "model.cell=gru"], "model.cell = 'gru' has no effect"),
+        ("classification", ["model.share=true"], "model.share = True has no effect: model.encoder is not 'ensemble'"),
+        ("classification", ["data.image.column=x", "model.cell=gru"], "what reads pictures has no recurrent layers"),
+    ],
+)
+def test_a_setting_that_the_others_leave_without_effect_is_refused(task: str, settings: list[str], said: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        runs.setup(task, overrides=settings)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(f"--set {settings[-1]}: ")
+    assert str(refused.value).endswith("Leave it out.")

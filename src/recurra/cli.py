@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 import warnings
@@ -19,7 +20,7 @@ from recurra.commands.cells import bench, cells
 from recurra.commands.laboratory import gradients, lab
 from recurra.commands.scores import check, compare, evaluate, score
 from recurra.commands.training import config, demo, info, train
-from recurra.errors import RecurraError, is_lack_of_memory
+from recurra.errors import ConfigError, RecurraError, is_lack_of_memory
 from recurra.text.visible import without_controls
 
 
@@ -28,8 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A user's own cell is found in the current folder, but never in place of an installed module.
     if "" not in sys.path:
         sys.path.append("")
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without σ shows a ? in its place
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if stream.isatty():
+                stream.reconfigure(errors="replace")  # a terminal without σ shows a ? in its place
+            else:
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # files are UTF-8 in every locale
     try:
         with notices_in_words():
             options = parsed(sys.argv[1:] if arguments is None else arguments)
@@ -107,8 +112,30 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     if options.command is predict and options.file is None and len(left) == 1 and not left[0].startswith("-"):
         options.file, left = left[0], []
     if left:
+        if options.command in (train, config):
+            check_for_settings(options, left, arguments)
         top.error(f"unrecognized arguments: {' '.join(left)}")
     return options
+
+
+def check_for_settings(options: argparse.Namespace, left: Sequence[str], arguments: Sequence[str]) -> None:
+    """Refuse an option that is meant as a setting, such as --epochs 3, with the --set that says the same."""
+    from recurra.runs import setting_names
+
+    flags = [word for word in left if word.startswith("--")]
+    # An unknown option's value is taken for the task where it stands before it: --epochs 3 tagging.
+    tasks = [options.what if options.command is train else options.task, *left]
+    for flag in flags:
+        name, equals, value = flag.removeprefix("--").partition("=")
+        if not equals:
+            after = arguments[list(arguments).index(flag) + 1 :]
+            value = after[0] if after and not after[0].startswith("--") else "…"
+        if names := setting_names(tasks, name.replace("-", "_")):
+            meant = " or ".join(f"--set {setting}={value}" for setting in names)
+            raise ConfigError(
+                f"--{name} is not an option of recurra {options.command.__name__}, but there is a setting of that "
+                f"name. Did you mean {meant}?"
+            )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -123,7 +150,13 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(command: Callable[[argparse.Namespace], None], summary: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(command.__name__, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        # Without abbreviations: --seed 7 would mean --seeds 7, which trains seven models.
+        sub = commands.add_parser(
+            command.__name__,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            allow_abbrev=False,
+        )
         sub.set_defaults(command=command)
         return sub
 
@@ -142,6 +175,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("--columns", nargs="+", metavar="ROLE", help="roles of the columns of a table")
     sub.add_argument("--out", metavar="RUN", help="folder for the run (runs/TASK-1, -2, …)")
     sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
+    sub.add_argument("--device", help="cpu, cuda, cuda:1, … (a GPU where there is one)")
     sub.add_argument("--resume", action="store_true", help="go on with the run from its last checkpoint")
     sub.add_argument("--from", dest="start", metavar="RUN", help="start from another run's weights")
     sub.add_argument("--seeds", type=int, metavar="N", help="train with N seeds; mean and spread of the scores")

@@ -19,7 +19,7 @@ from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
 from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
-from recurra.settings import SettingError, read_toml
+from recurra.settings import SettingError, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
 from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
@@ -42,13 +42,20 @@ class Setup(NamedTuple):
     given: Given = Given()
 
 
-def setup(what: Config, *, given: Mapping[str, object] | None = None, overrides: Sequence[str] = ()) -> Setup:
-    """What a task's name or a config file, files given on the command line and --set mean.
+def setup(
+    what: Config,
+    *,
+    given: Mapping[str, object] | None = None,
+    overrides: Sequence[str] = (),
+    device: str | None = None,
+) -> Setup:
+    """What a task's name or a config file, files given on the command line, --set and --device mean.
 
     >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
     64
     """
-    return setup_of(Given.of(what).files(given or {}, "--{}").options(overrides))
+    found = Given.of(what).files(given or {}, "--{}").options(overrides)
+    return setup_of(found if device is None else found.also(("training", "device"), device, "--device"))
 
 
 def setup_of(given: Given) -> Setup:
@@ -60,7 +67,10 @@ def setup_of(given: Given) -> Setup:
     if isinstance(training, Mapping) and training.keys() & {"steps", "minutes"} and "epochs" not in training:
         # A limit in steps or minutes stands alone: the usual number of epochs does not end a run before it.
         given = given.also(("training", "epochs"), None)
-    return Setup(kind, given.settings(kind.Settings), given)
+    settings: Any = given.settings(kind.Settings)
+    with given.placing(kind.Settings):
+        refuse_idle(settings)
+    return Setup(kind, settings, given)
 
 
 def task_named(name: object) -> type[Task[Any, Any, Any]]:
@@ -72,6 +82,15 @@ def task_named(name: object) -> type[Task[Any, Any, Any]]:
         return find(Task, name)
     except ConfigError as error:
         raise SettingError(str(error), ("task",)) from error
+
+
+def setting_names(tasks: Sequence[str], name: str) -> list[str]:
+    """The settings with this last name, of the first of these words that is a task or a config file."""
+    for word in tasks:
+        with contextlib.suppress(ConfigError):
+            given = Given.of(word)
+            return same_name(task_named(given.task).fitting(given.table()).Settings, name)
+    return []
 
 
 def train(

@@ -32,7 +32,6 @@ DEEPEST = 16
 """So deep may the tables and lists of one setting be nested."""
 
 
-@final
 class SettingError(ConfigError):
     """A setting that cannot be used, and its keys, by which `config.given` finds who gave it."""
 
@@ -40,6 +39,11 @@ class SettingError(ConfigError):
         super().__init__(message)
         self.keys = tuple(keys)
         self.is_placed = is_placed  # the message says already where the setting was given
+
+
+@final
+class _Unknown(SettingError):
+    """A section has no setting of this name; another section may have one."""
 
 
 def name_of(part: Part) -> str:
@@ -195,7 +199,50 @@ def settings_from(kind: type[S], table: SettingsTable) -> S:
     recurra.settings.SettingError: there is no setting 'sede'. Did you mean 'seed'? Known: seed.
     """
     usual = getattr(kind, "usual", None)
-    return _made(kind, table, (), None if usual is None else usual(table))
+    try:
+        return _made(kind, table, (), None if usual is None else usual(table))
+    except _Unknown as error:
+        elsewhere = same_name(kind, error.keys[-1])
+        if not elsewhere:
+            raise SettingError(str(error), error.keys) from None
+        meant = " or ".join(f"'{name}'" for name in elsewhere)
+        raise SettingError(f"there is no setting '{dotted(error.keys)}'. Did you mean {meant}?", error.keys) from None
+
+
+def refuse_idle(settings: Any) -> None:
+    """Refuse a setting that was changed though the other settings leave it without effect.
+
+    Settings tell of these by `without_effect()`: the keys of each and why. What is as it usually is may stay, and the
+    settings that a run was saved with are not asked: it works as it always did.
+    """
+    idle: Callable[[], Mapping[tuple[str, ...], str]] | None = getattr(settings, "without_effect", None)
+    for keys, why in {} if idle is None else idle().items():
+        value, usual = settings, type(settings)()
+        for key in keys:
+            value, usual = getattr(value, key), getattr(usual, key)
+        if value != usual:
+            raise SettingError(f"{dotted(keys)} = {shown(value)} has no effect: {why}. Leave it out.", keys)
+
+
+def same_name(kind: type[Any], name: str) -> list[str]:
+    """The settings whose last name is this one, in whichever section, those of the outer sections first.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Training:
+    ...     seed: int = setting(1, "of everything that is drawn")
+    >>> same_name(Training, "seed")
+    ['seed']
+    """
+    found: list[tuple[str, ...]] = []
+    waiting: list[tuple[type[Any], tuple[str, ...]]] = [(kind, ())]
+    while waiting:
+        holder, path = waiting.pop(0)
+        for key, hint in _hints(holder).items():  # type: ignore[arg-type]  # a class can be hashed
+            if dataclasses.is_dataclass(hint):
+                waiting.append((hint, (*path, key)))  # type: ignore[arg-type]  # a class, not one of its objects
+            elif key == name:
+                found.append((*path, key))
+    return [dotted(keys) for keys in found]
 
 
 @functools.cache
@@ -212,7 +259,7 @@ def _made(kind: type[S], table: SettingsTable, path: tuple[str, ...], usual: S |
     for key, value in table.items():
         keys = (*path, str(key))
         if key not in known:
-            raise SettingError(f"there is no setting '{dotted(keys)}'. {did_you_mean(str(key)[:80], known)}", keys)
+            raise _Unknown(f"there is no setting '{dotted(keys)}'. {did_you_mean(str(key)[:80], known)}", keys)
         default = given[key] if usual is not None else _default(known[key])
         if not dataclasses.is_dataclass(hints[key]):
             given[key] = _value(value, hints[key], default, keys)

@@ -14,15 +14,19 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
+from recurra.cells import Cell
 from recurra.config import LanguageModelModel
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
-from recurra.models.language_model import NextToken, TextBatch, with_weight_drop
+from recurra.models.language_model import NextToken, TextBatch, weight_drop_of, with_weight_drop
 from recurra.models.likelihood import carried, windowed
+from recurra.named import catalogue
 from recurra.padding import Padded
+from recurra.settings import SettingError
 from recurra.training.checkpoint import put_weights, read_tensors, write_tensors
 
 V = 7
+WITHOUT_U = ("min_gru", "min_lstm")
 PLAIN: dict[str, Any] = {
     "embedding": 5,
     "hidden": 6,
@@ -300,3 +304,29 @@ def test_a_chunk_can_be_trained_in_bfloat16_and_its_states_carried() -> None:
     assert_close(total, exact, atol=0.3, rtol=0.02)
     again.backward()
     assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("cell", catalogue(Cell))
+def test_every_cell_makes_a_language_model_by_default(cell: str) -> None:
+    hidden = 8
+    model = NextToken(LanguageModelModel(cell=cell, embedding=hidden, hidden=hidden), tokens=V)
+    model.loss(ragged([3, 2])).total.backward()
+    assert weight_drop_of(LanguageModelModel(cell=cell)) == (0.0 if cell in WITHOUT_U else 0.2)
+
+
+def test_weight_drop_that_a_cell_cannot_use_is_refused_where_it_was_set() -> None:
+    with pytest.raises(SettingError, match=r"weight_drop = 0\.1 has no effect: the cell 'min_gru' has no .* Leave"):
+        NextToken(LanguageModelModel(cell="min_gru", weight_drop=0.1), tokens=V)
+
+
+def test_the_usual_weight_drop_gives_way_to_that_of_the_cell() -> None:
+    cell = {"name": "lstm", "wrap": [{"name": "weight_drop", "rate": 0.1}]}
+    assert weight_drop_of(LanguageModelModel(cell=cell)) == 0.0
+
+
+def test_looking_for_weights_to_drop_draws_nothing() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    weight_drop_of(LanguageModelModel(cell="gru"))
+    assert_close(torch.rand(3), expected)

@@ -161,6 +161,20 @@ def test_states_are_fresh_at_the_beginning_of_an_epoch_and_carried_with_their_ch
     assert float(kept["0.5"]) == pytest.approx(0.5, abs=0.1)
 
 
+def test_the_usual_weight_drop_that_a_cell_cannot_use_is_left_out_and_said(tmp_path: Path) -> None:
+    file = write(tmp_path / "text.txt", "a short text\nof two lines\n")
+
+    def said(*overrides: str) -> str | None:
+        task, _ = task_of(file, *overrides)
+        return task.initialise(task.build())
+
+    assert said("model.cell=min_gru", "model.weight_drop=none") == (
+        "no weight drop: the cell 'min_gru' has no recurrent weights that could be dropped"
+    )
+    assert said("model.cell=min_gru", "model.weight_drop=0") is None
+    assert said("model.cell=gru", "model.weight_drop=none") is None
+
+
 def test_a_shorter_chunk_moves_the_weights_less(tmp_path: Path) -> None:
     task, store = task_of(write(tmp_path / "a.txt", TEXT * 9))
     model = task.build()
@@ -414,7 +428,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"model": {"output_dropout": -0.1}}, "model.output_dropout must be at least 0 and below 1"),
     ({"model": {"temporal_regularization": -1}}, "model.temporal_regularization must be at least 0"),
     (
-        {"model": {"cell": {"name": "lstm", "wrap": [{"name": "weight_drop", "rate": 0.1}]}}},
+        {"model": {"weight_drop": 0.2, "cell": {"name": "lstm", "wrap": [{"name": "weight_drop", "rate": 0.1}]}}},
         "weight_drop is given twice",
     ),
     ({"reading": {"steps": 0}}, "reading.steps must be at least 1"),

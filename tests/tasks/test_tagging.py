@@ -16,6 +16,7 @@ import recurra
 from recurra.errors import ConfigError, DataError
 from recurra.runs import begin, setup
 from recurra.training.evaluation import outputs_of
+from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 
@@ -226,6 +227,25 @@ def test_tags_in_another_scheme_than_bio_are_not_held_to_bio(tmp_path: Path) -> 
     model = trained(tmp_path, file)
     assert model.predict(["New York Rome is"])[0].output == "I-city I-city B-city O"
     assert model.task.settings.model.head == {"name": "crf", "constraints": "none"}
+
+
+@pytest.mark.parametrize(("given", "head"), [([], "softmax"), (["model.head=crf"], "crf")])
+def test_very_many_tags_are_chosen_by_a_softmax_unless_a_crf_is_asked_for(
+    tmp_path: Path, given: list[str], head: str
+) -> None:
+    file = write(tmp_path / "lemmas.conll", "\n".join(f"w{n}\tlemma{n}" + "\n" * (n % 9 == 0) for n in range(1001)))
+    said: list[str] = []
+    this = setup("tagging", overrides=[f"data.train={file}", *SMALL, *given])
+    task, _ = prepared(this.kind, this.settings, said.append)
+    assert task.settings.model.head == head
+    notice = "has 1,001 tags: a softmax head is used, because a CRF would learn 1,002,001 transitions"
+    assert any(notice in line for line in said) == (head == "softmax")
+
+
+def test_the_chosen_head_is_written_down_in_the_run(tmp_path: Path) -> None:
+    model = trained(tmp_path, write(tmp_path / "a.conll", "they\tPRON\nsing\tVERB\n\n"), "training.steps=2")
+    assert model.task.settings.model.head == "crf"
+    assert 'head = "crf"' in (model.folder / "config.toml").read_text()
 
 
 def test_word_vectors_are_a_start(tmp_path: Path) -> None:

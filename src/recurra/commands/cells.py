@@ -96,6 +96,7 @@ def bench(options: argparse.Namespace) -> None:
     from recurra.engines import ENGINES
     from recurra.named import catalogue, choose
     from recurra.reports import speed
+    from recurra.training.device import usable_device
 
     if options.threads is not None:
         most = os.cpu_count() or 1
@@ -108,12 +109,9 @@ def bench(options: argparse.Namespace) -> None:
     for shape in shapes:
         if max(shape) > LARGEST or shape.B * shape.T * max(shape.I, shape.H) > MOST_NUMBERS:
             raise ConfigError(f"the shape {shape} is more than this command will hold in memory.")
-    try:
-        if options.device not in ("cpu", "cuda"):
-            raise RuntimeError("it must be cpu or cuda")
-        torch.zeros(1, device=options.device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"--device '{options.device}' cannot be used: {str(error).splitlines()[0]}") from error
+    if options.device not in ("cpu", "cuda"):
+        raise ConfigError(f"--device '{options.device}' cannot be used: it must be cpu or cuda.")
+    usable_device(options.device, f"--device '{options.device}'")
     known = [engine.name for engine in ENGINES]
     timings = speed.measure(
         [spec(text) for text in options.cells] or catalogue(Cell),

@@ -24,13 +24,14 @@ def train(options: argparse.Namespace) -> None:
         ]
         if given:
             raise ConfigError(f"--resume goes on with a run as it was begun; leave --{given[0].replace('_', '-')} out.")
-        runs.resume(Path(options.what), shown, overrides=options.set)
+        device = [f"training.device={options.device}"] if options.device else []
+        runs.resume(Path(options.what), shown, overrides=[*options.set, *device])
         print(runs.told(Path(options.what)))
         return
     if options.seeds is not None and options.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, but is {options.seeds}.")
     on_the_line = {name: getattr(options, name) for name in ("train", "valid", "test", "format", "columns")}
-    this = runs.setup(options.what, given=on_the_line, overrides=options.set)
+    this = runs.setup(options.what, given=on_the_line, overrides=options.set, device=options.device)
     if options.dry_run:
         print(runs.rehearsed(this, shown))
         return

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from recurra.config.augmentation import Augmentation
 from recurra.config.bag import BagModel
-from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
+from recurra.config.common import Data, Text, Training, check_layers, idle_of_stack, one_batch_size
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
 from recurra.config.tagging import SpellingModel
@@ -267,3 +267,17 @@ class ClassificationSettings:
                 "model.label_smoothing is for classes, but data.targets are numbers: leave it out.",
                 ("model", "label_smoothing"),
             )
+
+    def without_effect(self) -> dict[tuple[str, ...], str]:
+        """Settings that the others leave without effect, and why. Sizes may stay, for they are often shared by runs."""
+        model = self.model
+        kinds = {"image"} if self.data.image.given is not None else {*model.encoders}
+        read = "what reads pictures" if "image" in kinds else f"model.encoder = '{model.encoder}'"
+        idle: dict[tuple[str, ...], str] = {}
+        if model.encoder != "ensemble":
+            idle |= {("model", name): "model.encoder is not 'ensemble'" for name in ("members", "share")}
+        if not kinds & {"rnn", "pyramid", "transformer"}:
+            idle |= {("model", name): f"{read} has no recurrent layers" for name in ("cell", "merge", "skip")}
+        elif kinds == {"rnn"}:
+            idle |= idle_of_stack(model.hidden, model.layers, bidirectional=model.bidirectional)
+        return idle

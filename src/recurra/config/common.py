@@ -107,6 +107,18 @@ def check_layers(hidden: int | list[int], layers: int | None, where: str = "mode
         )
 
 
+def idle_of_stack(
+    hidden: int | list[int], layers: int | None, *, bidirectional: bool | None = None
+) -> dict[tuple[str, ...], str]:
+    """Settings of a stack that have no effect, and why; None as bidirectional: there is no such setting."""
+    idle: dict[tuple[str, ...], str] = {}
+    if bidirectional is False:
+        idle["model", "merge"] = "model.bidirectional = false leaves one direction, and nothing to merge"
+    if (len(hidden) if isinstance(hidden, list) else layers or 1) == 1:
+        idle["model", "skip"] = "there is one layer, and a way past the second and those above it needs more"
+    return idle
+
+
 def one_batch_size(training: Training, usual: int = 1000) -> None:
     """Refuse a batch_tokens that was given for nothing: beside batch_size it has no effect."""
     if training.batch_size is not None and training.batch_tokens != usual:

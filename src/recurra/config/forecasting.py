@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import Data, Training, check_layers
+from recurra.config.common import Data, Training, check_layers, idle_of_stack
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
 
@@ -129,3 +129,7 @@ class ForecastingSettings:
         known = ("forecasting", "language_model")  # a language whose tokens are vectors
         if self.task not in known and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of forecasting.", ("task",))
+
+    def without_effect(self) -> dict[tuple[str, ...], str]:
+        """Settings that the others leave without effect, and why."""
+        return idle_of_stack(self.model.hidden, self.model.layers)

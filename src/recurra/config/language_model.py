@@ -20,6 +20,7 @@ USUAL = {"rnn": (512, 2), "transformer": (256, 4)}
 
 CONTEXT = 256
 WEIGHT_DROP = 0.2
+"""The usual share of recurrent weights that is dropped."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ class LanguageModelModel:
     dropout: float = setting(
         0.3, "between layers; one mask for a whole row; in a Transformer, of what each part adds, anew for each step"
     )
-    weight_drop: float = setting(
-        WEIGHT_DROP, "of the recurrent weights U, the same for a whole batch; a Transformer has none"
+    weight_drop: float | None = setting(
+        None, "of the recurrent weights U, the same for a whole batch; none: 0.2, of what has no U 0"
     )
     output_dropout: float = setting(0.3, "of the last layer; one mask for a whole row")
     activation_regularization: float = setting(0.0, "α: adds α mean(h²) to the loss, h the dropped last layer")
@@ -104,8 +105,9 @@ class LanguageModelModel:
     def __post_init__(self) -> None:
         at_least(1, "model", self, "embedding", "layers")
         at_least(0, "model", self, "activation_regularization", "temporal_regularization")
-        rates("model", self, "token_dropout", "embedding_dropout", "input_dropout", "dropout", "weight_drop")
-        rates("model", self, "output_dropout")
+        rates("model", self, "token_dropout", "embedding_dropout", "input_dropout", "dropout", "output_dropout")
+        if self.weight_drop is not None:
+            rates("model", self, "weight_drop")
         if self.hidden is not None:
             check_layers(self.hidden, self.layers)
         widths = self.widths
@@ -117,7 +119,7 @@ class LanguageModelModel:
                 ("model", "bidirectional"),
             )
         self._check_decoder()
-        if self.weight_drop and not isinstance(self.cell, str) and "weight_drop" in str(self.cell.get("wrap")):
+        if self.weight_drop and self.cell_drops_weights:
             raise SettingError(
                 "weight_drop is given twice, as model.weight_drop and in model.cell. Keep one: model.weight_drop = 0.",
                 ("model", "weight_drop"),
@@ -135,9 +137,14 @@ class LanguageModelModel:
         """Refuse what a Transformer cannot be, or has no place for; what is as it usually is may stay."""
         own = self.decoder
         if own.kind == "transformer":
-            usual = {"cell": USUAL_CELL, "weight_drop": (0, WEIGHT_DROP), "engine": ("auto",)}
+            usual = {"cell": USUAL_CELL, "weight_drop": (None, 0, WEIGHT_DROP), "engine": ("auto",)}
             check_no_cells(self, usual, "model.decoder.kind = 'transformer' has no cells")
         check_transformer(own.kind, own.heads, own.feed_forward, self.widths, "model.decoder", "model.hidden")
+
+    @property
+    def cell_drops_weights(self) -> bool:
+        """Whether model.cell has weight drop of its own."""
+        return not isinstance(self.cell, str) and "weight_drop" in str(self.cell.get("wrap"))
 
     @property
     def widths(self) -> tuple[int, ...]:

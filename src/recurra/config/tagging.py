@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import Data, Training, check_layers
+from recurra.config.common import Data, Training, check_layers, idle_of_stack
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
 
@@ -63,7 +63,9 @@ class TaggingModel:
     skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
     dropout: float = setting(0.5, "of inputs, between layers and of outputs; one mask for a whole row")
     word_dropout: float = setting(0.3, "share of words whose vector is that of the unknown word, in training")
-    head: Part = setting("crf", "softmax or crf, or a table with its options")
+    head: Part = setting(
+        "auto", "softmax or crf, or a table with its options; auto: crf, with more than 1,000 tags softmax"
+    )
     summary: Part = setting("max", "how steps become one vector for the label of the whole: max, mean, last, …")
     label_weight: float = setting(1.0, "weight of the whole's label in the loss, beside the tags of one row")
     engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
@@ -97,3 +99,13 @@ class TaggingSettings:
                 "model.embedding = 0 and model.characters.cell = 'none' leave nothing to read words by.",
                 ("model", "embedding"),
             )
+
+    def without_effect(self) -> dict[tuple[str, ...], str]:
+        """Settings that the others leave without effect, and why. Sizes may stay, for they are often shared by runs."""
+        idle = idle_of_stack(self.model.hidden, self.model.layers, bidirectional=self.model.bidirectional)
+        if self.data.frames is not None:
+            why = "data.frames are numbers, and there are no words"
+            idle |= {("data", "max_words"): why, ("data", "vectors"): why}
+        if self.data.values:
+            idle["model", "head"] = "data.values are numbers, and a head chooses tags"
+        return idle

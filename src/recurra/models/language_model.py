@@ -13,17 +13,23 @@ from torch.nn import functional
 
 from recurra import outputs
 from recurra.analysis.saliency import MOST, Probe
-from recurra.cells import Spec
+from recurra.cells import Spec, build
 from recurra.cells.cell import AnyState
+from recurra.cells.wrappers.weight_drop import has_recurrent_weights
 from recurra.config import LanguageModelModel
+from recurra.config.language_model import WEIGHT_DROP
 from recurra.data.store import Encoded
 from recurra.encoders.dropout import LockedDropout
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
 from recurra.padding import Padded
+from recurra.settings import SettingError, name_of
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Cache, Transformer, continued
+
+TRIAL_SIZE = 4
+"""Of a cell that is made only to see which weights it has."""
 
 SCORES = 1 << 26
 """So many scores, tokens × vocabulary, are in memory together where no gradient is wanted."""
@@ -88,7 +94,7 @@ class NextToken(nn.Module):
             )
         else:
             self.recurrent = Recurrent(
-                with_weight_drop(settings.cell, settings.weight_drop),
+                with_weight_drop(settings.cell, weight_drop_of(settings)),
                 settings.embedding,
                 settings.widths,
                 dropout=settings.dropout,
@@ -232,6 +238,34 @@ def lines_batched(lines: Sequence[NDArray[np.integer[Any]]], *, end: int) -> Tex
         targets[number, : len(line)] = line
         read[number, 1 : len(line)] = line[:-1]
     return TextBatch(Padded(torch.from_numpy(read), lengths), torch.from_numpy(targets), None)
+
+
+def weight_drop_of(settings: LanguageModelModel) -> float:
+    """The share of recurrent weights that is dropped: as it was set, or else what suits the cell.
+
+    >>> weight_drop_of(LanguageModelModel()), weight_drop_of(LanguageModelModel(cell="min_gru"))
+    (0.2, 0.0)
+    """
+    if settings.weight_drop == 0:
+        return 0.0
+    if settings.decoder.kind == "transformer" or settings.cell_drops_weights:
+        return 0.0
+    if has_weights_to_drop(settings.cell):
+        return WEIGHT_DROP if settings.weight_drop is None else settings.weight_drop
+    if settings.weight_drop is not None:
+        raise SettingError(
+            f"model.weight_drop = {settings.weight_drop:g} has no effect: the cell '{name_of(settings.cell)}' has no "
+            f"recurrent weights U that could be dropped. Leave model.weight_drop out.",
+            ("model", "weight_drop"),
+        )
+    return 0.0
+
+
+def has_weights_to_drop(cell: Spec) -> bool:
+    """Whether a cell, its wrappers left aside, has recurrent weights. Nothing is drawn from torch's generator."""
+    bare = cell if isinstance(cell, str) else {key: value for key, value in cell.items() if key != "wrap"}
+    with torch.random.fork_rng(devices=[]):
+        return has_recurrent_weights(build(bare, TRIAL_SIZE, TRIAL_SIZE))
 
 
 def with_weight_drop(cell: Spec, rate: float) -> Spec:

@@ -26,6 +26,7 @@ from recurra.runtime.guard import MISTAKE, Guard
 from recurra.runtime.hosted import TYPES, Hosted, as_plain, hosted
 from recurra.runtime.limits import COMPUTING, Limits, beside, listening
 from recurra.runtime.openapi import described
+from recurra.training.device import usable_device
 
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -214,6 +215,7 @@ def serve(given: list[str], *, port: int, device: str = "cpu", said: Callable[[s
     import torch
 
     torch.set_num_threads(1)  # quicker for a row or a beam; and answers and explanations have a thread each
+    usable_device(device, f"--device '{device}'")
     runs = usable(hosted(given, device=device))
 
     def warm() -> None:

@@ -262,6 +262,15 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
         return NextToken(self.settings.model, tokens=len(self.vocabulary))
 
+    def initialise(self, model: Any) -> str | None:
+        from recurra.models.language_model import weight_drop_of
+
+        settings = self.settings.model
+        has_cells = settings.decoder.kind != "transformer" and not settings.cell_drops_weights
+        if settings.weight_drop is not None or not has_cells or weight_drop_of(settings):
+            return None
+        return f"no weight drop: the cell '{name_of(settings.cell)}' has no recurrent weights that could be dropped"
+
     def axes(self) -> Mapping[str, Axes]:
         tokens = self.vocabulary.tokens
         parts = {"readout": tokens}

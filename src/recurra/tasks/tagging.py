@@ -25,7 +25,7 @@ from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sent
 from recurra.reading.tables import task_rows
 from recurra.scoring.counted import Counted
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
-from recurra.settings import name_of
+from recurra.settings import Part, name_of
 from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, View, Viewer
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
+
+
+MOST_TAGS_OF_A_CRF = 1000
+"""With more, a softmax is the usual head: a CRF's time and memory grow with the square of the number of tags."""
 
 
 class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
@@ -55,6 +59,11 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         frames: Normal | None,
         values: Normal | None,
     ) -> None:
+        self.most_tags = max(map(len, tags), default=0)
+        self.chooses_head = settings.model.head == "auto" and self.most_tags > 0
+        if self.chooses_head:
+            is_crf = self.most_tags <= MOST_TAGS_OF_A_CRF
+            settings = with_head(settings, fitting_crf(settings.data) if is_crf else "softmax")
         self.settings = settings
         self.words = words
         self.characters = characters
@@ -71,9 +80,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         path = data.files("train")[0]
         first = next(task_rows(path, data, *names(data)))
         data = with_columns(data, first, path)
-        if settings.model.head == "crf" and data.tags:
-            settings = dataclasses.replace(settings, model=dataclasses.replace(settings.model, head=fitting_crf(data)))
-        return dataclasses.replace(settings, data=data)
+        settings = dataclasses.replace(settings, data=data)
+        return with_head(settings, fitting_crf(data)) if settings.model.head == "crf" and data.tags else settings
 
     @classmethod
     def prepared(cls, settings: TaggingSettings) -> Self:
@@ -116,6 +124,16 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.counted(labels, specials=()) if data.label is not None else None,
             frames.finished() if data.frames is not None else None,
             values.finished() if data.values else None,
+        )
+
+    def noticed_in_training(self, rows: Any) -> str | None:
+        if not self.chooses_head or self.most_tags <= MOST_TAGS_OF_A_CRF:
+            return None
+        most = max(range(len(self.tags)), key=lambda number: len(self.tags[number]))
+        name = (self.settings.data.tags or ())[most]
+        return (
+            f"the column '{name}' has {self.most_tags:,} tags: a softmax head is used, because a CRF "
+            f"would learn {self.most_tags**2:,} transitions between them (model.head = crf trains it all the same)"
         )
 
     def save(self, folder: Path) -> None:
@@ -389,3 +407,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         parts += [f"{len(self.values.mean)} numbers a step"] if self.values is not None else []
         parts += [f"{len(self.labels)} labels of the whole"] if self.labels is not None else []
         return ", ".join(parts)
+
+
+def with_head(settings: TaggingSettings, head: Part) -> TaggingSettings:
+    return dataclasses.replace(settings, model=dataclasses.replace(settings.model, head=head))

@@ -24,6 +24,7 @@ from recurra.reading.tables import header_in_words
 from recurra.scoring.scores import Scores
 from recurra.tasks.task import Prediction, Task
 from recurra.training.checkpoint import put_weights, read_tensors
+from recurra.training.device import usable_device
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
 
 AHEAD = 4096
@@ -265,16 +266,13 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
 
 def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
     """The network of a run with its weights."""
+    where = usable_device(device, f"the device '{device}'")
     model = task.build()
     tensors, _ = read_tensors(path / "model.safetensors")
     if any(tensor.is_floating_point() and tensor.element_size() == 8 for tensor in tensors.values()):
         model = model.double()
     put_weights(model, tensors, path / "model.safetensors")
-    try:
-        model.to(device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"the device '{device}' cannot be used: {str(error).splitlines()[0]}") from error
-    return model.eval()
+    return model.to(where).eval()
 
 
 def load_task(folder: Path) -> Task[Any, Any, Any]:

@@ -24,6 +24,7 @@ from recurra.padding import fitted
 from recurra.scoring.scores import Scores
 from recurra.tasks.task import Carried, Loss, Moment, Task
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
+from recurra.training.device import usable_device
 from recurra.training.evaluation import loss_of, outputs_to_score
 from recurra.training.guard import culprit
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
@@ -396,12 +397,7 @@ def device_of(training: Training) -> torch.device:
     wanted = training.device
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(wanted)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"training.device = '{training.device}' cannot be used: {reason}") from error
+    device = usable_device(wanted, f"training.device = '{training.device}'")
     if training.precision == "float16" and device.type != "cuda":
         raise ConfigError("training.precision = 'float16' needs a GPU; on the CPU use 'bfloat16' or 'float32'.")
     return device

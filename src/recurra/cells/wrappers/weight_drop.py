@@ -24,8 +24,7 @@ class WeightDrop(Wrapper):
     def __init__(self, cell: AnyCell, *, rate: float) -> None:
         super().__init__(cell)
         self.rate = check_rate(rate, "weight_drop rate")
-        parameter = next(cell.parameters(), None)
-        if parameter is None or not leaves(cell.fixed(1, parameter), Product):
+        if not has_recurrent_weights(cell):
             raise ConfigError(
                 f"weight_drop finds no recurrent weights in '{cell.name}'. A cell shows them by returning them from "
                 f"`fixed` as a Product; a cell without any cannot use weight_drop."
@@ -45,3 +44,9 @@ class WeightDrop(Wrapper):
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
+
+
+def has_recurrent_weights(cell: AnyCell) -> bool:
+    """Whether there is a matrix U, from state to state, that weight drop could thin out."""
+    parameter = next(cell.parameters(), None)
+    return parameter is not None and bool(leaves(cell.fixed(1, parameter), Product))
