@@ -48,6 +48,20 @@ def test_what_is_typed_is_answered_without_another_key(page: Page) -> None:
     expect(page.get_by_role("status").filter(has_text="Answer: le chien")).to_have_count(1)
 
 
+def test_what_the_model_has_never_seen_is_named_under_the_answer(page: Page) -> None:
+    page.goto("/?run=translation")
+    ask(page, "the Cat")
+    expect(answer(page)).to_contain_text("Not in the vocabulary, read as <unk>: “Cat”")
+    ask(page, "the cat")
+    expect(answer(page)).not_to_contain_text("Not in the vocabulary")
+    page.goto("/?run=tags&input=the+Zebra")
+    expect(answer(page)).to_contain_text("Not in the vocabulary, read as <unk>: “zebra”")
+    expect(answer(page).locator(".under li")).to_have_count(2)
+    expect(answer(page).locator(".tag")).to_have_count(2)
+    page.goto("/?run=text&input=one+Two")
+    expect(answer(page)).to_contain_text("Not in the vocabulary, read as <unk>: “T”")
+
+
 def test_a_sample_fills_the_input(page: Page) -> None:
     page.goto("/?run=translation&input=the+dog")
     page.get_by_role("group", name="Samples").get_by_role("button", name="a cat").click()

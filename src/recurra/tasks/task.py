@@ -204,6 +204,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def encode(self, example: Example) -> Encoded:
         """An example as arrays."""
 
+    def not_in_vocabulary(self, example: Example) -> list[str]:  # numbers and pictures need no vocabulary
+        """The tokens or characters of an input that the model has never seen and reads as <unk>, each once.
+
+        Only what is lost counts: a word without a vector of its own is not, where its characters are read.
+        """
+        return []
+
     def left_out(self, row: Encoded) -> str | None:  # most tasks train with all there is
         """Why an encoded example is not trained with; None: it is."""
         return None

@@ -109,7 +109,12 @@ class Trained:
         """Predictions for examples that are read already."""
         rows = [self.task.encode(example) for example in examples]
         outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
-        return [self.task.answer(example, output) for example, output in zip(examples, outputs, strict=True)]
+        return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
+
+    def _answer(self, example: Any, output: Any) -> Prediction:
+        """The task's answer; its detail names what the model has never seen of the input."""
+        answer, unknown = self.task.answer(example, output), self.task.not_in_vocabulary(example)
+        return answer._replace(detail={**answer.detail, "not_in_vocabulary": unknown}) if unknown else answer
 
     def evaluate(self, files: str | Path | Sequence[str | Path]) -> Scores:
         """Scores on files with answers."""
