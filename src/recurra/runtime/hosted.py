@@ -40,6 +40,10 @@ REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
 
 
+MOST_FOLDERS = 10_000
+"""Folders that are looked into for runs: whoever serves a whole disk does not wait for all of it."""
+
+
 class Hosted:
     """One run, or several that answer as one. Weights are read when they are needed first.
 
@@ -75,7 +79,7 @@ class Hosted:
 
     def samples(self) -> list[object]:
         """A few inputs to ask with."""
-        return samples(self.task)
+        return samples(self.task, folders(self.given)[0])
 
     def predict(self, inputs: object, decoding: object) -> dict[str, Any]:
         """Answers to a list of inputs, with probabilities, alternatives and alignments."""
@@ -248,20 +252,35 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 
 def hosted(given: Sequence[str], *, device: str = "cpu") -> dict[str, Hosted]:
-    """The runs by their names: those that are named, and those in folders that are named.
+    """The runs by their names: those that are named, and those anywhere below folders that are named.
 
     A name is that of the run's folder; where two have the same, the folders above it go before.
     """
     places: list[str] = []
     for each in given:
         path = Path(each)
-        inner = sorted(str(found.parent) for found in path.glob("*/config.toml")) if path.is_dir() else []
-        if (path / "config.toml").is_file() or not inner:
-            places.append(each)
-        else:
-            places += inner
+        places += [each] if (path / "config.toml").is_file() else runs_below(path) or [each]
     places = list(dict.fromkeys(places))
     return {name: Hosted(name, place, device=device) for name, place in zip(_names(places), places, strict=True)}
+
+
+def runs_below(folder: Path) -> list[str]:
+    """The run folders at any depth below a folder, in the order of their names.
+
+    Links and hidden folders are not followed, nor is a run searched for others; the walk ends after so many folders.
+    """
+    found, waiting, seen = list[str](), [folder], 0
+    while waiting and seen < MOST_FOLDERS:
+        here, seen = waiting.pop(), seen + 1
+        if here != folder and (here / "config.toml").is_file():
+            found.append(str(here))
+            continue
+        try:
+            inner = [Path(each.path) for each in os.scandir(here) if each.is_dir(follow_symlinks=False)]
+        except OSError:  # no folder, or one that may not be read
+            continue
+        waiting += sorted((each for each in inner if not each.name.startswith(".")), reverse=True)
+    return found
 
 
 def _names(places: Sequence[str]) -> list[str]:

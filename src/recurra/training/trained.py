@@ -201,7 +201,7 @@ class Trained:
         try:
             target.mkdir(parents=True, exist_ok=True)
             self.task.save(target)
-            for name in ("config.toml", "model.safetensors", "summary.json", "card.md", "report.html"):
+            for name in ("config.toml", "model.safetensors", "summary.json", "samples.json", "card.md", "report.html"):
                 if (self.folder / name).exists():
                     shutil.copy2(self.folder / name, target / name)
         except OSError as error:
