@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from playwright.sync_api import Locator, Page, expect
@@ -38,6 +39,39 @@ def test_a_run_is_shown_with_what_it_reached_and_answers_a_sample(page: Page) ->
     expect(page.locator(".facts").first).to_contain_text("parameters")
     expect(field(page)).not_to_have_value("")
     expect(answer(page)).to_contain_text("answered in")
+
+
+def test_the_score_that_chose_the_weights_is_the_headline(page: Page) -> None:
+    page.goto("/?run=translation-blind")
+    expect(page.locator(".facts .headline")).to_have_text("exact match1")
+    expect(page.locator(".facts > div").first).to_have_text("exact match1")
+
+
+def test_a_page_whose_samples_are_all_long_opens_with_the_shortest_answered(page: Page) -> None:
+    samples = json.dumps({"samples": ["the cat " * 60, "the dog " * 50]})
+    page.route("**/samples", lambda route: route.fulfill(body=samples, content_type="application/json"))
+    page.goto("/?run=tags")
+    expect(field(page)).to_have_value("the dog " * 50)
+    expect(answer(page)).to_contain_text("answered in")
+
+
+def test_settings_that_change_nothing_are_hidden(page: Page) -> None:
+    page.goto("/?run=translation&input=the+dog")
+    page.get_by_text("More settings").click()
+    expect(page.get_by_label("width", exact=True)).to_be_visible()
+    expect(page.get_by_label("coverage penalty")).to_be_visible()
+    expect(page.get_by_label("temperature")).to_be_hidden()
+    page.get_by_label("search", exact=True).select_option("sampling")
+    expect(page.get_by_label("temperature")).to_be_visible()
+    expect(page.get_by_label("width", exact=True)).to_be_hidden()
+    page.goto("/?run=translation-blind&input=the+dog")  # it has no attention to cover its source
+    expect(page.get_by_label("coverage penalty")).to_have_count(0)
+
+
+def test_the_run_beside_it_of_the_same_task_and_vocabulary_is_offered_for_comparison(page: Page) -> None:
+    page.goto("/?run=translation-blind&input=the+dog")
+    page.get_by_role("button", name="Compare with translation", exact=True).click()
+    expect(page.locator(".pane").nth(1).get_by_role("region", name="Answer")).to_contain_text("le chien")
 
 
 def test_what_is_typed_is_answered_without_another_key(page: Page) -> None:

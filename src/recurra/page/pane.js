@@ -12,7 +12,7 @@ import { views } from "./views.js";
 /** A keystroke waits so many milliseconds for the next one. */
 const PAUSE = 30;
 
-/** A text of so many letters is not asked unless it is picked; pictures and series are seen at a glance. */
+/** The first text of fewer letters is asked at the beginning, else the shortest; others are seen at a glance. */
 const LONG = 300;
 
 /**
@@ -165,14 +165,15 @@ export function pane(run, { runs, change, choose, remove }) {
     node.classList.toggle("waiting", isWaiting);
   }
 
-  /** Samples of the run's own data; the first that is short is asked where there is nothing else to show. */
+  /** Samples of the run's own data; one that is short is answered where there is nothing else to show. */
   async function offer() {
     const { samples } = await ask.samples().catch(() => ({ samples: [] }));
     if (isOver) return;
     chips.replaceChildren(...samples.map(chip));
     chips.hidden = samples.length === 0;
-    const isShort = (sample) => run.input.kind !== "text" || JSON.stringify(sample).length < LONG;
-    const first = samples.find(isShort) ?? field.value;
+    const size = (sample) => JSON.stringify(sample).length;
+    const [shortest = field.value] = [...samples].sort((one, other) => size(one) - size(other));
+    const first = samples.find((sample) => run.input.kind !== "text" || size(sample) < LONG) ?? shortest;
     if (first !== null && state.value === null) change({ value: first });
   }
 

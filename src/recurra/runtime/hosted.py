@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import math
 import os
@@ -34,7 +35,7 @@ from recurra.runtime.effort import (
 from recurra.runtime.inputs import LARGEST, checked, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
-from recurra.training.trained import Trained, folders, load, load_task
+from recurra.training.trained import Trained, files_of_vocabulary, folders, load, load_task
 
 REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
@@ -72,7 +73,11 @@ class Hosted:
             "task": self.task.name,
             "described": self.task.described(),
             "input": {**asked._asdict(), "about": ABOUT[asked.kind]},
-            "decoding": [as_plain(each._asdict()) for each in controls(self.task.decoding)],
+            "decoding": [
+                as_plain(each._asdict())
+                for each in controls(self.task.decoding)
+                if each.name not in self.task.unused_decoding
+            ],
             "views": list(self.task.viewers()),
             "summary": _summary(folders(self.given)[0]),
         }
@@ -246,7 +251,8 @@ def _summary(folder: Path) -> dict[str, Any]:
     """What training reached, where the run says it."""
     try:
         found = json.loads((folder / "summary.json").read_text("utf-8"))
-        return {"parameters": found["parameters"], "scores": as_plain(found["best"]["scores"])}
+        scores, first = as_plain(found["best"]["scores"]), found.get("first_metric")
+        return {"parameters": found["parameters"], "scores": scores, "first_metric": first if first in scores else None}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
@@ -262,6 +268,18 @@ def hosted(given: Sequence[str], *, device: str = "cpu") -> dict[str, Hosted]:
         places += [each] if (path / "config.toml").is_file() else runs_below(path) or [each]
     places = list(dict.fromkeys(places))
     return {name: Hosted(name, place, device=device) for name, place in zip(_names(places), places, strict=True)}
+
+
+def siblings(runs: Mapping[str, Hosted]) -> dict[str, list[str]]:
+    """By the name of each run, the others in the same folder that have its task and its vocabulary."""
+    alike: dict[object, list[str]] = {}
+    kinds = {}
+    for name, run in runs.items():
+        folder = folders(run.given)[0].resolve()
+        meaning = [(file.name, hashlib.sha256(file.read_bytes()).digest()) for file in files_of_vocabulary(folder)]
+        kinds[name] = folder.parent, run.task.name, tuple(meaning)
+        alike.setdefault(kinds[name], []).append(name)
+    return {name: [each for each in alike[kinds[name]] if each != name] for name in runs}
 
 
 def runs_below(folder: Path) -> list[str]:

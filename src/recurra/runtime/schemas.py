@@ -107,7 +107,15 @@ SCHEMAS: dict[str, JsonSchema] = {
             ),
             "decoding": listed(of("Control")),
             "views": said(TEXTS, "what explain may have to show"),
-            "summary": held({}, {"parameters": WHOLE, "scores": named(MAYBE)}),
+            "summary": held(
+                {},
+                {
+                    "parameters": WHOLE,
+                    "scores": named(MAYBE),
+                    "first_metric": said({"type": ["string", "null"]}, "of the scores, the one that chose the weights"),
+                },
+            ),
+            "siblings": said(TEXTS, "runs beside it of the same task and vocabulary, which may be compared with it"),
         }
     ),
     "Answer": held(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -343,6 +343,12 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 detail["tokens"] = self.tokens(example)
             detail["attention"] = weights.tolist()
         return Prediction(example.text, answer.output, answer.score, example.line, detail)
+
+    @property
+    def unused_decoding(self) -> Collection[str]:
+        if self.kind == "targets":
+            return ("abstain", "threshold", "alternatives")
+        return ("threshold",) if self.kind == "label" else ("abstain",)
 
     def counted(self, examples: Sequence[LabelledSequence], outputs: Sequence[ClassifierOutput]) -> Counted:
         items = [(example.file, example.line) for example in examples]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast, final
@@ -328,6 +328,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def decoding(self) -> Any:
         """The settings of [decoding], by which answers are searched for; None where there are none."""
         return getattr(self.settings, "decoding", None)
+
+    @property
+    def unused_decoding(self) -> Collection[str]:
+        """Names of settings of [decoding] that cannot change an answer of this model: a page does not offer them."""
+        return ()
 
     def most_written(self, lengths: Sequence[int]) -> float:
         """Tokens or steps that all hypotheses may have together for inputs of such lengths: what a search may cost."""

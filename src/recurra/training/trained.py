@@ -251,14 +251,19 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
         raise CheckpointError(
             f"{path} is a run of {one.name}, {other_path} of {other.name}: they cannot answer as one."
         )
-    for file in sorted(path.glob("*.json")):
-        if file.name.startswith(("vocabulary", "tokenizer", "texts", "scales")):
-            twin = other_path / file.name
-            if not twin.is_file() or twin.read_bytes() != file.read_bytes():
-                raise CheckpointError(
-                    f"{path} and {other_path} differ in {file.name}, so they do not mean the same by a token: train "
-                    f"them on the same files with the same [data]."
-                )
+    for file in files_of_vocabulary(path):
+        twin = other_path / file.name
+        if not twin.is_file() or twin.read_bytes() != file.read_bytes():
+            raise CheckpointError(
+                f"{path} and {other_path} differ in {file.name}, so they do not mean the same by a token: train "
+                f"them on the same files with the same [data]."
+            )
+
+
+def files_of_vocabulary(folder: Path) -> list[Path]:
+    """The files of a run folder that say what its model means by a token or a number."""
+    kinds = ("vocabulary", "tokenizer", "texts", "scales")
+    return sorted(file for file in folder.glob("*.json") if file.name.startswith(kinds))
 
 
 def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
