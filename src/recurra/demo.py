@@ -33,6 +33,7 @@ WORDS = Path(__file__).parent / "demo_data"
 
 SETTINGS = {
     "data.source.tokens": "characters",
+    "data.source.lowercase": True,  # the dictionary has no capitals, but who tries it types London
     "data.target.tokens": "symbols",
     "model.embedding": 64,
     "model.hidden": 128,

@@ -218,6 +218,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     from recurra.reports.report import write_card, write_report
     from recurra.reports.report_pictures import pictures
     from recurra.training.checkpoint import write_text
+    from recurra.training.samples import keep_samples
     from recurra.training.trained import load
 
     task, folder = trainer.task, trainer.folder
@@ -267,6 +268,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     write_text(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     write_report(folder)
     write_card(folder)
+    keep_samples(task, apart["valid"].examples, folder)
     if validated is not None:  # the run is finished: whoever stops the pictures has a whole report
         shown = pictures(model if trainer.device.type == "cpu" else load(folder), *validated)
         if shown.html:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,37 @@ def test_units_that_are_off_let_nothing_through() -> None:
     assert "it is 0" in found.layers[0].words
     assert found.json()["layers"][0]["slope"] is None
     gradient_page.view(found).svg()
+
+
+def test_an_lstm_is_judged_by_the_state_that_carries() -> None:
+    rnn = Recurrent({"name": "lstm", "forget_bias": 3.5}, 2, 4)
+    with torch.no_grad():
+        rnn.cells[0][0].from_state.zero_()  # type: ignore[index]  # h says nothing to the next step
+    found = look(rnn, Padded.full(torch.randn(2, 30, 2) / 10))
+    [layer] = found.layers
+    assert layer.jacobian["largest"][5] == -math.inf
+    assert math.exp(layer.jacobian["memory"][1]) == pytest.approx(0.97, abs=0.01)
+    assert (layer.verdict, layer.state) == ("stable", "c")
+    assert layer.words.startswith("∂c_T/∂c_t is stable")
+    assert found.json()["layers"][0]["state"] == "c"
+
+
+def test_what_is_measured_is_explained_in_a_sentence_each() -> None:
+    x = Padded.full(torch.randn(1, 6, 2))
+    said = gradient_page.as_text(look(Recurrent("lstm", 2, 3), x))
+    page = gradient_page.as_page(look(Recurrent("lstm", 2, 3), x))
+    for meaning in gradient_page.MEANINGS.values():
+        assert said.count(meaning) == 1
+    assert page.count("<h2>What the numbers mean</h2>") == 1
+    assert "Π f is the product" in page
+    assert "Π f" not in gradient_page.as_text(look(Recurrent("elman", 2, 3), x))  # it has no forget gate
+
+
+def test_saturation_has_a_form_for_phones() -> None:
+    page = gradient_page.as_page(look(Recurrent("lstm", 2, 3), Padded.full(torch.randn(1, 6, 2))))
+    widths = [float(width) for width in re.findall(r'<div class="narrow"><svg[^>]* width="([\d.]+)"', page)]
+    assert len(widths) == 2  # the curves, and the saturation of gates
+    assert max(widths) <= 360
 
 
 def test_a_state_that_is_no_number_is_refused() -> None:

@@ -64,11 +64,12 @@ def _train(here: Path) -> None:
     (here / "speech.jsonl").write_text('{"frames": [[1, 0], [1, 0], [0, 1]], "target": "a b"}\n' * 4)
     (here / "alike.tsv").write_text("the cat\ta cat\t4\nthe dog\tsun\t1\n")
     tokens = ["data.source.tokens=symbols", "data.target.tokens=symbols"]
+    scored = [f"data.valid={pairs}", "evaluation.first=exact_match"]
     own = [setting for setting in FEW if not setting.startswith(("model.embedding", "model.engine", "training.steps"))]
     learns = ["training.steps=40", "training.learning_rate=0.1", "training.warmup=0"]
     for name, task, train, overrides in (
         ("translation", "seq2seq", pairs, [*SMALL, *tokens]),
-        ("translation-blind", "seq2seq", pairs, [*SMALL, *tokens, "model.attention=none"]),
+        ("translation-blind", "seq2seq", pairs, [*SMALL, *tokens, "model.attention=none", *scored]),
         ("tags", "tagging", str(here / "train.conll"), [*FEW, "data.min_count=1", "model.characters.cell=none"]),
         ("text", "language_model", str(here / "train.txt"), [*FEW, "reading.steps=4"]),
         ("speech", "tests.outside.ctc:CTC", str(here / "speech.jsonl"), [*own, *learns]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from playwright.sync_api import Locator, Page, expect
@@ -40,12 +41,59 @@ def test_a_run_is_shown_with_what_it_reached_and_answers_a_sample(page: Page) ->
     expect(answer(page)).to_contain_text("answered in")
 
 
+def test_the_score_that_chose_the_weights_is_the_headline(page: Page) -> None:
+    page.goto("/?run=translation-blind")
+    expect(page.locator(".facts .headline")).to_have_text("exact match1")
+    expect(page.locator(".facts > div").first).to_have_text("exact match1")
+
+
+def test_a_page_whose_samples_are_all_long_opens_with_the_shortest_answered(page: Page) -> None:
+    samples = json.dumps({"samples": ["the cat " * 60, "the dog " * 50]})
+    page.route("**/samples", lambda route: route.fulfill(body=samples, content_type="application/json"))
+    page.goto("/?run=tags")
+    expect(field(page)).to_have_value("the dog " * 50)
+    expect(answer(page)).to_contain_text("answered in")
+
+
+def test_settings_that_change_nothing_are_hidden(page: Page) -> None:
+    page.goto("/?run=translation&input=the+dog")
+    page.get_by_text("More settings").click()
+    expect(page.get_by_label("width", exact=True)).to_be_visible()
+    expect(page.get_by_label("coverage penalty")).to_be_visible()
+    expect(page.get_by_label("temperature")).to_be_hidden()
+    page.get_by_label("search", exact=True).select_option("sampling")
+    expect(page.get_by_label("temperature")).to_be_visible()
+    expect(page.get_by_label("width", exact=True)).to_be_hidden()
+    page.goto("/?run=translation-blind&input=the+dog")  # it has no attention to cover its source
+    expect(page.get_by_label("coverage penalty")).to_have_count(0)
+
+
+def test_the_run_beside_it_of_the_same_task_and_vocabulary_is_offered_for_comparison(page: Page) -> None:
+    page.goto("/?run=translation-blind&input=the+dog")
+    page.get_by_role("button", name="Compare with translation", exact=True).click()
+    expect(page.locator(".pane").nth(1).get_by_role("region", name="Answer")).to_contain_text("le chien")
+
+
 def test_what_is_typed_is_answered_without_another_key(page: Page) -> None:
     page.goto("/?run=translation")
     field(page).fill("the dog")
     expect(answer(page)).to_contain_text("le chien")
     expect(page).to_have_url("/?run=translation&input=the+dog")
     expect(page.get_by_role("status").filter(has_text="Answer: le chien")).to_have_count(1)
+
+
+def test_what_the_model_has_never_seen_is_named_under_the_answer(page: Page) -> None:
+    page.goto("/?run=translation")
+    ask(page, "the Cat")
+    expect(answer(page)).to_contain_text("Not in the vocabulary, read as <unk>: “Cat”")
+    ask(page, "the cat")
+    expect(answer(page)).not_to_contain_text("Not in the vocabulary")
+    page.goto("/?run=tags&input=the+Zebra")
+    expect(answer(page)).to_contain_text("Not in the vocabulary, read as <unk>: “zebra”")
+    expect(answer(page).locator(".under li")).to_have_count(2)
+    expect(answer(page).locator(".tag")).to_have_count(2)
+    page.goto("/?run=text&input=one+Two")
+    expect(answer(page)).to_contain_text("Not in the vocabulary, read as <unk>: “T”")
 
 
 def test_a_sample_fills_the_input(page: Page) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from recurra.cli import main
 from recurra.reading.samples import EASY, LINE, STEPS
+from recurra.runtime.hosted import hosted, runs_below
 from recurra.runtime.inputs import question
 from recurra.runtime.samples import samples
+from recurra.training.trained import load
 from recurra.views.pixels import write_png
 from tests.runtime.small_tasks import KINDS, AnyTask, of_every_kind, prepared
 from tests.tasks import small_givens
-from tests.tasks.small_pairs import jsonl, table
+from tests.tasks.small_pairs import jsonl, table, untrained, words
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +135,48 @@ def test_numbers_have_no_more_digits_than_the_data(tmp_path: Path) -> None:
 def test_the_same_text_is_offered_once(tmp_path: Path) -> None:
     rows = [("again", "a"), ("once", "b"), ("again", "a")]
     assert samples(prepared("classification", table(tmp_path / "texts.tsv", rows))) == ["again", "once"]
+
+
+def test_a_run_keeps_samples_that_are_offered_when_its_data_is_gone(tmp_path: Path) -> None:
+    train = words(tmp_path)
+    run = untrained(tmp_path, train).folder
+    offered = hosted([str(run)])["run"].samples()
+    assert json.loads((run / "samples.json").read_text("utf-8")) == offered
+    assert len(offered) == 5
+    Path(train).unlink()
+    assert hosted([str(run)])["run"].samples() == offered
+    copied = load(run).save(tmp_path / "copied")
+    assert hosted([str(copied)])["copied"].samples() == offered
+
+
+def test_a_run_without_samples_or_with_broken_ones_offers_its_data(tmp_path: Path) -> None:
+    run = untrained(tmp_path, words(tmp_path)).folder
+    offered = hosted([str(run)])["run"].samples()
+    (run / "samples.json").write_text("[", "utf-8")
+    assert hosted([str(run)])["run"].samples() == offered
+    (run / "samples.json").unlink()
+    assert hosted([str(run)])["run"].samples() == offered
+
+
+def test_gradients_read_the_samples_when_the_data_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train = words(tmp_path)
+    run = untrained(tmp_path, train).folder
+    Path(train).unlink()
+    capsys.readouterr()
+    assert main(["gradients", str(run)]) == 0
+    said = capsys.readouterr().out
+    assert "(its data is gone: the samples in the run folder): 5 examples, no loss" in said
+    (run / "samples.json").unlink()
+    assert main(["gradients", str(run)]) == 2
+    assert "words.tsv" in capsys.readouterr().err
+
+
+def test_runs_are_found_at_any_depth_and_links_are_not_followed(tmp_path: Path) -> None:
+    for place in ("b", "a/deep/er", "a/deep/er/last", ".hidden/run", "seeds/seed-1", "seeds/seed-2"):
+        (tmp_path / "runs" / place).mkdir(parents=True)
+        (tmp_path / "runs" / place / "config.toml").write_text("")
+    (tmp_path / "runs" / "again").symlink_to(tmp_path / "runs" / "a")
+    (tmp_path / "runs" / "a" / "round").symlink_to(tmp_path / "runs")
+    found = [str(Path(each).relative_to(tmp_path / "runs")) for each in runs_below(tmp_path / "runs")]
+    assert found == ["a/deep/er", "b", "seeds/seed-1", "seeds/seed-2"]
+    assert list(hosted([str(tmp_path / "runs")])) == ["er", "b", "seed-1", "seed-2"]

@@ -22,7 +22,7 @@ import recurra
 from recurra.cli import main
 from recurra.errors import CheckpointError
 from recurra.runtime.effort import MOST
-from recurra.runtime.hosted import REMEMBERED, Hosted, as_plain, hosted
+from recurra.runtime.hosted import REMEMBERED, Hosted, as_plain, hosted, siblings
 from recurra.runtime.limits import Limits
 from recurra.runtime.server import application, parsed, rendered, usable
 from tests.runtime.listening import Answer, asked, at_work, connected, posted, received, request, seconds_since
@@ -461,3 +461,18 @@ def test_what_cannot_be_served_ends_the_command_with_a_sentence(
     assert "Address already in use" in capsys.readouterr().err
     assert main(["serve", str(folder / "tags"), "--port", "70000"]) == 2
     assert "a port is a number from 0 to 65535" in capsys.readouterr().err
+
+
+def test_siblings_have_the_same_folder_task_and_vocabulary(tmp_path: Path, folder: Path) -> None:
+    for name, place in (("sounds", "a"), ("sounds", "b"), ("tags", "tags"), ("sounds", "elsewhere/c")):
+        shutil.copytree(folder / name, tmp_path / place)
+    shutil.copytree(folder / "sounds", tmp_path / "other")
+    words = tmp_path / "other" / "vocabulary.source.json"
+    words.write_text(words.read_text("utf-8").replace('"c"', '"C"'), "utf-8")
+    found = siblings(hosted([str(tmp_path)]))
+    assert found == {"a": ["b"], "b": ["a"], "c": [], "other": [], "tags": []}
+
+
+def test_a_classifier_of_one_class_offers_no_threshold(runs: dict[str, Hosted]) -> None:
+    names = [each["name"] for each in runs["intents"].about["decoding"]]
+    assert names == ["abstain", "alternatives"]

@@ -228,3 +228,10 @@ def test_a_page_has_a_wide_form_and_one_for_phones_that_shrink_with_it() -> None
     assert forms == [("wide", "864"), ("narrow", "360")]
     assert '<figure class="fits">' in page
     assert ".fits .scene{max-width:100%}" in page
+
+
+def test_a_curve_that_is_not_drawn_is_not_in_the_legend() -> None:
+    nothing = [math.nan, math.nan]
+    picture = Lines([Panel("f1", [Curve("drawn", [0.5, 0.25]), Curve("absent", nothing)])], "epoch").svg()
+    assert ">drawn<" in picture
+    assert ">absent<" not in picture

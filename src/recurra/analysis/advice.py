@@ -26,7 +26,7 @@ class Measured(NamedTuple):
     """What advice is made from."""
 
     cell: AnyCell
-    slope: float  # of log ‖∂h_T / ∂h_t‖ against T − t, NaN where there are too few steps
+    slope: float  # of log ‖∂s_T / ∂s_t‖ against T − t, NaN where there are too few steps
     reach: int | None  # T − t at which a hundredth is left, where that was seen
     matrices: Mapping[str, float]  # λ₁ of each
     bound: float | None  # the same slope of the bound, where there is one
@@ -34,6 +34,7 @@ class Measured(NamedTuple):
     steps: int  # of the longest row
     clip: float | None = None  # the settings of training, where they are known
     cut: int | None = None  # after so many steps gradients are cut off
+    state: str = "h"  # s: the field of the state that carries a change farthest
 
 
 def verdict(slope: float) -> Verdict:
@@ -50,17 +51,18 @@ def in_words(found: Measured) -> str:
     """The verdict with its figures, one sentence."""
     called = verdict(found.slope)
     if called == "unknown":
-        return "There are too few steps to tell how far a change of h goes: give longer examples."
+        return "There are too few steps to tell how far a change of the state goes: give longer examples."
+    carried = f"∂{found.state}_T/∂{found.state}_t"
     if found.slope == -math.inf:
-        return "∂h_T/∂h_t vanishes: it is 0, as where all units of a relu are off."
+        return f"{carried} vanishes: it is 0, as where all units of a relu are off."
     factor = f"× {math.exp(min(found.slope, 700.0)):.3g} a step (slope {found.slope:+.3f})"
     if called == "stable":
-        return f"∂h_T/∂h_t is stable: {factor}."
+        return f"{carried} is stable: {factor}."
     steps = abs(math.log(LEFT) / found.slope)
     if called == "explodes":
-        return f"∂h_T/∂h_t explodes: {factor}; it is a hundred times as large after about {steps:.0f} steps."
+        return f"{carried} explodes: {factor}; it is a hundred times as large after about {steps:.0f} steps."
     far = f"{found.reach} steps back" if found.reach is not None else f"about {steps:.0f} steps back"
-    return f"∂h_T/∂h_t vanishes: {factor}; a hundredth is left {far}."
+    return f"{carried} vanishes: {factor}; a hundredth is left {far}."
 
 
 def advice(found: Measured) -> list[str]:

@@ -33,6 +33,7 @@ class Layer:
     cell: str
     units: int
     steps: int  # of the longest row
+    state: str  # the field of the state that carries a change farthest, h or c: the verdict is of it
     verdict: Verdict
     slope: float
     words: str
@@ -126,17 +127,21 @@ def _layer(seen: Seen, flow: Flow | None, steps: int, clip: float | None, cut: i
     curves |= {"memory": found.largest["c"]} if "c" in found.largest and h != "c" else {}
     curves |= {} if found.bound is None else {"bound": found.bound}
     typical = {name: values.nanmedian(0).values.tolist() for name, values in curves.items()}
-    slope = _slope(curves["largest"])
+    slopes = {name: _slope(values) for name, values in found.largest.items()}
+    # What one field loses another may carry: h of an LSTM is written anew at each step, and c goes on.
+    carries = max(slopes, key=lambda name: -math.inf if math.isnan(slopes[name]) else slopes[name])
+    slope, farthest = slopes[carries], found.largest[carries].nanmedian(0).values.tolist()
     measured = Measured(
         seen.cell,
         slope,
-        next((lag for lag, value in enumerate(typical["largest"]) if value < math.log(LEFT)), None),
+        next((lag for lag, value in enumerate(farthest) if value < math.log(LEFT)), None),
         matrices,
         None if found.bound is None else _slope(found.bound),
         gates,
         int(seen.lengths.max()),
         clip,
         cut,
+        carries,
     )
     forget = {}
     if left is not None:
@@ -147,6 +152,7 @@ def _layer(seen: Seen, flow: Flow | None, steps: int, clip: float | None, cut: i
         cell=named(seen.cell),
         units=seen.steps[0].before[0].shape[1],
         steps=int(seen.lengths.max()),
+        state=carries,
         verdict=verdict(slope),
         slope=slope,
         words=in_words(measured),

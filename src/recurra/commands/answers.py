@@ -14,6 +14,7 @@ from recurra.errors import ConfigError
 
 if TYPE_CHECKING:
     from recurra.data.arriving import Arriving
+    from recurra.views.prediction import Prediction
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -40,7 +41,7 @@ def predict(options: argparse.Namespace) -> None:
         numbered = lines(file) if file is not None else standard_input(arriving)
         has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
         is_detailed = options.json or links is not None
-        text = (line for _, line in numbered)
+        text, unknown = (line for _, line in numbered), UnknownSymbols()
         for answer in model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived):
             if links is not None:
                 from recurra.analysis.alignment import alignment_of, pharaoh
@@ -53,6 +54,37 @@ def predict(options: argparse.Namespace) -> None:
                 print(json.dumps(whole, ensure_ascii=False, default=listed), flush=is_talk)
             else:
                 print(answer.output, flush=is_talk)
+                unknown.tell(answer)
+        unknown.end()
+
+
+class UnknownSymbols:
+    """Says on stderr what the model has never seen of its inputs: each set of symbols once, and not too many sets."""
+
+    MOST = 10
+
+    def __init__(self) -> None:
+        self.told: set[frozenset[str]] = set()
+        self.untold = 0
+
+    def tell(self, answer: Prediction) -> None:
+        """Name the symbols of one input, unless they were named before."""
+        symbols = answer.not_in_vocabulary
+        if not symbols or frozenset(symbols) in self.told:
+            return
+        if len(self.told) >= self.MOST:
+            self.untold += 1
+            return
+        self.told.add(frozenset(symbols))
+        is_or_are = "is" if len(symbols) == 1 else "are"
+        named = ", ".join(map(repr, symbols))
+        print(f"line {answer.line}: {named} {is_or_are} not in the vocabulary: read as <unk>", file=sys.stderr)
+
+    def end(self) -> None:
+        """How many more inputs hold such symbols."""
+        if self.untold:
+            inputs = "1 more input holds" if self.untold == 1 else f"{self.untold:,} more inputs hold"
+            print(f"{inputs} symbols that are not in the vocabulary: --json lists them", file=sys.stderr)
 
 
 def listed(array: Any) -> object:

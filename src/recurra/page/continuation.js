@@ -119,11 +119,10 @@ function told(token, bits) {
 
 function about(answer) {
   const bits = answer.nll / Math.LN2;
-  const unknown = answer.unknown ? ` ${answer.unknown} of them it has never seen.` : "";
   return [
     element("span", { class: "key surprise" }, "surprising"),
     element("span", { class: "key continued-key" }, "how it goes on"),
-    `${bits.toFixed(2)} bits a token, perplexity ${short(answer.perplexity)}.${unknown}`,
+    `${bits.toFixed(2)} bits a token, perplexity ${short(answer.perplexity)}.`,
   ];
 }
 

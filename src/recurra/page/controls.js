@@ -11,6 +11,22 @@ const FIRST = {
   given: [],
 };
 
+/** Settings that only some searches look at. */
+const OF_SEARCHES = {
+  width: ["beam"],
+  best: ["beam", "sampling", "exhaustive"],
+  temperature: ["sampling"],
+  top_k: ["sampling"],
+  top_p: ["sampling"],
+  seed: ["sampling"],
+};
+
+/** Whether a setting changes nothing as the others are: no beam has a temperature, and a mean has no seed. */
+function isIdle(name, values) {
+  if ("search" in values) return name in OF_SEARCHES && !OF_SEARCHES[name].includes(values.search);
+  return name === "seed" && values.paths === 0;
+}
+
 /** So many settings need nothing to stand behind. */
 const FEW = 4;
 
@@ -64,8 +80,12 @@ export function controls(run, { onchange }) {
   function show(changed) {
     decoding = changed;
     const own = standard(run, decoding);
-    for (const each of settings) each.show(decoding[each.name] ?? own[each.name], each.name in decoding);
-    const leading = settings.length <= FEW ? settings.map((each) => each.name) : mattering({ ...own, ...decoding });
+    const values = { ...own, ...decoding };
+    for (const each of settings) {
+      each.show(decoding[each.name] ?? own[each.name], each.name in decoding);
+      each.node.hidden = isIdle(each.name, values) && !(each.name in decoding); // what was changed can be seen
+    }
+    const leading = settings.length <= FEW ? settings.map((each) => each.name) : mattering(values);
     const isFirst = (each) => leading.includes(each.name);
     arrange(first, settings.filter(isFirst).map((each) => each.node));
     arrange(rest, settings.filter((each) => !isFirst(each)).map((each) => each.node));

@@ -7,9 +7,11 @@ const FEW = 3;
 
 /** The head of a pane. */
 export function heading(run, { runs, choose, remove }) {
-  const { parameters, scores = {} } = run.summary;
+  const { parameters, scores = {}, first_metric: first } = run.summary;
   const { count, ...measured } = scores;
-  const named = Object.entries(measured).filter(([, value]) => value !== null);
+  const known = Object.entries(measured).filter(([, value]) => value !== null);
+  // The score that the weights were chosen by is the headline.
+  const named = [...known.filter(([name]) => name === first), ...known.filter(([name]) => name !== first)];
   return element(
     "header",
     { class: "about-run" },
@@ -27,9 +29,9 @@ export function heading(run, { runs, choose, remove }) {
       element(
         "dl",
         { class: "facts" },
-        parameters && fact("parameters", parameters.toLocaleString("en")),
-        facts(named.slice(0, FEW)),
+        facts(named.slice(0, FEW), first),
         count && fact("scored on", count.toLocaleString("en")),
+        parameters && fact("parameters", parameters.toLocaleString("en")),
       ),
       named.length > FEW &&
         element(
@@ -56,12 +58,12 @@ function chooser(run, runs, choose) {
   return element("div", { class: "choice-of-run" }, name, select);
 }
 
-function facts(scores) {
-  return scores.map(([name, value]) => fact(words(name), short(value)));
+function facts(scores, first) {
+  return scores.map(([name, value]) => fact(words(name), short(value), name === first ? "headline" : null));
 }
 
-function fact(name, value) {
-  return element("div", {}, element("dt", {}, name), element("dd", {}, value));
+function fact(name, value, style = null) {
+  return element("div", { class: style }, element("dt", {}, name), element("dd", {}, value));
 }
 
 function words(name) {

@@ -43,6 +43,8 @@ function show() {
   });
   place.classList.toggle("two", states.length === 2);
   compare.hidden = states.length === 2;
+  const beside = otherThan(runOf(runs, states[0]));
+  compare.querySelector(".beyond").textContent = beside.name === states[0].run ? " with another" : ` with ${beside.name}`;
   document.title = `${states.map((state) => state.run).join(" and ")} · recurra`;
   panes.forEach((each, number) => each.show(states[number]));
 }
@@ -112,12 +114,16 @@ function remove(number) {
 function add() {
   take();
   const [first] = states;
-  const here = runOf(runs, first);
+  become(agreed([first, like(otherThan(runOf(runs, first)), first)]), { push: true });
+  panes[1].node.querySelector(".chooser")?.focus();
+}
+
+/** The run to compare one with: a sibling, which has its task, vocabulary and folder, else the one most like it. */
+function otherThan(here) {
   const others = runs.filter((run) => run !== here);
   const sharing = others.filter((run) => sharesInput(run, here));
-  const run = sharing.find((each) => each.task === here.task) ?? sharing[0] ?? others[0] ?? here;
-  become(agreed([first, like(run, first)]), { push: true });
-  panes[1].node.querySelector(".chooser")?.focus();
+  const sibling = others.find((run) => here.siblings.includes(run.name));
+  return sibling ?? sharing.find((each) => each.task === here.task) ?? sharing[0] ?? others[0] ?? here;
 }
 
 function say(sentence) {

@@ -3,7 +3,7 @@
 import { draw as drawAnswer } from "./answers.js";
 import { addressOf, asCurl, AWAY, latest, questionsTo } from "./api.js";
 import { controls, sent } from "./controls.js";
-import { element, redrawn, same } from "./dom.js";
+import { element, redrawn, same, visible } from "./dom.js";
 import { heading } from "./heading.js";
 import { field as fieldOf } from "./inputs.js";
 import { program } from "./program.js";
@@ -12,7 +12,7 @@ import { views } from "./views.js";
 /** A keystroke waits so many milliseconds for the next one. */
 const PAUSE = 30;
 
-/** A text of so many letters is not asked unless it is picked; pictures and series are seen at a glance. */
+/** The first text of fewer letters is asked at the beginning, else the shortest; others are seen at a glance. */
 const LONG = 300;
 
 /**
@@ -33,6 +33,7 @@ export function pane(run, { runs, change, choose, remove }) {
   const answer = element("div", { class: "answer-place" });
   const error = element("p", { class: "error", role: "alert", hidden: true });
   const said = element("p", { class: "unseen", role: "status" });
+  const unknown = element("p", { class: "not-in-vocabulary", hidden: true });
   const took = element("p", { class: "took" });
   const seen = views(run, ask, { change });
   const command = program();
@@ -42,7 +43,7 @@ export function pane(run, { runs, change, choose, remove }) {
     heading(run, { runs, choose, remove }),
     element("div", { class: "question", onkeydown: hurried }, element("div", { class: "field" }, field.node), chips),
     settings.node,
-    element("section", { class: "answer", "aria-label": "Answer" }, error, answer, took, said),
+    element("section", { class: "answer", "aria-label": "Answer" }, error, answer, unknown, took, said),
     seen.node,
     command.node,
   );
@@ -100,7 +101,7 @@ export function pane(run, { runs, change, choose, remove }) {
   function nothing() {
     predict.stop();
     answered = null;
-    error.hidden = true;
+    error.hidden = unknown.hidden = true;
     took.textContent = said.textContent = "";
     answer.replaceChildren(element("p", { class: "hint" }, "The answer appears here."));
     waiting(false);
@@ -128,6 +129,7 @@ export function pane(run, { runs, change, choose, remove }) {
     answered.isAway = problem.cause === AWAY;
     error.textContent = problem.message;
     error.hidden = false;
+    unknown.hidden = true;
     took.textContent = said.textContent = "";
     answer.replaceChildren();
     seen.show(state, answered);
@@ -138,6 +140,7 @@ export function pane(run, { runs, change, choose, remove }) {
     // What the eye sees is said as well, in short; a language model answers with numbers, and says its words itself.
     const { output } = state.best > 1 ? answered.answer.alternatives[state.best - 2] : answered.answer;
     said.textContent = run.task === "language_model" ? "" : `Answer: ${String(output).slice(0, 200)}`;
+    tellUnknown(answered.answer.not_in_vocabulary ?? []);
     redrawn(answer, (place) =>
       drawAnswer(place, answered.answer, {
         run,
@@ -150,19 +153,27 @@ export function pane(run, { runs, change, choose, remove }) {
     );
   }
 
+  /** What the model has never seen of the input is named: an answer to another input would look like one to this. */
+  function tellUnknown(symbols) {
+    unknown.hidden = symbols.length === 0;
+    const named = symbols.map((symbol) => `“${visible(symbol)}”`).join(", ");
+    unknown.textContent = unknown.hidden ? "" : `Not in the vocabulary, read as <unk>: ${named}`;
+  }
+
   function waiting(isWaiting) {
     answer.setAttribute("aria-busy", String(isWaiting));
     node.classList.toggle("waiting", isWaiting);
   }
 
-  /** Samples of the run's own data; the first that is short is asked where there is nothing else to show. */
+  /** Samples of the run's own data; one that is short is answered where there is nothing else to show. */
   async function offer() {
     const { samples } = await ask.samples().catch(() => ({ samples: [] }));
     if (isOver) return;
     chips.replaceChildren(...samples.map(chip));
     chips.hidden = samples.length === 0;
-    const isShort = (sample) => run.input.kind !== "text" || JSON.stringify(sample).length < LONG;
-    const first = samples.find(isShort) ?? field.value;
+    const size = (sample) => JSON.stringify(sample).length;
+    const [shortest = field.value] = [...samples].sort((one, other) => size(one) - size(other));
+    const first = samples.find((sample) => run.input.kind !== "text" || size(sample) < LONG) ?? shortest;
     if (first !== null && state.value === null) change({ value: first });
   }
 

@@ -102,7 +102,9 @@ function panelOf({ title, curves, bands, marks, bars, log, height }, across, wid
     dots,
     pointer,
   );
-  const names = [...curves, ...bands].filter(({ name }) => name && !bars);
+  // A curve without a number is not drawn, and so not named.
+  const drawn = curves.filter(({ y }) => y.some(Number.isFinite));
+  const names = [...drawn, ...bands].filter(({ name }) => name && !bars);
   const keys = names.map(({ name, look }) => element("span", { class: "key" }, element("span", { class: `stroke ${look}` }), name));
   const best = [...new Set(marks.map(({ name }) => name))].map((name) => element("span", { class: "key" }, `● ${name}`));
   const head = element("p", { class: "legend" }, element("b", {}, title + (isLog ? " (log scale)" : "")), keys, best);

@@ -24,17 +24,28 @@ from recurra.padding import fitted
 from recurra.stacks.recurrent import Recurrent
 from recurra.tasks.task import Task
 from recurra.training.preparation import prepared
+from recurra.training.samples import kept_samples
 from recurra.training.trained import Trained
 
 EXAMPLES, AMONG = 4, 500
 """So many examples are looked at: the longest among the first of a file."""
 
+ASKED_AS_KEPT = ("text", "frames", "series", "vector", "places")
+"""Kinds of input that a task takes as samples.json has them; a picture would have to be unpacked."""
+
 
 def gradients_of_run(model: Trained, data: str | None = None, *, steps: int = STEPS) -> Laboratory:
-    """What a trained model does with a few examples of a file, else of its validation data; or with one input."""
-    files = model.task.settings.data
+    """What a trained model does with a few examples of a file, else of its validation data; or with one input.
+
+    Where the files it was trained on are gone, it reads the samples in its folder, which have no answers.
+    """
+    files, title = model.task.settings.data, str(model.folder)
     given = data or files.files("valid") or files.files("train")
-    return gradients_of(model.task, model.model, given, title=str(model.folder), steps=steps)
+    is_gone = data is None and not all(map(is_there, given)) and model.task.schema().kind in ASKED_AS_KEPT
+    if is_gone and (samples := kept_samples(model.folder)):
+        title = f"{title} (its data is gone: the samples in the run folder)"
+        return gradients_of(model.task, model.model, None, title=title, steps=steps, inputs=samples)
+    return gradients_of(model.task, model.model, given, title=title, steps=steps)
 
 
 def gradients_before_training(
@@ -62,10 +73,11 @@ def gradients_of(
     title: str,
     steps: int = STEPS,
     rows: Any = None,
+    inputs: Sequence[Any] = (),
 ) -> Laboratory:
     """What a task's model does with the longest few examples of a file, or with one input that has no answer.
 
-    Where no data is named, `rows` are encoded examples to choose from.
+    Where no data is named, `rows` are encoded examples to choose from, or `inputs` are read, which have no answers.
     """
     if not any(isinstance(part, Recurrent) for part in model.modules()):
         raise ConfigError(
@@ -74,9 +86,11 @@ def gradients_of(
         )
     watch, settings = Watch(model), task.settings
     if isinstance(data, str) and not is_file(data):
-        batch: Any = task.batch([task.encode(example) for example in task.questions(None, [data])])
+        inputs = [data]
+    if inputs:
+        batch: Any = task.batch([task.encode(example) for example in task.questions(None, inputs)])
         task.predict(watch.model, fitted(batch, watch.model))
-        loss, examples = None, 1
+        loss, examples = None, len(inputs)
     else:
         if data is not None:
             files = [data] if isinstance(data, str) else data
@@ -104,7 +118,12 @@ def is_file(data: str) -> bool:
     (True, False, False)
     """
     is_named = extension(data) in endings() and not any(letter.isspace() for letter in data)
-    return is_named or all(Path(part).is_file() for part in parallel_files(data))
+    return is_named or is_there(data)
+
+
+def is_there(data: str) -> bool:
+    """Whether a file of data, or each of several side by side, can be found."""
+    return all(Path(part).is_file() for part in parallel_files(data))
 
 
 def longest(task: Task[Any, Any, Any], rows: Sequence[Encoded], folder: Path) -> Sequence[Encoded]:

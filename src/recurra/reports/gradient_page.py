@@ -24,6 +24,17 @@ LAGS = (0, 1, 2, 3, 5, 10, 20, 30, 49)
 """T − t of the columns of a table."""
 
 
+MEANINGS = {
+    "λ₁": "λ₁ is the largest singular value of a matrix: the most by which it can stretch a change of h in one step.",
+    "Π f": "Π f is the product of the forget gates after step t: the share of c_t that is still in c_T.",
+    "saturation": (
+        "Saturation is the share of a gate's values near an end of its range, where its derivative is near 0 and "
+        "hardly any gradient passes."
+    ),
+}
+"""What is measured, in a sentence each."""
+
+
 def check_ending(path: Path) -> None:
     """Refuse a file that is neither a page nor a picture."""
     if path.suffix not in ENDINGS:
@@ -52,7 +63,17 @@ def _title(found: Laboratory) -> str:
 
 def as_text(found: Laboratory) -> str:
     """Verdicts, tables and advice, layer after layer."""
-    return "\n\n".join([_headline(found), *(_layer_text(layer) for layer in found.layers)])
+    return "\n\n".join([_headline(found), *(_layer_text(layer) for layer in found.layers), "\n".join(_meanings(found))])
+
+
+def _meanings(found: Laboratory) -> list[str]:
+    """Sentences about those measurements that some layer has."""
+    shown = {
+        "λ₁": any(layer.matrices for layer in found.layers),
+        "Π f": any(layer.forget for layer in found.layers),
+        "saturation": any(layer.gates for layer in found.layers),
+    }
+    return [sentence for name, sentence in MEANINGS.items() if shown[name]]
 
 
 def _headline(found: Laboratory) -> str:
@@ -101,7 +122,7 @@ def _gates(layer: Layer) -> Table:
     rows = [
         [each.name, f"{each.mean:.2f}", f"{each.low:.0%}", f"{each.high:.0%}", _ends(each.kind)] for each in layer.gates
     ]
-    return Table(["gate", "mean", "low", "high", "low and high are"], rows)
+    return Table(["saturation of", "mean", "low", "high", "low and high are"], rows)
 
 
 def _ends(kind: str) -> str:
@@ -122,6 +143,8 @@ def as_page(found: Laboratory) -> str:
         ]
         title = f"{layer.title}: {layer.cell}, {layer.units} units"
         pieces.append(section(title, "\n".join(content)))
+    meanings = "".join(f"<li>{escape(sentence)}</li>" for sentence in _meanings(found))
+    pieces.append(section("What the numbers mean", f"<ul>{meanings}</ul>" if meanings else ""))
     return page(f"{found.title}: gradients through time", pieces)
 
 
@@ -138,7 +161,7 @@ def _views(layer: Layer, *, titled: bool = True) -> Iterator[View]:
             apart=True,
             said=[f"mean {each.mean:.2f}; low and high are {_ends(each.kind)}" for each in layer.gates],
             title=f"Saturation of {layer.title}",
-            caption="saturation: shares at the low end and at the high end of each gate",
+            caption="saturation: low end (left), high end (right)",
         )
 
 
@@ -153,7 +176,8 @@ def _panels(layer: Layer) -> Iterator[Panel]:
     # Far below all others, the smallest would press them together.
     least = min((v for curve in shown for v in curve.y if v > 0), default=0.0) / 100
     smallest = [value if value > least else math.nan for value in curves["∂h_T/∂h_t, smallest"]]
-    yield Panel("Jacobian", [*shown, _curve("smallest", "faint", smallest)], log=True)
+    is_line = sum(not math.isnan(value) for value in smallest) > 1
+    yield Panel("Jacobian", [*shown, *[_curve("smallest", "faint", smallest)] * is_line], log=True)
     flow = [name for name in curves if name.startswith("‖∂L")]
     if flow:
         named = zip(flow, IN_TURN, strict=False)

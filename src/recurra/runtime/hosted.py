@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import math
 import os
@@ -34,10 +35,14 @@ from recurra.runtime.effort import (
 from recurra.runtime.inputs import LARGEST, checked, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
-from recurra.training.trained import Trained, folders, load, load_task
+from recurra.training.trained import Trained, files_of_vocabulary, folders, load, load_task
 
 REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
+
+
+MOST_FOLDERS = 10_000
+"""Folders that are looked into for runs: whoever serves a whole disk does not wait for all of it."""
 
 
 class Hosted:
@@ -68,14 +73,18 @@ class Hosted:
             "task": self.task.name,
             "described": self.task.described(),
             "input": {**asked._asdict(), "about": ABOUT[asked.kind]},
-            "decoding": [as_plain(each._asdict()) for each in controls(self.task.decoding)],
+            "decoding": [
+                as_plain(each._asdict())
+                for each in controls(self.task.decoding)
+                if each.name not in self.task.unused_decoding
+            ],
             "views": list(self.task.viewers()),
             "summary": _summary(folders(self.given)[0]),
         }
 
     def samples(self) -> list[object]:
         """A few inputs to ask with."""
-        return samples(self.task)
+        return samples(self.task, folders(self.given)[0])
 
     def predict(self, inputs: object, decoding: object) -> dict[str, Any]:
         """Answers to a list of inputs, with probabilities, alternatives and alignments."""
@@ -242,26 +251,54 @@ def _summary(folder: Path) -> dict[str, Any]:
     """What training reached, where the run says it."""
     try:
         found = json.loads((folder / "summary.json").read_text("utf-8"))
-        return {"parameters": found["parameters"], "scores": as_plain(found["best"]["scores"])}
+        scores, first = as_plain(found["best"]["scores"]), found.get("first_metric")
+        return {"parameters": found["parameters"], "scores": scores, "first_metric": first if first in scores else None}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
 def hosted(given: Sequence[str], *, device: str = "cpu") -> dict[str, Hosted]:
-    """The runs by their names: those that are named, and those in folders that are named.
+    """The runs by their names: those that are named, and those anywhere below folders that are named.
 
     A name is that of the run's folder; where two have the same, the folders above it go before.
     """
     places: list[str] = []
     for each in given:
         path = Path(each)
-        inner = sorted(str(found.parent) for found in path.glob("*/config.toml")) if path.is_dir() else []
-        if (path / "config.toml").is_file() or not inner:
-            places.append(each)
-        else:
-            places += inner
+        places += [each] if (path / "config.toml").is_file() else runs_below(path) or [each]
     places = list(dict.fromkeys(places))
     return {name: Hosted(name, place, device=device) for name, place in zip(_names(places), places, strict=True)}
+
+
+def siblings(runs: Mapping[str, Hosted]) -> dict[str, list[str]]:
+    """By the name of each run, the others in the same folder that have its task and its vocabulary."""
+    alike: dict[object, list[str]] = {}
+    kinds = {}
+    for name, run in runs.items():
+        folder = folders(run.given)[0].resolve()
+        meaning = [(file.name, hashlib.sha256(file.read_bytes()).digest()) for file in files_of_vocabulary(folder)]
+        kinds[name] = folder.parent, run.task.name, tuple(meaning)
+        alike.setdefault(kinds[name], []).append(name)
+    return {name: [each for each in alike[kinds[name]] if each != name] for name in runs}
+
+
+def runs_below(folder: Path) -> list[str]:
+    """The run folders at any depth below a folder, in the order of their names.
+
+    Links and hidden folders are not followed, nor is a run searched for others; the walk ends after so many folders.
+    """
+    found, waiting, seen = list[str](), [folder], 0
+    while waiting and seen < MOST_FOLDERS:
+        here, seen = waiting.pop(), seen + 1
+        if here != folder and (here / "config.toml").is_file():
+            found.append(str(here))
+            continue
+        try:
+            inner = [Path(each.path) for each in os.scandir(here) if each.is_dir(follow_symlinks=False)]
+        except OSError:  # no folder, or one that may not be read
+            continue
+        waiting += sorted((each for each in inner if not each.name.startswith(".")), reverse=True)
+    return found
 
 
 def _names(places: Sequence[str]) -> list[str]:

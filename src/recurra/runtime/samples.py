@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from recurra.errors import RecurraError
 from recurra.runtime.inputs import checked
 from recurra.tasks.task import Task
-
-LOOKED_AT = 400
-"""Examples of which a few are taken: data is often sorted, and its first rows are all alike."""
+from recurra.training.samples import kept_samples, samples_of_data
 
 
-def samples(task: Task[Any, Any, Any], count: int = 5) -> list[object]:
-    """Inputs of validation or else of training that may be asked with; none where the files are gone."""
-    for part in ("valid", "train"):
-        try:
-            files = task.settings.data.files(part)
-            examples = list(islice(task.read(files), LOOKED_AT)) if files else []
-            if found := [value for value in task.samples(examples, count) if _is_accepted(task, value)]:
-                return found
-        except RecurraError:
-            continue
-    return []
+def samples(task: Task[Any, Any, Any], folder: Path | None = None) -> list[object]:
+    """Inputs that may be asked with: those kept in the run folder, else some of the data where that is still there."""
+    kept = [] if folder is None else _accepted(task, kept_samples(folder))
+    return kept or _accepted(task, samples_of_data(task))
+
+
+def _accepted(task: Task[Any, Any, Any], values: list[object]) -> list[object]:
+    return [value for value in values if _is_accepted(task, value)]
 
 
 def _is_accepted(task: Task[Any, Any, Any], value: object) -> bool:

@@ -107,7 +107,15 @@ SCHEMAS: dict[str, JsonSchema] = {
             ),
             "decoding": listed(of("Control")),
             "views": said(TEXTS, "what explain may have to show"),
-            "summary": held({}, {"parameters": WHOLE, "scores": named(MAYBE)}),
+            "summary": held(
+                {},
+                {
+                    "parameters": WHOLE,
+                    "scores": named(MAYBE),
+                    "first_metric": said({"type": ["string", "null"]}, "of the scores, the one that chose the weights"),
+                },
+            ),
+            "siblings": said(TEXTS, "runs beside it of the same task and vocabulary, which may be compared with it"),
         }
     ),
     "Answer": held(
@@ -122,7 +130,8 @@ SCHEMAS: dict[str, JsonSchema] = {
             "log_probabilities": NUMBERS,
             "nll": MAYBE,
             "perplexity": MAYBE,
-            "unknown": WHOLE,
+            "unknown": said(WHOLE, "tokens of a text that are read as <unk>"),
+            "not_in_vocabulary": said(TEXTS, "what the model has never seen of the input, and read as <unk>"),
             "alignment": TABLE,
             "source_tokens": TEXTS,
             "attention": said(listed({}), "of each query its weights, over words or over places"),

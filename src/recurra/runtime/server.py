@@ -23,7 +23,7 @@ from recurra.data.formats.jsonl import DECODER, Refusal
 from recurra.errors import CheckpointError, RecurraError, is_lack_of_memory
 from recurra.named import did_you_mean
 from recurra.runtime.guard import MISTAKE, Guard
-from recurra.runtime.hosted import TYPES, Hosted, as_plain, hosted
+from recurra.runtime.hosted import TYPES, Hosted, as_plain, hosted, siblings
 from recurra.runtime.limits import COMPUTING, Limits, beside, listening
 from recurra.runtime.openapi import described
 from recurra.training.device import usable_device
@@ -40,9 +40,11 @@ WARMED = 4
 def application(runs: Mapping[str, Hosted], *, limits: Limits | None = None) -> Guard:
     """The page and its API over some runs."""
     turns: dict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+    beside_it = siblings(runs)
 
     async def listed(_: Request) -> Response:
-        return JSONResponse({"version": recurra.__version__, "runs": [run.about for run in runs.values()]})
+        found = [{**run.about, "siblings": beside_it[name]} for name, run in runs.items()]
+        return JSONResponse({"version": recurra.__version__, "runs": found})
 
     async def samples(request: Request) -> Response:
         run = run_of(request)

@@ -155,6 +155,13 @@ class PairTexts:
             parts += [np.array([vocabulary.id(SEPARATOR)] * (number > 0), np.int32), vocabulary.ids(side.split(text))]
         return np.concatenate([*parts, np.array([vocabulary.id(END)], np.int32)])
 
+    def unknown_in(self, pair: Pair) -> list[str]:
+        """The features and tokens of a source that `source_ids` reads as <unk>, each once."""
+        vocabulary, split = self._reads().vocabulary, self._reads().split
+        features = [name for name in pair.features if feature_token(name) not in vocabulary.specials]
+        tokens = vocabulary.unknown_among(token for text in pair.source for token in split(text))
+        return list(dict.fromkeys([*features, *tokens]))
+
     def source_frames(self, pair: Pair) -> NDArray[np.float32]:
         """The frames of a pair, (S, F), scaled so that each column has mean 0 and spread 1 in training."""
         assert self.frames is not None, "there are frames only where the data has them"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -218,6 +218,16 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             encoded["targets"] = self.targets.scaled(given).astype(np.float32)
         return encoded
 
+    def not_in_vocabulary(self, example: LabelledSequence) -> list[str]:
+        if self.frames is not None or self.is_pictured:
+            return []
+        tokens, bag = self.tokens(example), self.ngrams
+        if self.spells:
+            return self.characters.unknown_among(character for token in tokens for character in token)
+        if bag is not None and bag.characters is not None:  # n-grams of characters are hashed: none is lost
+            return []
+        return self.words.unknown_among(map(str.lower, tokens) if self.settings.data.text.lowercase else tokens)
+
     def _scaled(self, example: LabelledSequence, scale: Normal) -> NDArray[np.float32]:
         if example.frames is None or len(example.frames) == 0:
             return np.zeros((0, len(scale.mean)), np.float32)
@@ -333,6 +343,12 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 detail["tokens"] = self.tokens(example)
             detail["attention"] = weights.tolist()
         return Prediction(example.text, answer.output, answer.score, example.line, detail)
+
+    @property
+    def unused_decoding(self) -> Collection[str]:
+        if self.kind == "targets":
+            return ("abstain", "threshold", "alternatives")
+        return ("threshold",) if self.kind == "label" else ("abstain",)
 
     def counted(self, examples: Sequence[LabelledSequence], outputs: Sequence[ClassifierOutput]) -> Counted:
         items = [(example.file, example.line) for example in examples]

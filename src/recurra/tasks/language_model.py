@@ -190,6 +190,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             found.append(NEWLINE)
         return found
 
+    def not_in_vocabulary(self, example: Passage) -> list[str]:
+        return [token for token in self.vocabulary.unknown_among(self.tokens(example.text)) if token != NEWLINE]
+
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         found: NDArray[np.int64] = rows.lengths("tokens")
         return found

@@ -108,6 +108,10 @@ class Seq2Seq(ToSequence[Pair]):
                 row["target"] = np.array(written, np.int32)
         return row
 
+    def not_in_vocabulary(self, example: Pair) -> list[str]:
+        """None with model.copy, by which an unknown word can be written all the same."""
+        return [] if self.texts.source is None or self.settings.model.copy else self.texts.unknown_in(example)
+
     def _copied(self, example: Pair) -> tuple[dict[str, int], NDArray[np.int32]]:
         """The words of a source that the target's vocabulary lacks, with numbers of their own; and what each of its
         tokens is called in the target."""

@@ -220,6 +220,12 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             encoded["values"] = values.astype(np.float32)
         return encoded
 
+    def not_in_vocabulary(self, example: Sentence) -> list[str]:
+        if self.settings.model.characters.cell != "none":
+            return self.characters.unknown_among(character for token in example.tokens for character in token)
+        lower = self.settings.data.lowercase
+        return self.words.unknown_among(map(str.lower, example.tokens) if lower else example.tokens)
+
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         found: NDArray[np.int64] = rows.lengths("words" if self.frames is None else "frames")
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast, final
@@ -204,6 +204,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def encode(self, example: Example) -> Encoded:
         """An example as arrays."""
 
+    def not_in_vocabulary(self, example: Example) -> list[str]:  # numbers and pictures need no vocabulary
+        """The tokens or characters of an input that the model has never seen and reads as <unk>, each once.
+
+        Only what is lost counts: a word without a vector of its own is not, where its characters are read.
+        """
+        return []
+
     def left_out(self, row: Encoded) -> str | None:  # most tasks train with all there is
         """Why an encoded example is not trained with; None: it is."""
         return None
@@ -321,6 +328,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def decoding(self) -> Any:
         """The settings of [decoding], by which answers are searched for; None where there are none."""
         return getattr(self.settings, "decoding", None)
+
+    @property
+    def unused_decoding(self) -> Collection[str]:
+        """Names of settings of [decoding] that cannot change an answer of this model: a page does not offer them."""
+        return ()
 
     def most_written(self, lengths: Sequence[int]) -> float:
         """Tokens or steps that all hypotheses may have together for inputs of such lengths: what a search may cost."""

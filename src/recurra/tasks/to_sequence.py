@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
@@ -270,6 +270,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             weights = seen.flatten(1).double().numpy()
             columns = None if extents.columns is None else extents.each[row][1]
         return Answer(tokens, text, found.score, found.log_probability, found.ended, weights, columns)
+
+    @property
+    def unused_decoding(self) -> Collection[str]:
+        return () if self.attends else ("coverage_penalty",)
 
     def most_written(self, lengths: Sequence[int]) -> float:
         decoding = self.settings.decoding

@@ -104,6 +104,14 @@ class Vocabulary:
             raise DataError(f"the token {_short(token)} {why}, and this vocabulary has no {UNKNOWN}.")
         return np.array(found, dtype=np.int32)
 
+    def unknown_among(self, tokens: Iterable[str]) -> list[str]:
+        """Those tokens of a text that `ids` reads as "<unk>", each once, in the order of the text.
+
+        >>> Vocabulary(["tea", "cup"]).unknown_among(["pot", "tea", "pot", "<unk>"])
+        ['pot', '<unk>']
+        """
+        return [token for token in dict.fromkeys(tokens) if token not in self._ordinary]
+
     def id(self, token: str) -> int:
         """The id of a token or a special that is there.
 

@@ -117,7 +117,12 @@ class Trained:
         """Predictions for examples that are read already."""
         rows = [self.task.encode(example) for example in examples]
         outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
-        return [self.task.answer(example, output) for example, output in zip(examples, outputs, strict=True)]
+        return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
+
+    def _answer(self, example: Any, output: Any) -> Prediction:
+        """The task's answer; its detail names what the model has never seen of the input."""
+        answer, unknown = self.task.answer(example, output), self.task.not_in_vocabulary(example)
+        return answer._replace(detail={**answer.detail, "not_in_vocabulary": unknown}) if unknown else answer
 
     def evaluate(self, files: str | Path | Sequence[str | Path]) -> Scores:
         """Scores on files with answers."""
@@ -204,7 +209,7 @@ class Trained:
         try:
             target.mkdir(parents=True, exist_ok=True)
             self.task.save(target)
-            for name in ("config.toml", "model.safetensors", "summary.json", "card.md", "report.html"):
+            for name in ("config.toml", "model.safetensors", "summary.json", "samples.json", "card.md", "report.html"):
                 if (self.folder / name).exists():
                     shutil.copy2(self.folder / name, target / name)
         except OSError as error:
@@ -254,14 +259,19 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
         raise CheckpointError(
             f"{path} is a run of {one.name}, {other_path} of {other.name}: they cannot answer as one."
         )
-    for file in sorted(path.glob("*.json")):
-        if file.name.startswith(("vocabulary", "tokenizer", "texts", "scales")):
-            twin = other_path / file.name
-            if not twin.is_file() or twin.read_bytes() != file.read_bytes():
-                raise CheckpointError(
-                    f"{path} and {other_path} differ in {file.name}, so they do not mean the same by a token: train "
-                    f"them on the same files with the same [data]."
-                )
+    for file in files_of_vocabulary(path):
+        twin = other_path / file.name
+        if not twin.is_file() or twin.read_bytes() != file.read_bytes():
+            raise CheckpointError(
+                f"{path} and {other_path} differ in {file.name}, so they do not mean the same by a token: train "
+                f"them on the same files with the same [data]."
+            )
+
+
+def files_of_vocabulary(folder: Path) -> list[Path]:
+    """The files of a run folder that say what its model means by a token or a number."""
+    kinds = ("vocabulary", "tokenizer", "texts", "scales")
+    return sorted(file for file in folder.glob("*.json") if file.name.startswith(kinds))
 
 
 def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:

@@ -13,7 +13,7 @@ from recurra.errors import DataError
 from recurra.text.visible import without_controls
 from recurra.views.scene import Box, Colour, Scene, Shape, Words, width_of
 from recurra.views.table import Table
-from recurra.views.view import WIDTH, View, captioned, labels
+from recurra.views.view import PAGE, PHONE, WIDTH, View, captioned, labels
 
 _EDGE, _ROW, _BAR, _LINE = 12.0, 22.0, 15.0, 24.0  # pixels: around, a row, its bar, a line of text
 _WIDEST = 720.0
@@ -94,3 +94,10 @@ class Distribution(View):
         bottom = top + _ROW * len(names)
         right = max(left + across + beside, _EDGE + width_of(caption, 12)) + _EDGE
         return Scene(right, bottom + _EDGE, shapes, f"{self.title or 'Shares'}: {', '.join(names)}")
+
+    def figure(self) -> str:
+        """The bars in a wide form and in one for phones, both made smaller where the page is narrower."""
+        wide, narrow = (
+            f'<div class="{form}">{self.svg(width)}</div>' for form, width in (("wide", PAGE), ("narrow", PHONE))
+        )
+        return f'<figure class="fits">{wide}{narrow}</figure>'

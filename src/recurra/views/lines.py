@@ -286,7 +286,9 @@ class _Panel:
         title = self.panel.title + (" (log scale)" if self.up.log else "")
         yield Words(title, _LEFT, self.top + 18, size=_SIZE, bold=True)
         x, y = _LEFT + _LETTER * width_of(title, _SIZE) + 24, self.top + 14
-        named: list[tuple[str, Look | None]] = [(curve.name, curve.look) for curve, _ in self.curves if curve.name]
+        # A curve without a number is not drawn, and so not named.
+        known = [curve for curve, points in self.curves if not all(math.isnan(point.y) for point in points)]
+        named: list[tuple[str, Look | None]] = [(curve.name, curve.look) for curve in known if curve.name]
         named += [(band.name, band.look) for band in self.panel.bands if band.name]
         named += [(name, None) for name in dict.fromkeys(mark.name for mark in self.panel.marks)]
         for name, look in named if not self.panel.bars else ():

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 class Prediction(NamedTuple):
     """An answer. `output` is what `recurra predict` prints; `detail` is what --json adds.
 
+    Where the input holds what the model has never seen, `not_in_vocabulary` lists it.
+
     >>> answer = Prediction("ab", "B", -0.1, 1, {"alternatives": [{"output": "C"}], "alignment": [[0.2, 0.8]]})
     >>> answer.text, answer.alternatives, answer.alignment
     ('B', [{'output': 'C'}], array([[0.2, 0.8]]))
@@ -31,6 +33,11 @@ class Prediction(NamedTuple):
     def alternatives(self) -> list[Any]:
         """What else might be answered, the best first; empty where the task or its settings look for one answer."""
         return list(self.detail.get("alternatives", ()))
+
+    @property
+    def not_in_vocabulary(self) -> list[str]:
+        """The tokens or characters of the input that the model has never seen and read as <unk>, each once."""
+        return list(self.detail.get("not_in_vocabulary", ()))
 
     @property
     def alignment(self) -> NDArray[np.float64] | None:
