@@ -280,7 +280,7 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_ends_by_saying_what_was_reached(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(tagger / "run")]) == 0
     said = capsys.readouterr().out
-    assert "tagging: 4 word vectors of" in said
+    assert "tagging: 4 word embeddings of size" in said
     assert "40 steps" in said
     assert "valid: accuracy 1.0000" in said
     assert main(["info", str(tagger / "run"), "--json"]) == 0
