@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 
 import recurra
 from recurra.cells import Cell
-from recurra.cli import main
+from recurra.cli import main, parsed, parser
 from recurra.named import catalogue
 
 
@@ -39,6 +40,27 @@ def test_help_and_version_answer_without_torch(option: str) -> None:
 
 def test_version_is_that_of_the_package() -> None:
     assert run("--version").stdout == f"recurra {recurra.__version__}\n"
+
+
+def test_the_help_of_every_command_ends_with_examples_that_parse() -> None:
+    [commands] = [action.choices for action in parser()._actions if isinstance(action.choices, dict)]
+    for name, command in commands.items():
+        title, *examples = command.epilog.splitlines()
+        assert title in ("example:", "examples:"), name
+        assert examples, name
+        for example in examples:
+            *_, typed = example.strip().split(" | ")
+            program, *arguments = shlex.split(typed.partition(" > ")[0])
+            assert (program, arguments[0]) == ("recurra", name)
+            assert parsed(arguments).command.__name__ == name
+
+
+def test_every_option_is_explained() -> None:
+    [commands] = [action.choices for action in parser()._actions if isinstance(action.choices, dict)]
+    missing = [
+        f"{name} {action.dest}" for name, command in commands.items() for action in command._actions if not action.help
+    ]
+    assert missing == []
 
 
 def test_cells_shows_every_cell_with_equations_counts_and_engines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +197,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     command = f"{sys.executable} -m recurra cells lstm > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("recurra: the output cannot be written")
+    assert done.stderr.startswith("recurra: cannot write the output")
     assert "Traceback" not in done.stderr
 
 
@@ -286,7 +308,7 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_ends_by_saying_what_was_reached(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(tagger / "run")]) == 0
     said = capsys.readouterr().out
-    assert "tagging: 4 word vectors of" in said
+    assert "tagging: 4 word embeddings of size" in said
     assert "40 steps" in said
     assert "valid: accuracy 1.0000" in said
     assert main(["info", str(tagger / "run"), "--json"]) == 0

@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_lack_of_memory(error):
             raise
         print(
-            "recurra: the memory does not suffice. Long examples need most of it: leave them out, as data.max_length "
-            "does for pairs, or make training.batch_tokens or the model smaller. A run goes on with --resume.",
+            "recurra: out of memory. Reduce training.batch_tokens or the size of the model, or remove very long "
+            "examples (data.max_length does so for pairs). Continue an interrupted run with --resume.",
             file=sys.stderr,
         )
         return 2
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"recurra: the output cannot be written ({error}).", file=sys.stderr)
+        print(f"recurra: cannot write the output ({error}).", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     return 0
@@ -145,175 +145,308 @@ def parser() -> argparse.ArgumentParser:
 
 def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     """The same, and the names of the commands."""
-    top = argparse.ArgumentParser(prog="recurra", description="Recurrent sequence models: every cell, exact and fast.")
+    top = argparse.ArgumentParser(
+        prog="recurra",
+        description="Train, use and inspect recurrent sequence models.",
+        epilog="examples:\n  recurra demo\n  recurra check data.tsv\n"
+        "  recurra train classification --train data.tsv --out runs/first\n\n"
+        "`recurra COMMAND --help` explains a command and ends with an example.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     top.add_argument("--version", action="version", version=f"recurra {recurra.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    def add(command: Callable[[argparse.Namespace], None], summary: str) -> argparse.ArgumentParser:
+    def add(command: Callable[[argparse.Namespace], None], summary: str, *examples: str) -> argparse.ArgumentParser:
         # Without abbreviations: --seed 7 would mean --seeds 7, which trains seven models.
         sub = commands.add_parser(
             command.__name__,
             help=summary,
             description=summary[0].upper() + summary[1:] + ".",
+            epilog="\n  ".join([f"example{'s' if len(examples) > 1 else ''}:", *examples]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         sub.set_defaults(command=command)
         return sub
 
-    add(demo, "the tour: two models learn to say English words, with attention and without, about a minute each")
-
-    sub = add(train, "train a model: from a task's name and files, or from a config file; or go on with a run")
-    sub.add_argument(
-        "what",
-        help="tagging, classification, language_model, forecasting, seq2seq, vec2seq; config.toml; with --resume a run",
-    )
-    for name, about in (("train", "learn from"), ("valid", "decide when to stop"), ("test", "score once at the end")):
-        sub.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
-    sub.add_argument(
-        "--format", help="conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text (by the extension)"
-    )
-    sub.add_argument("--columns", nargs="+", metavar="ROLE", help="roles of the columns of a table")
-    sub.add_argument("--out", metavar="RUN", help="folder for the run (runs/TASK-1, -2, …)")
-    sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
-    sub.add_argument("--device", help="cpu, cuda, cuda:1, … (a GPU where there is one)")
-    sub.add_argument("--resume", action="store_true", help="go on with the run from its last checkpoint")
-    sub.add_argument("--from", dest="start", metavar="RUN", help="start from another run's weights")
-    sub.add_argument("--seeds", type=int, metavar="N", help="train with N seeds; mean and spread of the scores")
-    sub.add_argument(
-        "--dry-run", action="store_true", help="show shapes, parameters, memory and batches; train nothing"
-    )
-    sub.add_argument("--quiet", action="store_true", help="no progress")
-
-    sub = add(evaluate, "scores of a run on files with answers")
-    sub.add_argument("run", metavar="RUN")
-    sub.add_argument("data", metavar="DATA", nargs="+")
-    sub.add_argument("--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="score otherwise")
-    sub.add_argument("--tables", action="store_true", help="also per tag, per span type, …")
-    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
-
-    sub = add(compare, "runs side by side on the same data: scores with intervals, differences, scores by length")
-    sub.add_argument("runs", metavar="RUN", nargs="+")
-    sub.add_argument("data", metavar="DATA")
-    sub.add_argument("--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="score otherwise")
-    sub.add_argument("--out", metavar="FILE", help="write a page (.html), or the scores by length (.svg, .png)")
-    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
-
-    sub = add(predict, "one prediction per input line, in order")
-    sub.add_argument("run", metavar="RUN")
-    sub.add_argument("file", metavar="FILE", nargs="?", help="lines of text, or a format of training data; - for stdin")
-    sub.add_argument("--search", metavar="NAME", help="beam, greedy, sampling, … (as the run's decoding says)")
-    sub.add_argument("--width", type=int, metavar="N", help="hypotheses that a beam keeps")
-    sub.add_argument("--best", type=int, metavar="N", help="so many answers for each line, listed by --json")
-    sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
-    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and probabilities")
-    sub.add_argument(
-        "--alignments", metavar="FILE", help="seq2seq: links as Pharaoh writes them, a line for each answer"
-    )
-
-    sub = add(explain, "what a model did with one input: attention, probabilities, saliency, search, gates")
-    sub.add_argument("run", metavar="RUN")
-    sub.add_argument("input", metavar="INPUT", help="as predict takes it: a line, a picture's path; or FILE:LINE")
-    sub.add_argument("--out", metavar="FILE", help="write a page of all there is (.html), or a picture (.svg, .png)")
-    sub.add_argument("--show", metavar="WHAT", help="one of its views, such as attention, saliency or gates")
-    sub.add_argument("--layer", type=int, metavar="N", help="whose gates, from 1 (the last)")
-    sub.add_argument("--direction", choices=["forward", "backward"], help="whose gates (forward)")
-    sub.add_argument("--best", type=int, default=1, metavar="N", help="the N-th best answer (1)")
-    sub.add_argument("--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="answer otherwise")
-    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    sub.add_argument("--json", action="store_true", help="one JSON object of numbers and nothing else")
-
-    sub = add(gradients, "how gradients flow through time: Jacobians, gates, a verdict, advice; of a run or a config")
-    sub.add_argument("what", metavar="RUN|CONFIG", help="a run; or a config file, whose model has learned nothing yet")
-    sub.add_argument("data", metavar="DATA", nargs="?", help="a file with answers, or one input (the validation data)")
-    sub.add_argument("--steps", type=int, default=50, metavar="N", help="so many steps back at most (50)")
-    sub.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a config's setting"
-    )
-    sub.add_argument("--out", metavar="FILE", help="write a page (.html) or a picture (.svg, .png)")
-    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
-
-    sub = add(lab, "cells compared on a problem that needs memory: learning curves under one budget")
-    sub.add_argument("problem", metavar="PROBLEM", help="adding or copy")
-    sub.add_argument("--cells", metavar="LIST", help="names with commas between, or a TOML list (elman,gru,lstm)")
-    sub.add_argument("--length", type=int, default=100, metavar="T", help="steps to remember over (100)")
-    sub.add_argument("--hidden", type=int, default=64, metavar="N", help="size of each cell (64)")
-    sub.add_argument("--seconds", type=float, default=30.0, metavar="S", help="for each cell (30)")
-    sub.add_argument("--updates", type=int, metavar="N", help="for each cell, in place of seconds")
-    sub.add_argument("--seed", type=int, default=0, metavar="N", help="of weights and sequences (0)")
-    sub.add_argument("--out", metavar="FILE", help="write a page (.html) or a picture (.svg, .png)")
-    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+    add(demo, "train two small models that pronounce English words, in about two minutes", "recurra demo")
 
     sub = add(
-        generate, "texts that a language model writes on from a prompt, or that vec2seq writes of a vector or picture"
+        train,
+        "train a model, or resume an interrupted run",
+        "recurra train tagging --train train.conllu --valid dev.conllu --out runs/pos --set model.hidden=128",
+        "recurra train runs/pos --resume",
     )
-    sub.add_argument("run", metavar="RUN")
-    sub.add_argument("--prompt", metavar="TEXT", help="what to go on from (the beginning of a line), or to write of")
-    sub.add_argument("--prompts", metavar="FILE", help="one continuation for each line, to the line's end; - for stdin")
-    sub.add_argument("--count", type=int, metavar="N", help="how many texts (1)")
-    sub.add_argument("--seed", type=int, default=1, metavar="N", help="the same seed gives the same texts (1)")
     sub.add_argument(
-        "--length", type=int, metavar="N", help="tokens of a text, at most (as the run's decoding says: 500)"
+        "what",
+        metavar="TASK|CONFIG|RUN",
+        help="tagging, classification, language_model, forecasting, seq2seq or vec2seq; a config file; "
+        "or, with --resume, a run",
     )
-    sub.add_argument("--temperature", type=float, help="below 1 safer, above 1 bolder, 0 the most probable (1)")
-    sub.add_argument("--top-k", type=int, metavar="K", help="draw from the K most probable tokens (all)")
-    sub.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens with probability P (all)")
-    sub.add_argument("--until", metavar="TEXT", help="end before this text")
-    sub.add_argument("--allow-unknown", action="store_true", help="read and write <unk> too")
-    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    sub.add_argument("--json", action="store_true", help="one JSON object a line, with tokens and log-probability")
+    for name, about in (
+        ("train", "train on"),
+        ("valid", "validate on during training"),
+        ("test", "evaluate on after training"),
+    ):
+        sub.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
+    sub.add_argument(
+        "--format",
+        help="conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text (default: from the file's extension)",
+    )
+    sub.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="ROLE",
+        help="what each column of a table holds, such as text label; _ skips a column",
+    )
+    sub.add_argument("--out", metavar="RUN", help="folder for the trained model (default: runs/TASK-1, -2, …)")
+    sub.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="change a setting; `recurra config TASK` lists all",
+    )
+    sub.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU where there is one)")
+    sub.add_argument("--resume", action="store_true", help="continue the run from its last checkpoint")
+    sub.add_argument("--from", dest="start", metavar="RUN", help="fine-tune: start from the weights of another run")
+    sub.add_argument(
+        "--seeds", type=int, metavar="N", help="train with N random seeds and report mean and standard deviation"
+    )
+    sub.add_argument(
+        "--dry-run", action="store_true", help="show shapes, parameters, memory and batches without training"
+    )
+    sub.add_argument("--quiet", action="store_true", help="do not show progress")
 
-    sub = add(serve, "a page in the browser that shows what models do, and its JSON API, on this machine alone")
-    sub.add_argument("runs", metavar="RUN", nargs="+", help="runs, or folders of runs")
-    sub.add_argument("--port", type=int, default=8642, metavar="N", help="of 127.0.0.1; 0 takes a free one (8642)")
-    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    sub = add(evaluate, "score a trained model on labelled data", "recurra evaluate runs/pos test.conllu --tables")
+    sub.add_argument("run", metavar="RUN", help="folder of a trained model")
+    sub.add_argument("data", metavar="DATA", nargs="+", help="data files")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change an evaluation setting"
+    )
+    sub.add_argument("--tables", action="store_true", help="also show detailed tables, such as scores per tag")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
-    sub = add(info, "what a run is, how it was trained and what it reached")
-    sub.add_argument("run", metavar="RUN")
-    sub.add_argument("--draw", metavar="FILE", help="its layers and directions over time, as a picture (.svg, .png)")
-    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+    sub = add(
+        compare,
+        "compare runs on the same data, with confidence intervals",
+        "recurra compare runs/attention runs/plain test.tsv --out comparison.html",
+    )
+    sub.add_argument("runs", metavar="RUN", nargs="+", help="folders of trained models")
+    sub.add_argument("data", metavar="DATA", help="a labelled data file")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change an evaluation setting"
+    )
+    sub.add_argument(
+        "--out", metavar="FILE", help="write a web page (.html), or a plot of scores by length (.svg, .png)"
+    )
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
-    sub = add(check, "what is in files, what is odd about it, and which tasks it can serve")
-    sub.add_argument("data", metavar="DATA", nargs="+")
-    sub.add_argument("--valid", metavar="FILE", nargs="+", default=[], help="look for rows that are also in DATA")
+    sub = add(
+        predict, "print one prediction per input line", "echo 'a line of text' | recurra predict runs/first --json"
+    )
+    sub.add_argument("run", metavar="RUN", help="folder of a trained model")
+    sub.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="text, one input per line, or a file like the training data (default: stdin)",
+    )
+    sub.add_argument("--search", metavar="NAME", help="beam, greedy, sampling, … (default: the run's setting)")
+    sub.add_argument("--width", type=int, metavar="N", help="beam width")
+    sub.add_argument("--best", type=int, metavar="N", help="number of answers per line; needs --json")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="change a decoding setting"
+    )
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    sub.add_argument(
+        "--json", action="store_true", help="print one JSON object per line, with tokens and probabilities"
+    )
+    sub.add_argument(
+        "--alignments", metavar="FILE", help="seq2seq: write word alignments in Pharaoh format, one line per answer"
+    )
+
+    sub = add(
+        explain,
+        "show why a model gave an answer: attention, probabilities, saliency, beam, gates",
+        "recurra explain runs/pairs 'a source sentence' --out why.html",
+    )
+    sub.add_argument("run", metavar="RUN", help="folder of a trained model")
+    sub.add_argument(
+        "input", metavar="INPUT", help="a line of text or the path of a picture, as for predict; or FILE:LINE"
+    )
+    sub.add_argument(
+        "--out", metavar="FILE", help="write a page with all views (.html), or one view as a picture (.svg, .png)"
+    )
+    sub.add_argument("--show", metavar="WHAT", help="one view, such as attention, saliency or gates")
+    sub.add_argument("--layer", type=int, metavar="N", help="layer whose gates are shown, from 1 (default: the last)")
+    sub.add_argument(
+        "--direction", choices=["forward", "backward"], help="direction whose gates are shown (default: forward)"
+    )
+    sub.add_argument("--best", type=int, default=1, metavar="N", help="explain the N-th best answer (default: 1)")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="DECODING.KEY=VALUE", help="change a decoding setting"
+    )
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    sub.add_argument("--json", action="store_true", help="print the numbers as one JSON object only")
+
+    sub = add(
+        gradients,
+        "measure vanishing and exploding gradients through time, with advice",
+        "recurra gradients runs/first --out flow.html",
+    )
+    sub.add_argument("what", metavar="RUN|CONFIG", help="a run; or a config file, for its model before training")
+    sub.add_argument(
+        "data", metavar="DATA", nargs="?", help="a labelled file, or one input (default: the validation data)"
+    )
+    sub.add_argument(
+        "--steps", type=int, default=50, metavar="N", help="how many steps to go back at most (default: 50)"
+    )
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting of the config file"
+    )
+    sub.add_argument("--out", metavar="FILE", help="write a web page (.html) or a picture (.svg, .png)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
+
+    sub = add(
+        lab,
+        "compare cells on a synthetic long-term memory problem",
+        "recurra lab adding --cells elman,gru,lstm --seconds 10",
+    )
+    sub.add_argument("problem", metavar="PROBLEM", help="adding or copy")
+    sub.add_argument(
+        "--cells", metavar="LIST", help="names separated by commas, or a TOML list (default: elman,gru,lstm)"
+    )
+    sub.add_argument("--length", type=int, default=100, metavar="T", help="sequence length (default: 100)")
+    sub.add_argument("--hidden", type=int, default=64, metavar="N", help="hidden size of each cell (default: 64)")
+    sub.add_argument("--seconds", type=float, default=30.0, metavar="S", help="training time per cell (default: 30)")
+    sub.add_argument("--updates", type=int, metavar="N", help="updates per cell, instead of --seconds")
+    sub.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="random seed of weights and sequences (default: 0)"
+    )
+    sub.add_argument("--out", metavar="FILE", help="write a web page (.html) or a picture (.svg, .png)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
+
+    sub = add(
+        generate,
+        "generate text with a language model, or from a vector or picture with vec2seq",
+        "recurra generate runs/play --prompt 'ROMEO:' --length 300 --temperature 0.8",
+    )
+    sub.add_argument("run", metavar="RUN", help="folder of a trained model")
+    sub.add_argument(
+        "--prompt",
+        metavar="TEXT",
+        help="text to continue (default: start of a line); for vec2seq the vector or picture",
+    )
+    sub.add_argument("--prompts", metavar="FILE", help="complete each line of this file; - for stdin")
+    sub.add_argument("--count", type=int, metavar="N", help="number of texts (default: 1)")
+    sub.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="random seed; the same seed gives the same texts (default: 1)"
+    )
+    sub.add_argument(
+        "--length", type=int, metavar="N", help="maximum number of tokens (default: the run's setting, 500)"
+    )
+    sub.add_argument(
+        "--temperature", type=float, help="below 1 less random, above 1 more random, 0 greedy (default: 1)"
+    )
+    sub.add_argument("--top-k", type=int, metavar="K", help="sample from the K most probable tokens (default: all)")
+    sub.add_argument(
+        "--top-p",
+        type=float,
+        metavar="P",
+        help="sample from the smallest set of tokens with total probability P (default: all)",
+    )
+    sub.add_argument("--until", metavar="TEXT", help="stop before this text")
+    sub.add_argument("--allow-unknown", action="store_true", help="allow <unk> in prompts and in generated text")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    sub.add_argument(
+        "--json", action="store_true", help="print one JSON object per line, with tokens and log-probability"
+    )
+
+    sub = add(serve, "start a local web page and JSON API for trained models", "recurra serve runs")
+    sub.add_argument("runs", metavar="RUN", nargs="+", help="runs, or folders that contain runs")
+    sub.add_argument(
+        "--port", type=int, default=8642, metavar="N", help="port on 127.0.0.1; 0 picks a free one (default: 8642)"
+    )
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+
+    sub = add(info, "describe a run: model, training and scores", "recurra info runs/first")
+    sub.add_argument("run", metavar="RUN", help="folder of a trained model")
+    sub.add_argument("--draw", metavar="FILE", help="draw layers and directions over time to a picture (.svg, .png)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
+
+    sub = add(
+        check,
+        "inspect data files, report problems and print a training command",
+        "recurra check train.tsv --valid valid.tsv",
+    )
+    sub.add_argument("data", metavar="DATA", nargs="+", help="data files")
+    sub.add_argument("--valid", metavar="FILE", nargs="+", default=[], help="report rows that are also in DATA")
     sub.add_argument("--format", help="conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text")
-    sub.add_argument("--columns", nargs="+", metavar="ROLE", help="roles of the columns of a table")
-    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
-
-    sub = add(config, "all settings of a task with their defaults, explained")
     sub.add_argument(
-        "task", help="tagging, classification, language_model, forecasting, seq2seq, vec2seq; or a config file"
+        "--columns",
+        nargs="+",
+        metavar="ROLE",
+        help="what each column of a table holds, such as text label; _ skips a column",
     )
-    sub.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
-    sub = add(score, "metrics of predictions, without a model")
-    sub.add_argument("gold", metavar="GOLD")
-    sub.add_argument("predicted", metavar="PREDICTED")
-    sub.add_argument("--column", help="which column of both files (upos or tags); of texts, which one of GOLD (target)")
-    sub.add_argument("--task", help="seq2seq: the answers are texts (known by itself where GOLD has source and target)")
-    sub.add_argument("--tokenize", metavar="NAME", help="how BLEU cuts texts: 13a, none, char, intl, … (13a)")
-    sub.add_argument("--lowercase", action="store_true", help="BLEU and chrF do not see capitals")
-    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+    sub = add(
+        config, "list all settings of a task with defaults and explanations", "recurra config tagging > tagging.toml"
+    )
+    sub.add_argument(
+        "task", help="tagging, classification, language_model, forecasting, seq2seq or vec2seq; or a config file"
+    )
+    sub.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="change a setting; `recurra config TASK` lists all",
+    )
 
-    sub = add(cells, "the catalogue of cells with their equations; or one of them in full")
+    sub = add(score, "compute metrics for the predictions of any program", "recurra score gold.conllu predicted.conllu")
+    sub.add_argument("gold", metavar="GOLD", help="file with the right answers")
+    sub.add_argument("predicted", metavar="PREDICTED", help="file with the predictions")
+    sub.add_argument(
+        "--column", help="column to score (default: upos or tags); for texts, the column of GOLD (default: target)"
+    )
+    sub.add_argument("--task", help="seq2seq if the answers are texts (default: detected from the columns of GOLD)")
+    sub.add_argument("--tokenize", metavar="NAME", help="tokenizer for BLEU: 13a, none, char, intl, … (default: 13a)")
+    sub.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
+
+    sub = add(cells, "list the cells, or show one with its equations", "recurra cells gru")
     sub.add_argument("name", nargs="?", help='lstm; \'{name = "gru", reset = "after"}\'; my.module:MyCell')
-    sub.add_argument("--input", type=int, default=128, metavar="N", help="input size for the counts (128)")
-    sub.add_argument("--hidden", type=int, default=256, metavar="N", help="hidden size for the counts (256)")
     sub.add_argument(
-        "--plan", action="store_true", help="how the planned engine cuts its step: products and row passes"
+        "--input", type=int, default=128, metavar="N", help="input size for parameter counts (default: 128)"
     )
-    sub.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+    sub.add_argument(
+        "--hidden", type=int, default=256, metavar="N", help="hidden size for parameter counts (default: 256)"
+    )
+    sub.add_argument("--plan", action="store_true", help="show how the planned engine compiles the step")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
-    sub = add(bench, "speed of cells and engines on this machine, beside torch.nn.LSTM")
-    sub.add_argument("--cells", nargs="+", default=[], metavar="NAME", help="which cells (all); as in `recurra cells`")
-    sub.add_argument("--engines", nargs="+", default=[], metavar="NAME", help="which engines (all)")
-    sub.add_argument("--shapes", nargs="+", default=[], metavar="BxTxIxH", help="rows x steps x input x hidden")
-    sub.add_argument("--forward", action="store_true", help="inference alone, without gradients")
-    sub.add_argument("--threads", type=int, metavar="N", help="threads for torch")
-    sub.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    sub.add_argument("--seconds", type=float, default=2.0, help="at most so long for each figure (2)")
-    sub.add_argument("--explain", action="store_true", help="say why an engine was refused")
-    sub.add_argument("--json", action="store_true", help="one JSON object a line and nothing else")
+    sub = add(
+        bench,
+        "measure the speed of cells and engines against torch.nn.LSTM",
+        "recurra bench --cells lstm gru --threads 2",
+    )
+    sub.add_argument(
+        "--cells",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="cells to measure, named as in `recurra cells` (default: all)",
+    )
+    sub.add_argument("--engines", nargs="+", default=[], metavar="NAME", help="engines to measure (default: all)")
+    sub.add_argument("--shapes", nargs="+", default=[], metavar="BxTxIxH", help="batch x steps x input x hidden")
+    sub.add_argument("--forward", action="store_true", help="forward pass only, without gradients")
+    sub.add_argument("--threads", type=int, metavar="N", help="number of torch threads")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    sub.add_argument("--seconds", type=float, default=2.0, help="maximum time per measurement (default: 2)")
+    sub.add_argument("--explain", action="store_true", help="show why an engine cannot run a cell")
+    sub.add_argument("--json", action="store_true", help="print one JSON object per line only")
     return top, list(commands.choices)

@@ -106,7 +106,7 @@ def test_pixels_and_strokes_are_learned_too(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "ink.jsonl", across + down)
     model = trained(tmp_path / "ink", file, "augmentation.shift=0.05", "augmentation.noise=0.01")
     assert model.evaluate(file).values["accuracy"] == 1.0
-    assert model.task.described().startswith("drawn strokes in gray, convolutions of 6 × 8 by max, 2 classes")
+    assert model.task.described().startswith("gray pictures of pen strokes, CNN 6 + 8 with max pooling, 2 classes")
     assert model.predict(["[[[0, 40], [1, 1]]]"])[0].output == "level"
 
 

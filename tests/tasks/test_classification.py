@@ -445,7 +445,7 @@ def test_the_command_line_trains_scores_and_answers(tmp_path: Path, capsys: pyte
     sets = [part for override in SMALL for part in ("--set", override)]
     assert main(["train", "classification", "--train", file, "--valid", file, "--out", run, "--quiet", *sets]) == 0
     said = capsys.readouterr().out
-    assert "classification: 23 word vectors of 10, lstm 10 both ways by max, 3 classes" in said
+    assert "classification: 23 word embeddings of size 10, BiLSTM 10 with max pooling, 3 classes" in said
     assert main(["evaluate", run, file, "--tables"]) == 0
     said = capsys.readouterr().out
     assert all(part in said for part in ("accuracy             1.0000", "right \\ found", "probability", "steps"))

@@ -80,7 +80,7 @@ def test_eight_pieces_are_learned_by_heart_and_continued(tmp_path: Path) -> None
     model = trained(
         tmp_path, file, "model.hidden=24", "model.embedding=8", "training.epochs=100", "training.learning_rate=0.04"
     )
-    assert model.task.described() == "frames of 3 values, linear layer of 8, gru 24, bernoulli"
+    assert model.task.described() == "frames of 3 values, linear layer 8, GRU 24, bernoulli output"
     scores = model.evaluate(file)
     assert scores.first == "nll"
     assert not scores.higher_is_better

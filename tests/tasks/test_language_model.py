@@ -361,7 +361,7 @@ def test_a_dry_run_tells_what_would_be(tmp_path: Path, capsys: pytest.CaptureFix
     options = [part for override in [*SMALL, "reading.vary_steps=false"] for part in ("--set", override)]
     assert main(["train", "language_model", "--train", file, "--dry-run", *options]) == 0
     said = capsys.readouterr().out
-    assert "characters as vectors of 8, lstm 16 × 1, softmax" in said
+    assert "character embeddings of size 8, LSTM 16, softmax" in said
     assert "the largest holds 4 rows of 12" in said
 
 
@@ -407,9 +407,9 @@ def test_an_adaptive_softmax_and_its_words(tmp_path: Path) -> None:
     for name, axes in model.task.axes().items():
         assert len(axes[0] or ()) == len(model.model.get_parameter(name))
     assert model.task.axes()["output.tails.1.bias"] == (language_model(model).vocabulary.tokens[10:],)
-    assert model.task.described() == "23 characters as vectors of 8, lstm 16 × 1, adaptive_softmax"
+    assert model.task.described() == "23 character embeddings of size 8, LSTM 16, adaptive softmax"
     task, _ = task_of(file, "model.hidden=[9, 8]", "model.layers=none", "model.tied=true", "model.direction=backward")
-    assert task.described().endswith("lstm 9 + 8, backward, softmax with the same vectors")
+    assert task.described().endswith("backward LSTM 9 + 8, tied softmax")
 
 
 def test_frames_and_values_are_forecasting() -> None:

@@ -84,7 +84,7 @@ def test_series_of_numbers_are_written_as_words(tmp_path: Path) -> None:
     found = model.predict([json.dumps(row["frames"]) for row in rows[:4]])
     assert [answer.input for answer in found[:2]] == ["a series of 1 step", "a series of 2 steps"]
     assert [answer.output for answer in found] == ["a", "a b", "a b a", "a b a b"]
-    assert task_of(model).described().startswith("series of 2 numbers a step by lstm 12 both ways")
+    assert task_of(model).described().startswith("series of 2 numbers per step, BiLSTM 12 encoder")
     assert model.predict([[]])[0].output == ""
     with pytest.raises(DataError, match=r"input:2: found 1 number a step, but training has 2\."):
         model.predict(["[[1, 2]]", "[[3]]"])
@@ -115,7 +115,7 @@ def test_a_pyramid_learns_series_by_heart_and_looks_at_its_own_places(tmp_path: 
     assert [answer.output for answer in covered.predict_file(file, [])] == [row["target"] for row in rows]
     alone = [model.predict([json.dumps(row["frames"])])[0] for row in rows]
     assert [answer.score for answer in alone] == pytest.approx([answer.score for answer in found], abs=1e-5)
-    assert "by pyramid of lstm 12 × 12 × 12 both ways," in task_of(model).described()
+    assert ", 3-layer pyramidal BiLSTM 12 encoder," in task_of(model).described()
 
 
 def test_a_place_of_a_pyramid_is_named_by_its_tokens(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_dry_run_tells_shapes_steps_and_what_is_left_out(here: Path, capsys: p
     assert main(arguments) == 0
     shown = capsys.readouterr()
     said = " ".join(shown.out.split())
-    assert "characters by lstm 12 both ways, projected_dot attention outside, lstm 24 to 19 symbols" in said
+    assert "characters, BiLSTM 12 encoder, projected_dot attention (outside), LSTM 24 decoder, 19 symbols" in said
     assert "6 examples of 2 to 5 elements" in said
     assert "a side is longer than data.max_length = 4" in shown.err + said
     assert "output.readout.weight 19x24 456" in said
@@ -72,11 +72,14 @@ def test_a_dry_run_tells_shapes_steps_and_what_is_left_out(here: Path, capsys: p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "lstm 12 both ways, projected_dot attention outside, lstm 24 to 19 symbols"),
-        (["model.attention=none", "model.bidirectional=false"], "by lstm 24, no attention, lstm 24 to 19 symbols"),
+        ([], "BiLSTM 12 encoder, projected_dot attention (outside), LSTM 24 decoder, 19 symbols"),
+        (
+            ["model.attention=none", "model.bidirectional=false"],
+            ", LSTM 24 encoder, no attention, LSTM 24 decoder, 19 symbols",
+        ),
         (
             ["model.encoder.kind=cnn", "model.start=mean", "model.decoder.cell=gru", "model.decoder.hidden=[9, 8]"],
-            "by cnn 24, projected_dot attention outside, gru 9 × 8 to 19 symbols",
+            "CNN 24 encoder, projected_dot attention (outside), GRU 9 + 8 decoder, 19 symbols",
         ),
     ],
 )

@@ -319,7 +319,10 @@ class Hungry(Attention):
 def test_lack_of_memory_is_said_in_a_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "hungry.py").write_text(HUNGRY)
     assert train("--train", "words.tsv", sets=["model.attention=hungry:Hungry"]) == 2
-    assert "the memory does not suffice. Long examples need most of it: leave them out" in only_sentence(capsys)
+    assert (
+        "out of memory. Reduce training.batch_tokens or the size of the model, or remove very long examples"
+        in only_sentence(capsys)
+    )
     assert is_lack_of_memory(MemoryError())
     assert not is_lack_of_memory(RuntimeError("shapes do not fit"))
 

@@ -44,11 +44,11 @@ def test_series_of_numbers_are_learned_where_their_order_decides(tmp_path: Path)
     file = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     model = trained(tmp_path, file, *TRANSFORMER, "data.frames=x", "model.summary=mean", *LONGER)
     assert model.evaluate(file).values["accuracy"] == 1.0
-    assert "transformer 16 × 2 by mean" in model.task.described()
+    assert "2-layer Transformer 16 with mean pooling" in model.task.described()
     (tmp_path / "b").mkdir()
     options = ("data.frames=x", "model.bidirectional=false", "training.steps=1")
     ahead = trained(tmp_path / "b", file, *TRANSFORMER, *options)
-    assert "transformer 10 × 2 one way by max" in ahead.task.described()
+    assert "2-layer causal Transformer 10 with max pooling" in ahead.task.described()
 
 
 def test_sizes_may_be_listed_if_they_are_equal() -> None:

@@ -56,7 +56,7 @@ def test_nothing_is_carried_where_nothing_goes_on(tmp_path: Path) -> None:
 def test_a_run_says_what_it_is_and_reads_backward_too(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", TEXT)
     model = trained(tmp_path, file, *TRANSFORMER, "training.epochs=1", "model.direction=backward", valid=file)
-    assert "transformer 16 × 1 that sees 20 tokens back, backward" in told(tmp_path / "run")
+    assert "backward Transformer 16 with a context of 20 tokens" in told(tmp_path / "run")
     assert generate(model, "mat", length=5)[0].whole.endswith("mat")
     assert len(recurra.load(tmp_path / "run").predict(["the mat"])) == 1
 
@@ -64,7 +64,7 @@ def test_a_run_says_what_it_is_and_reads_backward_too(tmp_path: Path) -> None:
 def test_a_model_of_lines_may_see_all_that_was_before(tmp_path: Path) -> None:
     options = ("data.independent=true", "model.decoder.context=none", "training.epochs=1")
     trained(tmp_path, write(tmp_path / "a.txt", TEXT), *TRANSFORMER, *options)
-    assert "transformer 16 × 1 that sees every token before, softmax" in told(tmp_path / "run")
+    assert "Transformer 16 with unlimited context, softmax" in told(tmp_path / "run")
 
 
 def test_sizes_are_usual_ones_where_nothing_is_said() -> None:

@@ -270,16 +270,16 @@ def test_targets_that_are_too_long_are_left_out_and_a_very_long_one_is_said(tmp_
 @pytest.mark.parametrize(
     ("make", "options", "said"),
     [
-        (colours, [], "vectors of 3 numbers, entering initial, no attention, lstm 16 to 22 characters"),
+        (colours, [], "vectors of 3 numbers, conditioning: initial, no attention, LSTM 16 decoder, 22 characters"),
         (
             places,
             ["model.conditioning=[]"],
-            "places of 2 numbers, entering nowhere, projected_dot attention outside, lstm",
+            "features of 2 numbers per place, conditioning: none, projected_dot attention (outside), LSTM",
         ),
         (
             pixels,
             ["model.cell=gru"],
-            "pictures by convolutions of 6 × 12, entering initial, projected_dot attention outside",
+            "pictures, CNN 6 + 12, conditioning: initial, projected_dot attention (outside)",
         ),
     ],
 )

@@ -54,7 +54,7 @@ def test_tables_name_what_was_given_and_go_by_what_is_written(here: Path, capsys
 def test_a_dry_run_tells_shapes_and_steps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "vec2seq", "--train", pixels(here), *TINY, "--dry-run"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "pictures by convolutions of 6 × 12, entering initial" in said
+    assert "pictures, CNN 6 + 12, conditioning: initial" in said
     assert "output.readout.weight 23x16 368" in said
     assert not (here / "runs").exists()
 

@@ -66,7 +66,7 @@ def test_a_run_broken_and_resumed_ends_with_the_same_weights(tmp_path: Path, opt
     assert broken == weights(tmp_path / "whole")
 
 
-@pytest.mark.parametrize(("both", "told"), [("true", ""), ("false", " one way")])
-def test_it_is_told_in_a_line(tmp_path: Path, both: str, told: str) -> None:
+@pytest.mark.parametrize(("both", "kind"), [("true", "Transformer"), ("false", "causal Transformer")])
+def test_it_is_told_in_a_line(tmp_path: Path, both: str, kind: str) -> None:
     model = trained(tmp_path, words(tmp_path), "training.steps=1", READS, WRITES, f"model.bidirectional={both}")
-    assert f"by transformer 24 × 24{told}, transformer 24 × 24 to 19 symbols" in repr(model)
+    assert f", 2-layer {kind} 24 encoder, 2-layer Transformer 24 decoder, 19 symbols" in repr(model)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqModel, WriterModel
+from recurra.config.in_words import cell_in_words, layers_in_words
 from recurra.config.seq2seq_model import RECURRENT
 from recurra.sequences.pair_texts import PairTexts, Side
 from recurra.settings import name_of
@@ -67,29 +68,33 @@ def padded_to_the_longest(lengths: NDArray[np.int64], rows: int, place: Callable
 
 
 def described(model: Seq2SeqModel, texts: PairTexts) -> str:
-    """A network in a line, from what it reads to what it writes."""
+    """The model in one line, from input to output."""
     if texts.source is None:
         assert texts.frames is not None, "a source is tokens or frames"
-        read = f"series of {len(texts.frames.mean)} numbers a step"
+        read = f"series of {len(texts.frames.mean)} numbers per step"
     else:
         read = side_in_words(texts.source)
     own = model.encoder
-    widths = " × ".join(map(str, model.encoder_widths))
-    encoder = f"{own.kind} {widths}{' one way' if own.kind == 'transformer' and not model.bidirectional else ''}"
-    if own.kind in RECURRENT:
-        ways = " both ways" if model.bidirectional else ""
-        encoder = f"{'pyramid of ' * (own.kind == 'pyramid')}{name_of(own.cell or model.cell)} {widths}{ways}"
-    return f"{read} by {encoder}, {writer_in_words(model)} to {side_in_words(texts.target)}"
+    kind: str = own.kind
+    if own.kind == "cnn":
+        kind = "CNN"
+    elif own.kind == "transformer":
+        kind = "Transformer" if model.bidirectional else "causal Transformer"
+    elif own.kind in RECURRENT:
+        cell = cell_in_words(own.cell or model.cell, bidirectional=model.bidirectional)
+        kind = f"{'pyramidal ' * (own.kind == 'pyramid')}{cell}"
+    encoder = layers_in_words(kind, model.encoder_widths)
+    return f"{read}, {encoder} encoder, {writer_in_words(model)}, {side_in_words(texts.target)}"
 
 
 def writer_in_words(model: WriterModel) -> str:
     """How a decoder looks at what is given, and what it is made of."""
-    own, widths = model.decoder, " × ".join(map(str, model.decoder_widths))
-    attention = name_of(model.attention)
+    own, attention = model.decoder, name_of(model.attention)
     if own.kind == "transformer":
-        return f"{'no attention, ' if attention == 'none' else ''}transformer {widths}"
-    looks = "no attention" if attention == "none" else f"{attention} attention {name_of(model.wiring)}"
-    return f"{looks}, {name_of(own.cell or model.cell)} {widths}"
+        decoder = layers_in_words("Transformer", model.decoder_widths)
+        return f"{'no attention, ' if attention == 'none' else ''}{decoder} decoder"
+    looks = "no attention" if attention == "none" else f"{attention} attention ({name_of(model.wiring)})"
+    return f"{looks}, {layers_in_words(cell_in_words(own.cell or model.cell), model.decoder_widths)} decoder"
 
 
 def side_in_words(side: Side) -> str:

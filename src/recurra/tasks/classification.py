@@ -17,6 +17,7 @@ from recurra.classes.learned import Learned, tokens_of
 from recurra.classes.pictures import asked_picture, encoded_picture, with_encoder
 from recurra.classes.pictures import encoding as encoding_of_pictures
 from recurra.config import ClassificationSettings
+from recurra.config.in_words import cell_in_words, layers_in_words, summary_in_words
 from recurra.data.files import extension, lines
 from recurra.data.normal import Normal
 from recurra.data.pictures import is_picture
@@ -470,38 +471,39 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         parts = []
         if self.is_pictured:
             image = self.settings.data.image
-            colours = "in colours" if image.channels == 3 else "in gray"
-            parts.append(f"{'pictures' if image.strokes is None else 'drawn strokes'} {colours}")
+            colours = "colour" if image.channels == 3 else "gray"
+            parts.append(f"{colours} {'pictures' if image.strokes is None else 'pictures of pen strokes'}")
         elif not self.reads and self.frames is None:
-            parts.append(f"texts as bags of {self.tokenizer.name}")
+            parts.append(f"texts split into {self.tokenizer.name}")
         elif self.frames is not None:
-            parts.append(f"series of {len(self.frames.mean)} numbers a step")
+            parts.append(f"series of {len(self.frames.mean)} numbers per step")
         else:
             what = {"characters": "character", "words": "word"}.get(self.tokenizer.name, "token")
-            parts += [f"{len(self.words):,} {what} vectors of {model.embedding}"] if model.embedding else []
+            parts += [f"{len(self.words):,} {what} embeddings of size {model.embedding}"] if model.embedding else []
             if self.spells:
-                parts.append(f"spellings by {name_of(model.characters.cell)} {model.characters.hidden}")
-        ways = "both ways" if model.bidirectional else "one way"
-        read = {
-            name: f"{name_of(model.cell)} {model.hidden}{f' × {layers}' if (layers := model.layers_of(name)) else ''} "
-            f"{ways} by {name_of(model.summary)}"
-            for name in ("rnn", "pyramid")
+                spelling = cell_in_words(model.characters.cell, bidirectional=True)
+                parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
+        cell = cell_in_words(model.cell, bidirectional=model.bidirectional)
+        stacks = {
+            name: f"{layers_in_words(kind, model.hidden, model.layers_of(name))} with {summary_in_words(model.summary)}"
+            for name, kind in (
+                ("rnn", cell),
+                ("pyramid", f"pyramidal {cell}"),
+                ("transformer", f"{'' if model.bidirectional else 'causal '}Transformer"),
+            )
         }
         kinds = {
-            "rnn": read["rnn"],
-            "pyramid": f"pyramid of {read['pyramid']}",
-            "transformer": f"transformer {model.hidden}"
-            f"{f' × {layers}' if (layers := model.layers_of('transformer')) else ''}"
-            f"{'' if model.bidirectional else ' one way'} by {name_of(model.summary)}",
-            "cnn": f"convolutions of widths {', '.join(map(str, model.convolution.widths))} × "
-            f"{model.convolution.filters} by {model.convolution.pooling}",
-            "image": f"convolutions of {' × '.join(map(str, model.image.widths))} by {name_of(model.summary)}",
+            **stacks,
+            "cnn": f"CNN of widths {', '.join(map(str, model.convolution.widths))} with {model.convolution.filters} "
+            f"filters each and {summary_in_words(model.convolution.pooling)}",
+            "image": f"{layers_in_words('CNN', model.image.widths)} with {summary_in_words(model.summary)}",
         }
         if self.ngrams is not None:
-            kinds["bag"] = f"mean of n-grams, {self.ngrams.rows:,} vectors of {model.bag.size}"
-        parts.append(" beside ".join(kinds[name] for name in model.encoders))
+            kinds["bag"] = f"bag of n-grams ({self.ngrams.rows:,} embeddings of {model.bag.size})"
+        members = " and ".join(kinds[name] for name in model.encoders)
+        parts.append(f"ensemble of {members}" if len(model.encoders) > 1 else members)
         if self.targets is not None:
             parts.append(f"{len(self.targets.mean)} numbers" if len(self.targets.mean) > 1 else "a number")
         else:
-            parts.append(f"{len(self.labels)} classes" + (", any number of them" if self.kind == "labels" else ""))
+            parts.append(f"{len(self.labels)} classes" + (" (multi-label)" if self.kind == "labels" else ""))
         return ", ".join(parts)

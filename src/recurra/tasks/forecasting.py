@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
+from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import Batches, in_order_of_length
 from recurra.data.files import extension
 from recurra.data.normal import Normal
@@ -353,7 +354,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         model = self.settings.model
         what = "frames of" if self.from_nothing else "series of"
         size = len(self.scale.mean)
-        layers = f" × {model.layers}" if model.layers else ""
-        under = f", linear layer of {model.embedding}" if model.embedding else ""
+        under = f", linear layer {model.embedding}" if model.embedding else ""
         values = f"{what} {size} value{'s' if size > 1 else ''}"
-        return f"{values}{under}, {name_of(model.cell)} {model.hidden}{layers}, {name_of(self.output)}"
+        stack = layers_in_words(cell_in_words(model.cell), model.hidden, model.layers)
+        return f"{values}{under}, {stack}, {output_in_words(self.output)} output"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import LanguageModelSettings
+from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.chunks import Chunk, Chunks
 from recurra.data.store import Encoded
 from recurra.errors import DataError
@@ -459,16 +460,14 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def described(self) -> str:
         model = self.settings.model
         kind = name_of(self.settings.data.text.tokens)
-        widths = " + ".join(map(str, model.widths)) if len(set(model.widths)) > 1 else f"{model.widths[0]}"
-        layers = f" × {len(model.widths)}" if len(set(model.widths)) == 1 else ""
-        stack = name_of(model.cell)
+        stack = layers_in_words(cell_in_words(model.cell), model.widths)
         if model.decoder.kind == "transformer":
             back = model.decoder.context
-            seen = "every token before" if back is None else f"{back} tokens back"
-            stack, layers = "transformer", f"{layers} that sees {seen}"
+            context = "unlimited context" if back is None else f"a context of {back} tokens"
+            stack = f"{layers_in_words('Transformer', model.widths)} with {context}"
         parts = [
-            f"{len(self.vocabulary):,} {kind} as vectors of {model.embedding}",
-            f"{stack} {widths}{layers}" + (", backward" if model.direction == "backward" else ""),
-            name_of(model.output) + (" with the same vectors" if model.tied else ""),
+            f"{len(self.vocabulary):,} {kind.removesuffix('s')} embeddings of size {model.embedding}",
+            ("backward " if model.direction == "backward" else "") + stack,
+            ("tied " if model.tied else "") + output_in_words(model.output),
         ]
         return ", ".join(parts)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import TaggingSettings
+from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.files import extension, lines
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
@@ -400,18 +401,19 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         if self.frames is not None:
             parts.append(f"frames of {len(self.frames.mean)} numbers")
         else:
-            parts += [f"{len(self.words):,} word vectors of {model.embedding}"] if model.embedding else []
+            parts += [f"{len(self.words):,} word embeddings of size {model.embedding}"] if model.embedding else []
             if model.characters.cell != "none":
-                parts.append(f"spellings by {name_of(model.characters.cell)} {model.characters.hidden}")
-        ways = "both ways" if model.bidirectional else "one way"
-        layers = f" × {model.layers}" if model.layers else ""
-        parts.append(f"{name_of(model.cell)} {model.hidden}{layers} {ways}")
+                spelling = cell_in_words(model.characters.cell, bidirectional=True)
+                parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
+        cell = cell_in_words(model.cell, bidirectional=model.bidirectional)
+        parts.append(layers_in_words(cell, model.hidden, model.layers))
+        columns = self.settings.data.tags or ()
         parts += [
-            f"{name_of(model.head)} over {len(vocabulary)} tags of {column}"
-            for column, vocabulary in zip(self.settings.data.tags or (), self.tags, strict=True)
+            f"{output_in_words(model.head)} over {len(vocabulary)} tags{f' ({column})' if len(columns) > 1 else ''}"
+            for column, vocabulary in zip(columns, self.tags, strict=True)
         ]
-        parts += [f"{len(self.values.mean)} numbers a step"] if self.values is not None else []
-        parts += [f"{len(self.labels)} labels of the whole"] if self.labels is not None else []
+        parts += [f"{len(self.values.mean)} numbers per step"] if self.values is not None else []
+        parts += [f"{len(self.labels)} sequence labels"] if self.labels is not None else []
         return ", ".join(parts)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import Augmentation, Vec2SeqSettings
+from recurra.config.in_words import layers_in_words
 from recurra.data.batches import Batches
 from recurra.data.files import extension
 from recurra.data.images import packed_picture
@@ -302,11 +303,11 @@ class Vec2Seq(ToSequence[Given]):
         if data.vector is not None:
             read = f"vectors of {numbers} numbers"
         elif data.frames is not None:
-            read = f"places of {numbers} numbers"
+            read = f"features of {numbers} numbers per place"
         else:
-            read = f"pictures by convolutions of {' × '.join(map(str, model.image.widths))}"
-        entering = " and ".join(model.conditioning) or "nowhere"
-        return f"{read}, entering {entering}, {writer_in_words(model)} to {side_in_words(self.texts.target)}"
+            read = f"pictures, {layers_in_words('CNN', model.image.widths)}"
+        places = ", ".join(model.conditioning) or "none"
+        return f"{read}, conditioning: {places}, {writer_in_words(model)}, {side_in_words(self.texts.target)}"
 
 
 def check_augmentation(augmentation: Augmentation, first: Given) -> None:
