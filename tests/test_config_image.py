@@ -40,11 +40,6 @@ def test_what_no_picture_can_be_made_by_is_refused(table: dict[str, Any], messag
     assert refusal_of(ImageData, table).startswith(message)
 
 
-def test_nothing_is_changed_unless_it_is_asked_for() -> None:
-    assert not Augmentation().is_on
-    assert Augmentation(noise=0.1).is_on
-
-
 @pytest.mark.parametrize(
     ("table", "message"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import xml.etree.ElementTree as ElementTree
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from recurra.reports import report_pictures
-from recurra.reports.few_examples import few
+from recurra.reports.few_examples import Chosen, few
 from recurra.reports.report_pictures import BYTES
 from recurra.runs import begin, resume, setup
 from recurra.tasks.to_sequence import ToSequence
@@ -110,6 +111,15 @@ def test_the_same_examples_are_chosen_whatever_was_read_before_and_the_first_has
     assert {each.verdict and each.verdict.is_right for each in chosen} == {True, False}
     assert len({each.example.source for each in chosen}) == 3
     assert few(model.task, [], [], [], 3) == []
+
+
+def test_a_long_answer_to_a_short_source_is_too_large_for_a_page() -> None:
+    model = load(taught())
+    [example, *_] = model.task.read(model.task.settings.data.files("valid"))
+    drawn = report_pictures._Drawn(model, time.monotonic() + 60)
+    assert drawn.view("tree", Chosen(example, "valid.tsv:1", 90)) is None
+    assert drawn.missing == ["tree: 90 elements are too many for this page (valid.tsv:1)"]
+    assert drawn.view("tree", Chosen(example, "valid.tsv:1", 3)) is not None
 
 
 def test_a_report_with_pictures_fetches_nothing_and_runs_one_script_named_by_its_hash() -> None:

@@ -1,4 +1,4 @@
-"""Task is the only seam: nothing outside asks what class a task is of, or which arrays it encodes to."""
+"""Task is the only seam: nothing outside asks what class a task is of."""
 
 from __future__ import annotations
 

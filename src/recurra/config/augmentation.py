@@ -23,11 +23,6 @@ class Augmentation:
     noise: float = setting(0.0, "standard deviation of what is added to pixels of 0 to 1, or to a scaled series")
     mask: float = setting(0.0, "share of the steps of a series that is blanked out in one stretch, at most")
 
-    @property
-    def is_on(self) -> bool:
-        """True where anything is changed at all."""
-        return self != Augmentation()
-
     def __post_init__(self) -> None:
         rates("augmentation", self, "shift", "scale", "shear", "mask")
         at_least(0, "augmentation", self, "rotate", "warp", "ink", "noise")

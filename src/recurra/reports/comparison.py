@@ -253,7 +253,7 @@ def _by_length(names: Sequence[str], counts: Sequence[Counted]) -> ByLength | No
     """One score of all runs in the same buckets of items, by the lengths that the first run gives them."""
     first, lengths = counts[0].first, counts[0].lengths
     shared = [name for name in counts[0].formulas if all(name in each.formulas for each in counts)]
-    if not shared or lengths is None or len(lengths) < 2:
+    if not shared or lengths is None or not len(lengths):
         return None
     score = first if first in shared else shared[0]
     parts = buckets(lengths)

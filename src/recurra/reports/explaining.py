@@ -167,17 +167,19 @@ def example_of(task: Task[Any, Any, Any], given: str) -> Any:
     is_named = number.isdecimal() and (Path(file).is_file() or _is_of_data(file))
     if not is_named:
         if _is_of_data(given) and Path(given).is_file():
-            first = next((example.line for example in task.questions(given, (line for _, line in lines(given)))), 1)
+            asked = task.questions(given, (line for _, line in lines(given)))
+            first = next((task.origin(example)[1] for example in asked), 1)
             raise DataError(f"{given} is a file of inputs, and one is explained: name its line, as {given}:{first}.")
         [example] = task.questions(None, [given])
         return example
     for example in task.questions(file, (line for _, line in lines(file))):
-        if example.line >= int(number):
+        at = task.origin(example)[1]
+        if at >= int(number):
             break
     else:
         raise DataError(f"{file}:{number}: the file ends before this line.")
-    if example.line != int(number):
-        raise DataError(f"{file}:{number}: no row begins on this line; the next one is on line {example.line}.")
+    if at != int(number):
+        raise DataError(f"{file}:{number}: no row begins on this line; the next one is on line {at}.")
     return example
 
 

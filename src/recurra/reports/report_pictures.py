@@ -101,8 +101,7 @@ class _Drawn:
         """A view with its piece of the page; None where there is none, and why that is."""
         viewer = self.viewers[name]
         if chosen.length > viewer.longest:
-            shorter = self.model.task.shortened(chosen.example, viewer.longest)
-            chosen = chosen._replace(example=shorter, length=len(self.model.task.steps(shorter)))
+            chosen = self._shortened(chosen, viewer.longest)
         why = self._too_much(viewer, chosen)
         if why is None:
             try:
@@ -121,6 +120,14 @@ class _Drawn:
                 why = "the page would be too large"
         self.missing.append(f"{name}: {why}")
         return None
+
+    def _shortened(self, chosen: Chosen, longest: int) -> Chosen:
+        """A beginning of the example, where its task can cut it; what is written is not made shorter by that."""
+        task = self.model.task
+        shorter = task.shortened(chosen.example, longest)
+        if shorter is chosen.example:
+            return chosen
+        return chosen._replace(example=shorter, length=len(task.steps(shorter)))
 
     def _too_much(self, viewer: Viewer, chosen: Chosen) -> str | None:
         if chosen.length > viewer.longest:

@@ -372,7 +372,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
                 "nll": nll,
             },
             first="perplexity",
-            lengths=columns["predicted"],
+            lengths=columns["predicted"] if self.settings.data.independent else None,
             sizes=sizes,
             loss=nll,
         )
@@ -443,7 +443,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def shortened(self, example: Passage, elements: int) -> Passage:
         """The first line of several."""
-        return example._replace(text=example.text.split(NEWLINE)[0])
+        first, newline, _ = example.text.partition(NEWLINE)
+        return example._replace(text=first) if newline else example
 
     def purpose(self) -> Purpose:
         return Purpose(

@@ -269,9 +269,8 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
 
 
 def files_of_vocabulary(folder: Path) -> list[Path]:
-    """The files of a run folder that say what its model means by a token or a number."""
-    kinds = ("vocabulary", "tokenizer", "texts", "scales")
-    return sorted(file for file in folder.glob("*.json") if file.name.startswith(kinds))
+    """The files in which a task keeps what it learned of its data: what its model means by a token or a number."""
+    return sorted(file for file in folder.glob("*.json") if file.name not in ("summary.json", "samples.json"))
 
 
 def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
