@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recurra.training.pace import Pace
-from recurra.training.progress import Bar, Lines, Progress, Silent, fitting, progress
+from recurra.training.progress import Bar, PlainLines, Progress, Silent, fitting, progress
 
 
 class Watch:
@@ -61,7 +61,7 @@ def ran(shown: Progress, watch: Watch, steps: int = 40, seconds: float = 1.0) ->
 
 def test_a_pipe_gets_plain_lines_every_ten_seconds_and_at_each_validation() -> None:
     stream, watch = io.StringIO(), Watch()
-    ran(Lines(stream, clock=watch), watch)
+    ran(PlainLines(stream, clock=watch), watch)
     assert stream.getvalue().splitlines() == [
         "[0:00] training: 40 steps, 2 epochs",
         "[0:10] step 10/40  epoch 0.5/2  loss 0.2929  500 tokens/s  ETA 0:30",
@@ -77,7 +77,7 @@ def test_a_pipe_gets_plain_lines_every_ten_seconds_and_at_each_validation() -> N
 
 def test_a_long_validation_says_how_far_it_is() -> None:
     stream, watch = io.StringIO(), Watch()
-    shown = Lines(stream, clock=watch)
+    shown = PlainLines(stream, clock=watch)
     shown.start(7, None, None)
     for done in range(25):
         shown.validating(done, 25)
@@ -89,7 +89,7 @@ def test_a_long_validation_says_how_far_it_is() -> None:
 
 def test_without_a_last_step_the_end_is_not_known() -> None:
     stream, watch = io.StringIO(), Watch()
-    shown = Lines(stream, clock=watch)
+    shown = PlainLines(stream, clock=watch)
     shown.start(0, None, None)
     watch.now += 11
     shown.step(1, 0.25, 2.0, 0.1, 22)
@@ -153,8 +153,8 @@ def test_the_loss_shown_is_smoothed_and_recovers_from_nan() -> None:
     assert pace.loss == 5.0
 
 
-@pytest.mark.parametrize("kind", [Lines, Bar, Silent])
-def test_a_step_costs_next_to_nothing(kind: type[Lines | Bar | Silent]) -> None:
+@pytest.mark.parametrize("kind", [PlainLines, Bar, Silent])
+def test_a_step_costs_next_to_nothing(kind: type[PlainLines | Bar | Silent]) -> None:
     shown: Progress = Silent() if kind is Silent else kind(Terminal())
     with shown:
         shown.start(0, 10**6, None)
@@ -172,7 +172,7 @@ def _seconds_of_steps(shown: Progress) -> float:
 @pytest.mark.parametrize("stream", [io.StringIO(), Unplugged()])
 def test_a_reader_that_leaves_does_not_end_the_run(stream: io.StringIO) -> None:
     watch = Watch()
-    shown = Lines(stream, clock=watch)
+    shown = PlainLines(stream, clock=watch)
     shown.start(0, 9, None)
     if not isinstance(stream, Unplugged):
         stream.close()
@@ -198,23 +198,23 @@ def test_a_terminal_that_goes_away_does_not_end_the_run(monkeypatch: pytest.Monk
 def test_what_a_stream_cannot_say_is_a_question_mark() -> None:
     content = io.BytesIO()
     with io.TextIOWrapper(content, encoding="ascii") as stream:
-        Lines(stream).note("größer")
+        PlainLines(stream).note("größer")
         assert content.getvalue().endswith(b"gr??er\n")
 
 
 def test_the_stream_decides_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     assert isinstance(progress(Terminal()), Bar)
-    assert isinstance(progress(io.StringIO()), Lines)
+    assert isinstance(progress(io.StringIO()), PlainLines)
     assert isinstance(progress(Terminal(), quiet=True), Silent)
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(progress(Terminal()), Lines)
+    assert isinstance(progress(Terminal()), PlainLines)
 
 
 def test_without_rich_a_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setitem(sys.modules, "rich", None)
-    assert isinstance(progress(Terminal()), Lines)
+    assert isinstance(progress(Terminal()), PlainLines)
 
 
 def drawn(monkeypatch: pytest.MonkeyPatch, columns: int) -> list[str]:
@@ -322,7 +322,7 @@ def _pieces(controller: int) -> Iterator[bytes]:
 
 def test_stopping_twice_is_stopping_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    for kind, stream in ((Bar, Terminal()), (Lines, io.StringIO())):
+    for kind, stream in ((Bar, Terminal()), (PlainLines, io.StringIO())):
         shown = kind(stream)
         shown.stop()
         shown.start(0, 2, None)
@@ -335,7 +335,7 @@ def test_stopping_twice_is_stopping_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_several_runs_may_be_shown_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream, watch = io.StringIO(), Watch()
-    shown = Lines(stream, clock=watch)
+    shown = PlainLines(stream, clock=watch)
     ran(shown, watch)
     once = stream.getvalue()
     ran(shown, watch)

@@ -47,14 +47,14 @@ def progress(stream: TextIO, *, quiet: bool = False) -> Progress:
 
     >>> import io
     >>> type(progress(io.StringIO())).__name__
-    'Lines'
+    'PlainLines'
     >>> type(progress(io.StringIO(), quiet=True)).__name__
     'Silent'
     """
     if quiet:
         return Silent()
     can_redraw = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
-    return Bar(stream) if can_redraw and importlib.util.find_spec("rich") is not None else Lines(stream)
+    return Bar(stream) if can_redraw and importlib.util.find_spec("rich") is not None else PlainLines(stream)
 
 
 @final
@@ -81,12 +81,12 @@ class Silent(Progress):
 
 
 @final
-class Lines(Progress):
+class PlainLines(Progress):
     """One plain line about every ten seconds and at each validation, with the time since the start.
 
     >>> import sys
     >>> now = 0.0
-    >>> lines = Lines(sys.stdout, clock=lambda: now)
+    >>> lines = PlainLines(sys.stdout, clock=lambda: now)
     >>> lines.start(0, 8, 2)
     [0:00] training: 8 steps, 2 epochs
     >>> now = 20.0

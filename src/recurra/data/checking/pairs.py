@@ -27,7 +27,7 @@ COPIED = "the target is the source itself"
 TOO_LONG = f"the {{}} is more than {FAR_APART} times longer than the {{}}"
 
 
-class Several(NamedTuple):
+class Ambiguous(NamedTuple):
     """Sources that have more than one target: several references, or a contradiction."""
 
     sources: int
@@ -42,7 +42,7 @@ class PairReport(NamedTuple):
     target: str
     source_words: Lengths
     target_words: Lengths
-    several: Several
+    several: Ambiguous
 
 
 class PairSurvey:
@@ -52,7 +52,7 @@ class PairSurvey:
     >>> for line, target in enumerate(["K AE T", "K AA T", ""], 1):
     ...     survey.see({"source": "cat", "target": target}, line)
     >>> survey.found().several
-    Several(sources=1, most=2, lines=[2])
+    Ambiguous(sources=1, most=2, lines=[2])
     >>> [(oddity.column, oddity.lines) for oddity in survey.oddities()]
     [('target', [3])]
     """
@@ -105,14 +105,14 @@ class PairSurvey:
     def oddities(self) -> list[Oddity]:
         return [Oddity(column, what, count, lines) for (column, what), (count, lines) in self.notes.items()]
 
-    def _several(self) -> Several:
+    def _several(self) -> Ambiguous:
         asked, given = self.questions.array(), self.answers.array()
         _, first = np.unique(asked * MIXED + given, return_index=True)
         first.sort()  # the rows that are not there before, in the order of the file
         _, opened, which, targets = np.unique(asked[first], return_index=True, return_inverse=True, return_counts=True)
         again = first[opened[which] != np.arange(len(first))]
         lines = [self.questions.lines[row] for row in again[:SHOWN].tolist()]
-        return Several(int((targets > 1).sum()), int(targets.max(initial=1)), lines)
+        return Ambiguous(int((targets > 1).sum()), int(targets.max(initial=1)), lines)
 
     def _note(self, column: str, what: str, line: int) -> None:
         count, lines = self.notes.get((column, what), (0, []))
