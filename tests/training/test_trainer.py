@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from recurra.runs import begin, resume, setup
 from recurra.training.log import Log, TrainLine, ValidLine, read_log
 from recurra.training.preparation import HeldOut, prepared
 from recurra.training.progress import Progress, Silent
+from recurra.training.rehearsal import rehearsal
 from recurra.training.trained import load
 from recurra.training.trainer import Trainer, position_of
 from tests.training.small import SMALL, small_setup
@@ -58,7 +60,9 @@ class StopsAt(Progress):
     def __init__(self, last: int) -> None:
         self.last = last
 
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None: ...
+    def start(
+        self, first_step: int, total_steps: int | None, epochs: int | None, seconds: float | None = None
+    ) -> None: ...
 
     def step(self, step: int, epoch: float, loss: float, learning_rate: float, tokens: int) -> None:
         if step == self.last:
@@ -226,6 +230,29 @@ def test_ctrl_c_ends_a_long_step_too_and_says_where_the_run_goes_on(tmp_path: Pa
 def test_ctrl_c_while_the_finished_run_is_scored_says_how_to_score_it(tmp_path: Path) -> None:
     said = stopped_while("validation", tmp_path, "training.steps=2", renamed={"--valid": "--test"})
     assert "training is over, but the run is not scored yet. That is done by: recurra train run --resume" in said
+
+
+def test_the_last_validation_is_done_within_the_minutes(tmp_path: Path) -> None:
+    this = small_setup(tmp_path, "training.minutes=1", "training.epochs=none")
+    task, store = prepared(this.kind, this.settings, lambda _: None)
+    trainer = Trainer(task, store, HeldOut([], []), tmp_path / "run", Silent())
+    trainer.position.step, trainer.position.seconds = 7, 50.0
+    trainer.validation_seconds = 5.0
+    assert trainer._ended() is None
+    trainer.validation_seconds = 12.0
+    assert trainer._ended() == "1 minutes are over"
+    trainer.position.validated = 7
+    assert trainer._ended() is None
+
+
+def test_a_dry_run_estimates_the_time_of_an_epoch_and_the_memory(tmp_path: Path) -> None:
+    this = small_setup(tmp_path)
+    told = rehearsal(*prepared(this.kind, this.settings, lambda _: None))
+    assert re.search(r"^time     about [\d.]+ s an epoch on this machine, .* s for the largest batch$", told, re.M)
+    memory = re.search(r"^memory   about ([\d.]+) MiB in all: ([\d.]+) MiB for .*; ([\d.]+) MiB kept", told, re.M)
+    assert memory is not None
+    whole, weights, kept = map(float, memory.groups())
+    assert weights + kept < whole < 1000
 
 
 def test_a_loss_that_is_no_number_names_step_layer_and_batch(tmp_path: Path) -> None:

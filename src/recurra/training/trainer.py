@@ -109,6 +109,7 @@ class Trainer:
         self.position = Position(rows=len(store), elements=int(lengths.sum()))
         self.carried: Carried = ()
         self.saved_step = 0  # of the last checkpoint
+        self.validation_seconds = 0.0  # that the last validation took
 
     def weights_are_given(self) -> None:
         """The model's weights were set from outside: the average begins there too."""
@@ -183,7 +184,9 @@ class Trainer:
         total = self._total_steps(batches)
         if total is not None and total < FEW_STEPS and position.step == 0:
             self.progress.note(f"only {total} updates, which is few: train for more epochs, or with smaller batches")
-        self.progress.start(position.step, total, training.epochs)
+        minutes = training.minutes
+        left = None if minutes is None else max(60 * minutes - position.seconds, 0.0)
+        self.progress.start(position.step, total, training.epochs, left)
         began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
         self.model.train()
         with stopping() as stop:
@@ -333,7 +336,7 @@ class Trainer:
         if training.steps is not None:
             shares.append(position.step / training.steps)
         if training.minutes is not None:
-            shares.append(position.seconds / (60 * training.minutes))
+            shares.append(position.seconds / max(1e-9, 60 * training.minutes - self.validation_seconds))
         return min(1.0, max(shares))
 
     def _total_steps(self, batches: Batches) -> int | None:
@@ -349,7 +352,9 @@ class Trainer:
             return f"{training.steps} steps done"
         if training.epochs is not None and position.epoch >= training.epochs:
             return f"{training.epochs} epochs done"
-        if training.minutes is not None and position.seconds >= 60 * training.minutes:
+        # The last weights are validated once more, within the time.
+        still = 0.0 if position.validated == position.step else self.validation_seconds
+        if training.minutes is not None and position.seconds + still >= 60 * training.minutes:
             return f"{training.minutes:g} minutes are over"
         if training.patience is not None and position.worse >= training.patience:
             return f"no better score for {position.worse} validations"
@@ -373,6 +378,7 @@ class Trainer:
             position.validated = position.best_step = position.step
             self.save_model()
             return
+        began = time.monotonic()
         try:
             with stop.at_once():
                 scores = self.scores()
@@ -381,6 +387,7 @@ class Trainer:
                     loss = loss_of(self.validating, self.predicting, self.valid.rows)
         except KeyboardInterrupt:
             self._interrupted(log)
+        self.validation_seconds = time.monotonic() - began
         position.validated = position.step
         is_better = scores.beats(position.best)
         # Of equal scores, such as 0 at the beginning, the one with the lower loss is kept; patience waits for a better.
