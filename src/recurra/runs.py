@@ -227,6 +227,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     from recurra.training.checkpoint import write_text
     from recurra.training.samples import keep_samples
     from recurra.training.trained import load
+    from recurra.training.trainer import Interrupted
 
     task, folder = trainer.task, trainer.folder
     model = load(folder, device=str(trainer.device))
@@ -236,8 +237,13 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     validated: tuple[Sequence[Any], Sequence[Encoded], list[Any]] | None = None
     for which, (examples, rows) in apart.items():
         if data.files(which):
-            outputs = model.outputs(rows)
-            found[which] = task.score(examples, outputs)
+            try:
+                outputs = model.outputs(rows)
+                found[which] = task.score(examples, outputs)
+            except KeyboardInterrupt:
+                raise Interrupted(
+                    f"training is over, but the run is not scored yet. That is done by: recurra train {folder} --resume"
+                ) from None
             tokens = int(task.lengths(Rows(rows)).sum())
             parts[which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
             if which == "valid":

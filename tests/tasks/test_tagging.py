@@ -15,6 +15,7 @@ from torch.testing import assert_close
 import recurra
 from recurra.errors import ConfigError, DataError
 from recurra.runs import begin, setup
+from recurra.tasks.tagging import Tagging
 from recurra.training.evaluation import outputs_of
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
@@ -248,6 +249,28 @@ def test_the_chosen_head_is_written_down_in_the_run(tmp_path: Path) -> None:
     assert 'head = "crf"' in (model.folder / "config.toml").read_text()
 
 
+CONLL_2003 = "EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\nPeter NNP B-NP B-PER\nBlackburn NNP I-NP I-PER\n\n"
+
+
+def test_conll_2003_in_a_text_file_is_recognised(tmp_path: Path) -> None:
+    file = write(tmp_path / "eng.txt", f"-DOCSTART- -X- -X- O\n\n{CONLL_2003}")
+    task, store = prepared(Tagging, settings_of(file), lambda _: None)
+    assert len(store) == 2
+    assert {*task.tags[0].tokens} == {"B-ORG", "O", "B-PER", "I-PER"}  # type: ignore[attr-defined]
+
+
+def test_tags_in_a_text_file_are_not_found_and_the_format_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "eng.txt", CONLL_2003)
+    with pytest.raises(DataError, match=r"eng.txt:1: tagging needs tags, but .* plain text. .* add --format conll"):
+        prepared(Tagging, settings_of(file), lambda _: None)
+    this = setup("tagging", given={"train": file, "format": "conll"}, overrides=SMALL)
+    assert len(prepared(this.kind, this.settings, lambda _: None).store) == 2
+
+
+def settings_of(file: str) -> Any:
+    return setup("tagging", given={"train": file}, overrides=SMALL).settings
+
+
 def test_word_vectors_are_a_start(tmp_path: Path) -> None:
     file = write(tmp_path / "a.conll", "they\tPRON\nsing\tVERB\n\n")
     vectors = write(tmp_path / "v.txt", "they 1 0 0\nunseen 0 0 9\n")
@@ -280,7 +303,7 @@ MALFORMED: Sequence[tuple[str, str, list[str], str]] = [
     ("a.jsonl", '{"frames": [[1]], "tags": ["X"]}\n{"frames": [[1, 2]], "tags": ["X"]}\n', [], r"a.jsonl:2: found 2"),
     ("a.jsonl", '{"frames": [[1]], "values": [1, 2]}\n', [], r"found 1 elements, but 2 numbers in 'values'"),
     ("a.jsonl", '{"tokens": ["a"], "tags": ["X"]}\n{"tokens": ["a"]}\n', [], r"a.jsonl:2: there is no column 'tags'"),
-    ("a.txt", "a b c\n", [], r"a.txt:1: tagging needs a column with tags"),
+    ("a.txt", "a b c\n", [], r"a.txt:1: tagging needs tags, but this file was read as plain text"),
 ]
 
 

@@ -351,3 +351,29 @@ def test_neither_torch_nor_rich_is_imported_for_a_pipe() -> None:
         "progress(sys.stderr).note('x'); sys.exit('torch' in sys.modules or 'rich' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def test_a_run_that_is_limited_by_the_clock_has_an_eta() -> None:
+    now = 0.0
+    shown = io.StringIO()
+    lines = Lines(shown, clock=lambda: now)
+    lines.start(0, None, None, 60.0)
+    now = 20.0
+    lines.step(4, 1.0, 0.5, 0.001, 600)
+    assert shown.getvalue().splitlines() == [
+        "[0:00] training: 1:00 at most",
+        "[0:20] step 4  epoch 1.0  loss 0.5  30 tokens/s  ETA 0:40",
+    ]
+
+
+def test_the_nearer_of_two_limits_makes_the_eta() -> None:
+    now = 0.0
+    pace = Pace(lambda: now)
+    pace.start(0, 10, None, 60.0)
+    now = 2.0
+    pace.step(1, 0.1, 1.0, 0.1, 100)
+    assert pace.remaining == 18.0
+    pace.start(0, 1000, None, 60.0)
+    now = 4.0
+    pace.step(1, 0.1, 1.0, 0.1, 100)
+    assert pace.remaining == 58.0

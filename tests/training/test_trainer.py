@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from recurra.runs import begin, resume, setup
 from recurra.training.log import Log, TrainLine, ValidLine, read_log
 from recurra.training.preparation import HeldOut, prepared
 from recurra.training.progress import Progress, Silent
+from recurra.training.rehearsal import rehearsal
 from recurra.training.trained import load
 from recurra.training.trainer import Trainer, position_of
 from tests.training.small import SMALL, small_setup
@@ -58,7 +60,9 @@ class StopsAt(Progress):
     def __init__(self, last: int) -> None:
         self.last = last
 
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None: ...
+    def start(
+        self, first_step: int, total_steps: int | None, epochs: int | None, seconds: float | None = None
+    ) -> None: ...
 
     def step(self, step: int, epoch: float, loss: float, learning_rate: float, tokens: int) -> None:
         if step == self.last:
@@ -148,6 +152,107 @@ def test_ctrl_c_saves_and_exits_with_130(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert f"recurra train {run} --resume" in said
     assert "Traceback" not in said
+
+
+SLOW_TASK = '''
+import os, signal, time
+from pathlib import Path
+from recurra.tasks.tagging import Tagging
+
+if os.environ.get("DAWDLE"):  # a job in the background inherits that Ctrl-C is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def dawdle(where):
+    if os.environ.get("DAWDLE") == where:
+        Path(f"{where}.begun").touch()
+        time.sleep(60)
+
+class Slow(Tagging):
+    """Tagging that takes a minute for a step or a validation."""
+
+    def predict(self, model, batch, *, detail=False):
+        dawdle("validation")
+        return super().predict(model, batch, detail=detail)
+
+    def loss(self, model, batch, *moment):
+        dawdle("step")
+        return super().loss(model, batch, *moment)
+'''
+
+
+def stopped_while(where: str, tmp_path: Path, *overrides: str, renamed: Mapping[str, str] | None = None) -> str:
+    """What a run of the slow task says that gets Ctrl-C in the middle of a step or a validation."""
+    names = {"tagging": "slow:Slow", **(renamed or {})}
+    (tmp_path / "slow.py").write_text(SLOW_TASK)
+    arguments = [names.get(word, word) for word in train_command(tmp_path, Path("run"), *overrides)]
+    told = {**environment(tmp_path), "DAWDLE": where}
+    with subprocess.Popen(arguments, env=told, text=True, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        while not (tmp_path / f"{where}.begun").exists():
+            assert process.poll() is None, process.stderr.read() if process.stderr else "the process has ended"
+            time.sleep(0.01)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert time.monotonic() - began < 10  # two seconds, and time for a busy machine to end a process
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    return said
+
+
+def test_ctrl_c_ends_a_validation_at_once_and_the_resumed_run_is_exact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = stopped_while("validation", tmp_path, "training.epochs=3")
+    assert "all is saved. Go on with: recurra train run --resume" in said
+    at = position_of(tmp_path / "run")
+    assert at is not None
+    assert at.validated == -1
+    assert at.step > 0
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    resume(Path("run"), Silent())
+    config = (tmp_path / "run" / "config.toml").read_text()
+    (tmp_path / "again.toml").write_text(config)
+    begin(setup("again.toml"), Path("whole"), Silent())
+    assert digest(Path("run")) == digest(Path("whole"))
+    validated = [line.step for line in read_log(Path("run/metrics.jsonl")) if isinstance(line, ValidLine)]
+    assert validated == [line.step for line in read_log(Path("whole/metrics.jsonl")) if isinstance(line, ValidLine)]
+
+
+def test_ctrl_c_ends_a_long_step_too_and_says_where_the_run_goes_on(tmp_path: Path) -> None:
+    said = stopped_while("step", tmp_path)
+    assert "stopped in the middle of step 1; the last checkpoint is that of step 0. Go on from there with:" in said
+    at = position_of(tmp_path / "run")
+    assert at is not None
+    assert at.step == 0
+
+
+def test_ctrl_c_while_the_finished_run_is_scored_says_how_to_score_it(tmp_path: Path) -> None:
+    said = stopped_while("validation", tmp_path, "training.steps=2", renamed={"--valid": "--test"})
+    assert "training is over, but the run is not scored yet. That is done by: recurra train run --resume" in said
+
+
+def test_the_last_validation_is_done_within_the_minutes(tmp_path: Path) -> None:
+    this = small_setup(tmp_path, "training.minutes=1", "training.epochs=none")
+    task, store = prepared(this.kind, this.settings, lambda _: None)
+    trainer = Trainer(task, store, HeldOut([], []), tmp_path / "run", Silent())
+    trainer.position.step, trainer.position.seconds = 7, 50.0
+    trainer.validation_seconds = 5.0
+    assert trainer._ended() is None
+    trainer.validation_seconds = 12.0
+    assert trainer._ended() == "1 minutes are over"
+    trainer.position.validated = 7
+    assert trainer._ended() is None
+
+
+def test_a_dry_run_estimates_the_time_of_an_epoch_and_the_memory(tmp_path: Path) -> None:
+    this = small_setup(tmp_path)
+    told = rehearsal(*prepared(this.kind, this.settings, lambda _: None))
+    assert re.search(r"^time     about [\d.]+ s an epoch on this machine, .* s for the largest batch$", told, re.M)
+    memory = re.search(r"^memory   about ([\d.]+) MiB in all: ([\d.]+) MiB for .*; ([\d.]+) MiB kept", told, re.M)
+    assert memory is not None
+    whole, weights, kept = map(float, memory.groups())
+    assert weights + kept < whole < 1000
 
 
 def test_a_loss_that_is_no_number_names_step_layer_and_batch(tmp_path: Path) -> None:

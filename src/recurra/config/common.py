@@ -38,7 +38,9 @@ class Training:
 
     epochs: int | None = setting(None, "passes over the data, at most")
     steps: int | None = setting(None, "updates, at most")
-    minutes: float | None = setting(None, "minutes, at most; a run that ends by the clock is not the same twice")
+    minutes: float | None = setting(
+        None, "minutes, at most, validations counted; a run that ends by the clock is not the same twice"
+    )
     batch_tokens: int = setting(1000, "elements in a batch, padding included, at most")
     batch_size: int | None = setting(None, "rows in a batch, instead of batch_tokens")
     accumulate: int = setting(1, "batches whose gradients make one update")

@@ -67,6 +67,11 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
             f'columns are {", ".join(columns)}. Name them: data.columns = ["tokens", "tags"], or data.tokens = "…".'
         )
     if not tags and not values and label is None:
+        if columns == ["text"]:
+            raise DataError(
+                f"{path}:{row.line}: tagging needs tags, but this file was read as plain text. If each line holds a "
+                f"word and its tags, and a blank line ends a sentence, add --format conll (data.format = 'conll')."
+            )
         raise DataError(
             f"{path}:{row.line}: tagging needs a column with tags, but the columns are {', '.join(columns)}. "
             f'Name it: data.tags = ["…"].'

@@ -15,7 +15,8 @@ class Pace:
     """The steps, scores and pauses of a run, as they are told.
 
     Speed is that of the last `window` seconds of training, validation not counted. The time that remains is the
-    remaining steps at that speed, lengthened by the share of the time that validation has taken so far.
+    remaining steps at that speed, lengthened by the share of the time that validation has taken so far; or what is left
+    of the time that the run may take, where that is less.
 
     >>> now = 0.0
     >>> pace = Pace(lambda: now)
@@ -31,9 +32,10 @@ class Pace:
         self._clock, self._window = clock, window
         self.start(0, None, None)
 
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None:
-        """Begin; whatever was told of an earlier run is forgotten."""
+    def start(self, first_step: int, total_steps: int | None, epochs: int | None, seconds: float | None = None) -> None:
+        """Begin; whatever was told of an earlier run is forgotten. `seconds`: so long it may still take."""
         self.at = first_step
+        self.seconds = seconds
         self.total_steps, self.epochs = total_steps, epochs
         self.epoch = self.learning_rate = 0.0
         self.loss: float | None = None  # smoothed
@@ -95,12 +97,14 @@ class Pace:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds to the last step; None while it is not known which that is, or how fast the run goes."""
+        """Seconds to the last step, or to the end of the time; None while neither is known."""
+        left = None if self.seconds is None else max(self.seconds - self.elapsed, 0.0)
         pause = self.now - self._pause_began if self._pause_began is not None else 0.0
         trained, speed = self.elapsed - self._paused - pause, self._speed(1)
         if self.total_steps is None or not speed or trained <= 0:
-            return None
-        return max(self.total_steps - self.at, 0) / speed * self.elapsed / trained
+            return left
+        by_steps = max(self.total_steps - self.at, 0) / speed * self.elapsed / trained
+        return by_steps if left is None else min(by_steps, left)
 
     def _speed(self, column: int) -> float | None:
         before, last = self._seen[0], self._seen[-1]

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 class Progress(Protocol):
     """What the training loop tells. Leaving a `with` stops it, also after Ctrl-C, and the terminal is as it was."""
 
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None: ...
+    def start(
+        self, first_step: int, total_steps: int | None, epochs: int | None, seconds: float | None = None
+    ) -> None: ...
 
     def step(self, step: int, epoch: float, loss: float, learning_rate: float, tokens: int) -> None: ...
 
@@ -61,7 +63,7 @@ def progress(stream: TextIO, *, quiet: bool = False) -> Progress:
 class Silent(Progress):
     """Nothing is shown."""
 
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None:
+    def start(self, first_step: int, total_steps: int | None, epochs: int | None, seconds: float | None = None) -> None:
         pass
 
     def step(self, step: int, epoch: float, loss: float, learning_rate: float, tokens: int) -> None:
@@ -101,9 +103,10 @@ class PlainLines(Progress):
         self._pace, self._every = Pace(clock), every
         self._next = self._pace.now + every
 
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None:
-        self._pace.start(first_step, total_steps, epochs)
+    def start(self, first_step: int, total_steps: int | None, epochs: int | None, seconds: float | None = None) -> None:
+        self._pace.start(first_step, total_steps, epochs, seconds)
         size = [f"{count} {what}" for count, what in ((total_steps, "steps"), (epochs, "epochs")) if count is not None]
+        size += [f"{duration(seconds)} at most"] if seconds is not None else []
         size += [f"from step {first_step}"] if first_step else []
         self._say("training: " + ", ".join(size) if size else "training")
 
@@ -152,10 +155,10 @@ class Bar(Progress):
         self._next = self._pace.now
         self._live: Live | None = None
 
-    def start(self, first_step: int, total_steps: int | None, epochs: int | None) -> None:
+    def start(self, first_step: int, total_steps: int | None, epochs: int | None, seconds: float | None = None) -> None:
         from rich.live import Live
 
-        self._pace.start(first_step, total_steps, epochs)
+        self._pace.start(first_step, total_steps, epochs, seconds)
         # Drawn by the loop itself: no thread, so nothing is drawn after an error has been shown.
         self._live = Live(get_renderable=self._drawn, console=self._console, auto_refresh=False)
         self._live.start(refresh=True)

@@ -1,8 +1,9 @@
-"""A training that is only tried: shapes, parameters, batches, and what the largest batch holds in memory."""
+"""A training that is only tried: shapes, parameters, batches, time, and what the largest batch holds in memory."""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +12,11 @@ from recurra.data.store import Store
 from recurra.padding import fitted
 from recurra.tasks.task import Task
 from recurra.training.optimisation import optimiser
+from recurra.training.pace import duration
 from recurra.training.trainer import device_of, dtype_of
+
+PROGRAM_BYTES = 350 * 2**20
+"""About what Python with torch holds on the CPU."""
 
 
 def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
@@ -26,6 +31,12 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
     largest = max(range(len(sizes)), key=sizes.__getitem__)
     rows, longest = batches.shape(largest)
     held, shapes = _held(task, model, fitted(task.batch(task.chosen(store, batches[largest])), model))
+    smallest = min(range(len(sizes)), key=sizes.__getitem__)
+    slowest = _step_seconds(task, model, store, batches[largest])
+    each = Line.through(
+        (sizes[smallest], _step_seconds(task, model, store, batches[smallest])), (sizes[largest], slowest)
+    )
+    epoch = sum(each.at(size) for size in sizes)
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     copies = 2 + _optimiser_copies(training.optimizer) + (training.average is not None)
     steps = -(-len(batches) // training.accumulate)
@@ -39,8 +50,11 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
         f"batches  {len(batches):,} an epoch, {int(lengths.sum()) / max(1, sum(sizes)):.0%} of their places filled; "
         f"the largest holds {rows} rows of {longest}",
         f"steps    {steps:,} an epoch" + (f", {limit:,} in all" if limit else ""),
-        f"memory   {_mebibytes(copies * weights)} for weights, gradients, optimiser and average; "
-        f"{_mebibytes(held)} kept for the backward pass of the largest batch",
+        f"time     about {_seconds(epoch)} an epoch on this machine, validation not counted; "
+        f"{_seconds(slowest)} for the largest batch",
+        f"memory   about {_mebibytes(copies * weights + held + _program_bytes(device))} in all: "
+        f"{_mebibytes(copies * weights)} for weights, gradients, optimiser and average; "
+        f"{_mebibytes(held)} kept for the backward pass of the largest batch; the rest is the program itself",
         f"device   {device}",
         "",
     ]
@@ -86,6 +100,51 @@ def _held(task: Task[Any, Any, Any], model: torch.nn.Module, batch: Any) -> tupl
         hook.remove()
     loss.backward()
     return sum(seen.values()), shapes
+
+
+class Line(NamedTuple):
+    """Seconds of a step by the places of its batch: so many for each step, and more for each place."""
+
+    fixed: float
+    each: float
+
+    @classmethod
+    def through(cls, small: tuple[int, float], large: tuple[int, float]) -> Line:
+        """The line through two measurements; nothing gets quicker by being larger.
+
+        >>> Line.through((10, 2.0), (30, 4.0))
+        Line(fixed=1.0, each=0.1)
+        """
+        if large[0] == small[0] or large[1] <= small[1]:
+            return cls(large[1], 0.0)
+        each = (large[1] - small[1]) / (large[0] - small[0])
+        return cls(max(0.0, small[1] - each * small[0]), each)
+
+    def at(self, size: int) -> float:
+        return self.fixed + self.each * size
+
+
+def _step_seconds(task: Task[Any, Any, Any], model: torch.nn.Module, store: Store, chosen: Any) -> float:
+    """The time of one forward and backward pass; the largest batch was run before, so everything is compiled."""
+    began = time.monotonic()
+    loss = task.loss(model, fitted(task.batch(task.chosen(store, chosen)), model)).total
+    loss.backward()
+    if loss.is_cuda:  # a GPU has only been told what to do until now
+        torch.cuda.synchronize(loss.device)
+    return time.monotonic() - began
+
+
+def _program_bytes(device: torch.device) -> int:
+    """What Python and torch hold in the same memory before there is a model: nothing of a GPU's."""
+    return 0 if device.type == "cuda" else PROGRAM_BYTES
+
+
+def _seconds(number: float) -> str:
+    """
+    >>> _seconds(0.04), _seconds(8.2), _seconds(75)
+    ('0.04 s', '8.2 s', '1:15')
+    """
+    return duration(number) if number >= 60 else f"{number:.2g} s"
 
 
 def _optimiser_copies(part: Any) -> int:

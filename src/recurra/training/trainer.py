@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import math
 import os
@@ -11,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, final
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +38,9 @@ FEW_STEPS = 200
 
 LARGEST_SEED = 1 << 63
 """torch takes no larger ones."""
+
+PATIENCE_SECONDS = 1.5
+"""After Ctrl-C, so long a step may go on to its end."""
 
 LOG_SECONDS = 1.0
 """About so often a line of training goes to metrics.jsonl."""
@@ -104,6 +108,8 @@ class Trainer:
         lengths = task.lengths(store)
         self.position = Position(rows=len(store), elements=int(lengths.sum()))
         self.carried: Carried = ()
+        self.saved_step = 0  # of the last checkpoint
+        self.validation_seconds = 0.0  # that the last validation took
 
     def weights_are_given(self) -> None:
         """The model's weights were set from outside: the average begins there too."""
@@ -135,6 +141,7 @@ class Trainer:
         tensors |= {f"carried.{number}": value for number, value in enumerate(self.carried)}
         about = {"position": asdict(self.position), "optimiser": plain, "scaler": self.scaler.state_dict()}
         write_tensors(self.checkpoint, tensors, about)
+        self.saved_step = self.position.step
 
     def restore(self) -> None:
         """Go back to the last checkpoint; without one, to the beginning."""
@@ -165,6 +172,7 @@ class Trainer:
         carried = part("carried.")
         self.carried = tuple(carried[str(number)].to(self.device) for number in range(len(carried)))
         self.position = position
+        self.saved_step = position.step
 
     # The loop
 
@@ -176,12 +184,17 @@ class Trainer:
         total = self._total_steps(batches)
         if total is not None and total < FEW_STEPS and position.step == 0:
             self.progress.note(f"only {total} updates, which is few: train for more epochs, or with smaller batches")
-        self.progress.start(position.step, total, training.epochs)
+        minutes = training.minutes
+        left = None if minutes is None else max(60 * minutes - position.seconds, 0.0)
+        self.progress.start(position.step, total, training.epochs, left)
         began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
         self.model.train()
         with stopping() as stop:
             if not self.checkpoint.exists():
                 self.save(log)  # a run killed before its next checkpoint is resumed from these very weights
+            if position.step and position.validated != position.step and self._is_time_to_validate(len(batches)):
+                self._validate(log, stop)  # which Ctrl-C has cut short
+                self.save(log)
             while (ended := self._ended()) is None:
                 if position.batch >= len(batches):
                     position.epoch, position.batch = position.epoch + 1, 0
@@ -189,7 +202,14 @@ class Trainer:
                     continue
                 progress = self._progress(batches)
                 before = time.monotonic()
-                update = self._step(batches, progress)
+                try:
+                    with stop.in_step():
+                        update = self._step(batches, progress)
+                except KeyboardInterrupt:  # the weights may be half changed: the last checkpoint holds whole ones
+                    raise Interrupted(
+                        f"stopped in the middle of step {position.step + 1:,}; the last checkpoint is that of step "
+                        f"{self.saved_step:,}. Go on from there with: recurra train {self.folder} --resume"
+                    ) from None
                 speed = update.elements / max(1e-9, time.monotonic() - before)
                 position.step += 1
                 position.batch += training.accumulate
@@ -204,26 +224,29 @@ class Trainer:
                     log.write(TrainLine(position.step, epoch, *told))
                     logged = position.seconds
                 if self._is_time_to_validate(len(batches)):
-                    self._validate(log)
+                    self._validate(log, stop)
                     position.seconds = time.monotonic() - began
                     self.save(log)
                     saved = time.monotonic()
                 elif time.monotonic() - saved >= 60 * training.save_minutes:
                     self.save(log)
                     saved = time.monotonic()
-                if stop.is_set():
-                    log.write(EventLine(position.step, "interrupted"))
-                    self.save(log)
-                    raise Interrupted(
-                        f"stopped at step {position.step:,}, all is saved. "
-                        f"Go on with: recurra train {self.folder} --resume"
-                    )
+                if stop.is_asked:
+                    self._interrupted(log)
             if position.validated != position.step:
-                self._validate(log)
+                self._validate(log, stop)
             position.seconds = time.monotonic() - began
             position.ended = ended
             log.write(EventLine(position.step, ended))
             self.save(log)
+
+    def _interrupted(self, log: Log) -> NoReturn:
+        """Save what is needed to go on from here, and say so."""
+        log.write(EventLine(self.position.step, "interrupted"))
+        self.save(log)
+        raise Interrupted(
+            f"stopped at step {self.position.step:,}, all is saved. Go on with: recurra train {self.folder} --resume"
+        )
 
     def _step(self, batches: Batches, progress: float) -> Update:
         """One update of the weights."""
@@ -313,7 +336,7 @@ class Trainer:
         if training.steps is not None:
             shares.append(position.step / training.steps)
         if training.minutes is not None:
-            shares.append(position.seconds / (60 * training.minutes))
+            shares.append(position.seconds / max(1e-9, 60 * training.minutes - self.validation_seconds))
         return min(1.0, max(shares))
 
     def _total_steps(self, batches: Batches) -> int | None:
@@ -329,7 +352,9 @@ class Trainer:
             return f"{training.steps} steps done"
         if training.epochs is not None and position.epoch >= training.epochs:
             return f"{training.epochs} epochs done"
-        if training.minutes is not None and position.seconds >= 60 * training.minutes:
+        # The last weights are validated once more, within the time.
+        still = 0.0 if position.validated == position.step else self.validation_seconds
+        if training.minutes is not None and position.seconds + still >= 60 * training.minutes:
             return f"{training.minutes:g} minutes are over"
         if training.patience is not None and position.worse >= training.patience:
             return f"no better score for {position.worse} validations"
@@ -343,16 +368,27 @@ class Trainer:
             return False
         return self.position.step % every == 0 if every is not None else self.position.batch >= batches
 
-    def _validate(self, log: Log) -> None:
-        """Score the validation data; keep the weights if they are the best so far."""
+    def _validate(self, log: Log, stop: Stop) -> None:
+        """Score the validation data; keep the weights if they are the best so far.
+
+        Ctrl-C ends it at once, for no weight changes here; a resumed run begins with this validation again.
+        """
         position = self.position
-        position.validated = position.step
         if not self.valid.examples:  # without validation data the last weights are the best
-            position.best_step = position.step
+            position.validated = position.best_step = position.step
             self.save_model()
             return
-        scores = self.scores()
-        loss = loss_of(self.validating, self.predicting, self.valid.rows) if scores.loss is None else scores.loss
+        began = time.monotonic()
+        try:
+            with stop.at_once():
+                scores = self.scores()
+                loss = scores.loss
+                if loss is None:
+                    loss = loss_of(self.validating, self.predicting, self.valid.rows)
+        except KeyboardInterrupt:
+            self._interrupted(log)
+        self.validation_seconds = time.monotonic() - began
+        position.validated = position.step
         is_better = scores.beats(position.best)
         # Of equal scores, such as 0 at the beginning, the one with the lower loss is kept; patience waits for a better.
         is_lower = math.isfinite(loss) and (position.best_loss is None or loss < position.best_loss)
@@ -417,22 +453,62 @@ def set_up_torch(training: Training, device: torch.device) -> None:
         torch.use_deterministic_algorithms(training.deterministic, warn_only=True)
 
 
-@contextlib.contextmanager
-def stopping() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM set the event, so that a step is never cut in half; a second Ctrl-C stops at once."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
+@final
+class Stop:
+    """What Ctrl-C and SIGTERM ask for: to stop after the present step, or at once where nothing can be lost."""
 
-    def ask(number: int, _frame: Any) -> None:
-        if asked.is_set() and number == signal.SIGINT:
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._is_at_once = self._is_in_step = False
+        self._patience = threading.Timer(PATIENCE_SECONDS, self._cut_short)
+        self._patience.daemon = True
+
+    def ask(self, number: int, _frame: Any) -> None:
+        """The signal has come; the second Ctrl-C stops at once wherever it comes."""
+        was_asked, self.is_asked = self.is_asked, True
+        if self._is_at_once or (was_asked and number == signal.SIGINT):
             raise KeyboardInterrupt
-        asked.set()
+        if not was_asked:
+            self._patience.start()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    def _cut_short(self) -> None:
+        """A step that still goes on a moment later is not waited for."""
+        if self._is_in_step and hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # which also ends a wait
+        elif self._is_in_step:
+            _thread.interrupt_main(signal.SIGINT)
+
+    @contextlib.contextmanager
+    def in_step(self) -> Iterator[None]:
+        """Inside, Ctrl-C raises KeyboardInterrupt after a moment."""
+        self._is_in_step = True
+        try:
+            yield
+        finally:
+            self._is_in_step = False
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Inside, Ctrl-C raises KeyboardInterrupt at once; also one that came just before."""
+        self._is_at_once = True
+        try:
+            if self.is_asked:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._is_at_once = False
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[Stop]:
+    """Ctrl-C and SIGTERM as a Stop, which does not cut a step in half unless the step takes long."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from recurra.data.files import PathLike, extension, opened, parallel_files
+from recurra.data.files import PathLike, extension, lines, opened, parallel_files
 from recurra.data.formats.conll import CoNLL
 from recurra.data.formats.conllu import CoNLLU
 from recurra.data.formats.csv import CSV
@@ -106,7 +106,7 @@ def _by_extension(path: PathLike) -> str:
     ending = extension(path)
     known = endings()
     if ending in known:
-        return known[ending]
+        return "conll" if known[ending] == "text" and _begins_as_conll(path) else known[ending]
     opened(path).close()  # a file that is not there is said to be missing
     shown = f"the ending '.{ending}'" if ending else "a name without an ending"
     raise DataError(
@@ -114,6 +114,14 @@ def _by_extension(path: PathLike) -> str:
         f"also with .gz or .zst. Otherwise say which it is: data.format = {' | '.join(sorted({*known.values()}))}. "
         f'Two parallel files are written as one, as in "train.en,train.de".'
     )
+
+
+def _begins_as_conll(path: PathLike) -> bool:
+    """Whether a text file is one of CoNLL-2003, which mark each document by a line of their own."""
+    try:
+        return next(lines(path), (0, ""))[1].startswith("-DOCSTART-")
+    except DataError:  # said when its rows are read
+        return False
 
 
 @cache
