@@ -165,10 +165,13 @@ def gates(tokens: list[str]) -> Units:
 
 def test_every_value_of_a_unit_is_said_where_one_is_pointed_at_or_walked_to(view: Page, draw: Draw) -> None:
     draw(gates(["a", "b", "c"]))
-    view.locator(".strip svg").first.hover(position={"x": 40, "y": 48})
+    box = view.locator(".strip svg").first.bounding_box()
+    assert box is not None
+    middle = box["width"] / 2  # the second of three steps
+    view.locator(".strip svg").first.hover(position={"x": middle, "y": 48})
     expect(said(view)).to_have_text("b, step 2 of 3: unit 3")
     expect(view.locator(".readout dd")).to_have_text(["−0.200", "0.175"])
-    view.locator(".strip svg").first.hover(position={"x": 40, "y": 5})
+    view.locator(".strip svg").first.hover(position={"x": middle, "y": 5})
     expect(said(view)).to_have_text("b, step 2 of 3: mean over all units")
     expect(view.locator(".readout dd")).to_have_text(["−0.400", "0.350"])
     view.get_by_label("Direction").select_option("backward")
@@ -437,3 +440,31 @@ def test_columns_that_cannot_be_told_apart_are_refused_in_words(view: Page) -> N
     assert view.evaluate(read, ["time,height\n0,3\n1,4", LEVEL]) == (
         "A step has 2 numbers here, but the model reads 1: level."
     )
+
+
+@pytest.mark.parametrize("steps", [3, 8, 20])
+def test_gates_fill_the_width(view: Page, draw: Draw, steps: int) -> None:
+    draw(gates([str(step) for step in range(steps)]))
+    [room, drawn] = view.evaluate(
+        "[document.querySelector('.fitted').clientWidth, document.querySelector('.strips').clientWidth]"
+    )
+    assert 0.85 * room < drawn <= room
+
+
+def test_tags_of_many_parts_take_lines_and_not_the_width_of_the_sentence(view: Page) -> None:
+    feats = "Mood=Ind|Number=Plur|Person=3|Tense=Pres|VerbForm=Fin"
+    drawn = """async (feats) => {
+      const { drawTags } = await import("/page/spans.js");
+      const place = document.createElement("div");
+      document.querySelector("main").replaceChildren(place);
+      const answer = { tokens: ["cats", "sleep"], upos: ["NOUN", "VERB"], feats: ["_", feats] };
+      drawTags(place, answer, { run: { input: { kind: "text" } } });
+      const boxes = (where) => [...place.querySelectorAll(where)].map((node) => node.getBoundingClientRect());
+      const widest = Math.max(...boxes(".under li").map(({ width }) => width));
+      const lines = new Set(boxes(".under li .tag:nth-child(2)").map(({ top }) => top)).size;
+      return [widest, lines, place.textContent.includes(feats)];
+    }"""
+    [widest, lines, is_whole] = view.evaluate(drawn, feats)
+    assert widest < 160
+    assert lines == 1  # the tags of one column stand in one line
+    assert is_whole
