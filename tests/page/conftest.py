@@ -33,6 +33,10 @@ FEW = [
     *("model.hidden=6", "model.embedding=4", "model.engine=loop", "data.cache=false"),
     *("training.steps=1", "training.batch_size=2", "training.threads=1", "training.device=cpu"),
 ]
+FEW_NUMBERS = [setting for setting in FEW if not setting.startswith("model.embedding")]
+LEVELS = "time,level,note\n" + "".join(f"2024-01-{day:02d},{day % 5},x\n" for day in range(1, 29))
+"""What a forecaster has: dates and a remark beside the numbers."""
+
 ARGUMENTS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
     *("--disable-sync", "--no-first-run"),
@@ -62,6 +66,8 @@ def _train(here: Path) -> None:
     (here / "train.conll").write_text("the\tD\ncat\tN\nsleeps\tV\n\na\tD\ndog\tN\n\n")
     (here / "train.txt").write_text("one two\nthree\n" * 4)
     (here / "speech.jsonl").write_text('{"frames": [[1, 0], [1, 0], [0, 1]], "target": "a b"}\n' * 4)
+    (here / "levels.csv").write_text(LEVELS)
+    (here / "colours.csv").write_text("red,green,blue,target\n255,0,0,red\n0,255,0,lime\n0,0,255,blue\n")
     (here / "alike.tsv").write_text("the cat\ta cat\t4\nthe dog\tsun\t1\n")
     tokens = ["data.source.tokens=symbols", "data.target.tokens=symbols"]
     scored = [f"data.valid={pairs}", "evaluation.first=exact_match"]
@@ -72,6 +78,8 @@ def _train(here: Path) -> None:
         ("translation-blind", "seq2seq", pairs, [*SMALL, *tokens, "model.attention=none", *scored]),
         ("tags", "tagging", str(here / "train.conll"), [*FEW, "data.min_count=1", "model.characters.cell=none"]),
         ("text", "language_model", str(here / "train.txt"), [*FEW, "reading.steps=4"]),
+        ("levels", "forecasting", str(here / "levels.csv"), [*FEW_NUMBERS, "data.values=['level']"]),
+        ("colours", "vec2seq", str(here / "colours.csv"), [*FEW_NUMBERS, "model.embedding=4"]),
         ("speech", "tests.outside.ctc:CTC", str(here / "speech.jsonl"), [*own, *learns]),
         ("alike", "tests.outside.similarity:Similarity", str(here / "alike.tsv"), [*own, *learns]),
     ):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.page.conftest import IMAGE
+from tests.page.conftest import IMAGE, LEVELS
 
 
 def field(page: Page) -> Locator:
@@ -367,3 +368,27 @@ def test_two_texts_of_a_task_of_ones_own_are_typed_in_two_fields(page: Page) -> 
     page.get_by_label("second", exact=True).fill("sun cat dog")
     expect(panel(page)).to_contain_text("sun")
     expect(page).to_have_url("/?run=alike&input=the+dog%09sun+cat+dog")
+
+
+def test_the_table_that_a_forecaster_was_trained_on_can_be_pasted_or_opened(page: Page, tmp_path: Path) -> None:
+    page.goto("/?run=levels")
+    said = page.locator(".numbers-said")
+    field(page).fill(LEVELS)
+    expect(said).to_have_text("28 steps (left out: time, note)")
+    expect(answer(page)).to_contain_text("answered in")
+    (tmp_path / "levels.csv").write_text("".join(LEVELS.splitlines(keepends=True)[:11]))
+    page.locator("input[type=file]").set_input_files(tmp_path / "levels.csv")
+    expect(said).to_have_text("10 steps (left out: time, note)")
+
+
+def test_a_row_of_the_table_that_a_vector_model_was_trained_on_can_be_pasted(page: Page) -> None:
+    page.goto("/?run=colours")
+    red = page.get_by_label("red", exact=True)
+    expect(red).not_to_have_value("")
+    page.evaluate("navigator.clipboard.writeText('red,green,blue,target\\n12,34,56,slate')")
+    red.focus()
+    page.keyboard.press("Control+V")
+    for name, number in (("red", "12"), ("green", "34"), ("blue", "56")):
+        expect(page.get_by_label(name, exact=True)).to_have_value(number)
+    expect(page.locator(".numbers-said")).to_have_text("left out: target")
+    expect(page).to_have_url(re.compile(r"input=%5B12%2C34%2C56%5D"))

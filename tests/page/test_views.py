@@ -165,10 +165,13 @@ def gates(tokens: list[str]) -> Units:
 
 def test_every_value_of_a_unit_is_said_where_one_is_pointed_at_or_walked_to(view: Page, draw: Draw) -> None:
     draw(gates(["a", "b", "c"]))
-    view.locator(".strip svg").first.hover(position={"x": 40, "y": 48})
+    box = view.locator(".strip svg").first.bounding_box()
+    assert box is not None
+    middle = box["width"] / 2  # the second of three steps
+    view.locator(".strip svg").first.hover(position={"x": middle, "y": 48})
     expect(said(view)).to_have_text("b, step 2 of 3: unit 3")
     expect(view.locator(".readout dd")).to_have_text(["−0.200", "0.175"])
-    view.locator(".strip svg").first.hover(position={"x": 40, "y": 5})
+    view.locator(".strip svg").first.hover(position={"x": middle, "y": 5})
     expect(said(view)).to_have_text("b, step 2 of 3: mean over all units")
     expect(view.locator(".readout dd")).to_have_text(["−0.400", "0.350"])
     view.get_by_label("Direction").select_option("backward")
@@ -386,3 +389,82 @@ def test_a_logarithmic_axis_has_round_numbers_beside_it(view: Page, draw: Draw) 
     for values, shown in (([0.15, 2.0], ["0.2", "0.5", "1", "2"]), ([1e-6, 1.0], ["1.0e-6", "1.0e-4", "0.01", "1"])):
         draw(Lines([Panel("loss", [Curve("a", values)], log=True)]))
         expect(view.locator(".lines-panel .tick")).to_have_text(shown)
+
+
+LEVEL = {"kind": "series", "columns": ["level"], "series": "place"}
+TWO = {"kind": "series", "columns": ["level", "flow"], "series": ""}
+COLOUR = {"kind": "vector", "columns": ["red", "green", "blue"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "numbers", "note"),
+    [
+        ("date,level,note\n2024-01-01,3,x\n2024-01-02,,y\n", LEVEL, [[3], [None]], "left out: date, note"),
+        ("flow;time;level\n1,5;0;2\n2,5;1;3", TWO, [[2, 1.5], [3, 2.5]], "left out: time"),
+        ('"level","what, and why"\r\n3,"a, b"\r\n4,c\r\n', LEVEL, [[3], [4]], "left out: what, and why"),
+        ("place,level\nB,3\nB,4\nA,5", LEVEL, [[3], [4]], "place B, the first of 2; left out: place"),
+        ("2024-01-01,3\n2024-01-02,4", LEVEL, [[3], [4]], ""),
+        ("\ufeff1 2 3 4", LEVEL, [[1], [2], [3], [4]], ""),
+        ("1\t2\n3\t4", TWO, [[1, 2], [3, 4]], ""),
+        ("255,0,7,red", COLOUR, [[255, 0, 7]], ""),
+        (
+            "name,red,green,blue\nred,255,0,7\nlime,0,255,0",
+            COLOUR,
+            [[255, 0, 7]],
+            "left out: name; the first of 2 rows",
+        ),
+        ("1\n2\n3", COLOUR, [[1, 2, 3]], ""),
+    ],
+)
+def test_a_table_is_read_by_its_names_or_its_numbers_and_what_is_left_out_is_said(
+    view: Page, text: str, model: dict[str, Any], numbers: list[list[float]], note: str
+) -> None:
+    read = """([text, input]) => import("/page/numbers.js").then(({ parsed }) => parsed(text, input))"""
+    assert view.evaluate(read, [text, model]) == {"numbers": numbers, "note": note}
+
+
+def test_a_long_table_is_read_from_its_end(view: Page) -> None:
+    text = "level\n" + "".join(f"{step}\n" for step in range(1500))
+    read = """([text, input]) => import("/page/numbers.js").then(({ parsed }) => parsed(text, input))"""
+    found = view.evaluate(read, [text, LEVEL])
+    assert found["numbers"][0] == [500]
+    assert found["note"] == "the last 1000 of 1500 steps"
+
+
+def test_columns_that_cannot_be_told_apart_are_refused_in_words(view: Page) -> None:
+    read = """([text, input]) => import("/page/numbers.js").then(({ parsed }) => parsed(text, input))
+      .catch(({ message }) => message)"""
+    assert view.evaluate(read, ["0,3\n1,4", LEVEL]) == (
+        "A step has 2 numbers here, but the model reads 1: level. Paste the line with the names of the columns too."
+    )
+    assert view.evaluate(read, ["time,height\n0,3\n1,4", LEVEL]) == (
+        "A step has 2 numbers here, but the model reads 1: level."
+    )
+
+
+@pytest.mark.parametrize("steps", [3, 8, 20])
+def test_gates_fill_the_width(view: Page, draw: Draw, steps: int) -> None:
+    draw(gates([str(step) for step in range(steps)]))
+    [room, drawn] = view.evaluate(
+        "[document.querySelector('.fitted').clientWidth, document.querySelector('.strips').clientWidth]"
+    )
+    assert 0.85 * room < drawn <= room
+
+
+def test_tags_of_many_parts_take_lines_and_not_the_width_of_the_sentence(view: Page) -> None:
+    feats = "Mood=Ind|Number=Plur|Person=3|Tense=Pres|VerbForm=Fin"
+    drawn = """async (feats) => {
+      const { drawTags } = await import("/page/spans.js");
+      const place = document.createElement("div");
+      document.querySelector("main").replaceChildren(place);
+      const answer = { tokens: ["cats", "sleep"], upos: ["NOUN", "VERB"], feats: ["_", feats] };
+      drawTags(place, answer, { run: { input: { kind: "text" } } });
+      const boxes = (where) => [...place.querySelectorAll(where)].map((node) => node.getBoundingClientRect());
+      const widest = Math.max(...boxes(".under li").map(({ width }) => width));
+      const lines = new Set(boxes(".under li .tag:nth-child(2)").map(({ top }) => top)).size;
+      return [widest, lines, place.textContent.includes(feats)];
+    }"""
+    [widest, lines, is_whole] = view.evaluate(drawn, feats)
+    assert widest < 160
+    assert lines == 1  # the tags of one column stand in one line
+    assert is_whole

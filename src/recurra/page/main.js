@@ -43,8 +43,8 @@ function show() {
   });
   place.classList.toggle("two", states.length === 2);
   compare.hidden = states.length === 2;
-  const beside = otherThan(runOf(runs, states[0]));
-  compare.querySelector(".beyond").textContent = beside.name === states[0].run ? " with another" : ` with ${beside.name}`;
+  const [sibling = "another"] = runOf(runs, states[0]).siblings;
+  compare.querySelector(".beyond").textContent = ` with ${sibling}`;
   document.title = `${states.map((state) => state.run).join(" and ")} · recurra`;
   panes.forEach((each, number) => each.show(states[number]));
 }

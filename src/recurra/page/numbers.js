@@ -2,13 +2,11 @@
 
 import { sparkline } from "./chart.js";
 import { element } from "./dom.js";
-
-/** How tables write that a value is missing. */
-const MISSING = ["na", "nan", "null", "none"];
+import { fromTable } from "./table.js";
 
 /** A field of a run that reads steps of numbers. */
 export function numbersField(run, { onchange }) {
-  const columns = run.input.columns;
+  const columns = run.input.kind === "vector" ? [] : run.input.columns;
   const area = element("textarea", {
     class: "numbers-field",
     rows: 5,
@@ -25,13 +23,15 @@ export function numbersField(run, { onchange }) {
   const node = element("div", { class: "numbers-input" }, area, element("div", { class: "numbers-about" }, preview, said, open, file));
   const told = run.input.kind === "vector" ? (of) => `${of.flat().length} numbers` : described;
   let value = null;
+  let note = ""; // what was left out of a table
 
   function read() {
     try {
-      value = area.value.trim() === "" ? null : parsed(area.value, run.input);
+      const found = area.value.trim() === "" ? { numbers: null, note: "" } : parsed(area.value, run.input);
+      [value, note] = [found.numbers, found.note];
       tell(null);
     } catch (problem) {
-      value = null;
+      [value, note] = [null, ""];
       tell(problem.message);
     }
   }
@@ -39,7 +39,7 @@ export function numbersField(run, { onchange }) {
   function tell(problem) {
     node.classList.toggle("wrong", problem !== null);
     const names = columns.length > 1 ? `: ${columns.join(", ")}` : "";
-    said.textContent = problem ?? (value === null ? hint() : `${told(value)}${names}`);
+    said.textContent = problem ?? (value === null ? hint() : `${told(value)}${names}${note && ` (${note})`}`);
     const steps = value === null || value.length < 2 ? null : rows(value);
     preview.replaceChildren(...(steps ? [sparkline(steps)] : []));
   }
@@ -72,7 +72,7 @@ export function numbersField(run, { onchange }) {
       return value;
     },
     set value(given) {
-      value = given;
+      [value, note] = [given, ""];
       area.value = given === null ? "" : written(given);
       tell(null);
     },
@@ -90,16 +90,17 @@ export function shape(value) {
   return same ? [value.length, ...inner[0]] : null;
 }
 
-/** The numbers of a text; an Error says what is wrong with it. */
-export function parsed(text, { columns = [], kind } = {}) {
-  const found = /^\s*[[{]/.test(text) ? fromJSON(text) : fromLines(text);
-  const width = Array.isArray(found[0]) ? found[0].length : 1;
+/** The numbers of a text, and what was left out of it; an Error says what is wrong with it. */
+export function parsed(text, input = {}) {
+  const { columns = [], kind } = input;
+  const { numbers, note } = /^\s*[[{]/.test(text) ? { numbers: fromJSON(text), note: "" } : fromTable(text, input);
+  const width = Array.isArray(numbers[0]) ? numbers[0].length : 1;
+  const isRow = numbers.length === 1 && Array.isArray(numbers[0]) && columns.length === 1 && width > 1;
   if (kind === "series" && columns.length > 1 && width !== columns.length) {
     const has = `${width} number${width === 1 ? "" : "s"}`;
     throw new Error(`A step has ${has} here, but the model reads ${columns.length}: ${columns.join(", ")}.`);
   }
-  const isRow = found.length === 1 && Array.isArray(found[0]) && columns.length === 1 && found[0].length > 1;
-  return isRow ? found[0].map((number) => [number]) : found;
+  return { numbers: isRow ? numbers[0].map((number) => [number]) : numbers, note };
 }
 
 function fromJSON(text) {
@@ -113,30 +114,6 @@ function fromJSON(text) {
     throw new Error("Every step has as many numbers as the others, and nothing but numbers.");
   }
   return found;
-}
-
-/** Columns as a table has them, with blanks, tabs, commas or semicolons between; a line of names above is left out. */
-function fromLines(text) {
-  const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
-  const cells = lines.map((line) => line.split(/\s*[,;\t]\s*|\s+/).filter((cell) => cell !== ""));
-  const isHeader = cells.length > 1 && cells[0].every((cell) => number(cell) === undefined);
-  const steps = cells.slice(isHeader ? 1 : 0);
-  return steps.map((step, place) =>
-    step.map((cell) => {
-      const found = number(cell);
-      if (found === undefined) throw new Error(`Step ${place + 1}: “${cell.slice(0, 20)}” is not a number.`);
-      if (step.length !== steps[0].length) {
-        throw new Error(`Step ${place + 1} has ${step.length} numbers, but the first has ${steps[0].length}.`);
-      }
-      return found;
-    }),
-  );
-}
-
-function number(cell) {
-  if (MISSING.includes(cell.toLowerCase())) return null;
-  const found = Number(cell);
-  return Number.isFinite(found) ? found : undefined;
 }
 
 /** Numbers as they are typed: a line a step, or JSON where they are nested deeper. */

@@ -117,9 +117,14 @@ function tagOf({ run, tags, p, tell }, word, place) {
   const isUnsure = p[place] < UNSURE;
   const said = `${word}: ${tags[place]}${p[place] === undefined ? "" : `, ${percent(p[place])}`}`;
   const style = `tag kind-${number % COLOURS} line-${Math.floor(number / COLOURS) % 3}`;
-  const node = element("span", { class: style, title: said }, tags[place], isUnsure && element("span", { class: "unsure-sign" }, " ?"));
+  const node = element("span", { class: style, title: said }, parted(tags[place]), isUnsure && element("span", { class: "unsure-sign" }, " ?"));
   node.addEventListener("pointerenter", () => tell(said));
   return node;
+}
+
+/** A tag of several parts, such as Case=Nom|Number=Sing, which may be broken after each. */
+function parted(tag) {
+  return tag.split(/(?<=\|)/).flatMap((part, number) => (number ? [element("wbr"), part] : [part]));
 }
 
 /** Steps that have no words: how long each tag holds. */

@@ -1,7 +1,7 @@
 // A vector to read: a number for each column, with a slider; red, green and blue also as a colour to choose.
 
 import { element } from "./dom.js";
-import { numbersField } from "./numbers.js";
+import { numbersField, parsed } from "./numbers.js";
 
 /** More numbers than these are pasted, not set one by one. */
 const FEW = 12;
@@ -12,6 +12,7 @@ let count = 0;
 export function vectorField(run, { onchange }) {
   const { columns, ranges, colour } = run.input;
   if (columns.length > FEW) return pasted(run, { onchange });
+  const said = element("p", { class: "numbers-said", role: "status" });
   const controls = columns.map((name, number) => control(name, ranges[number], colour !== null, changed));
   const chooser = colour === null ? null : swatch(run, (numbers) => {
     controls.forEach((each, number) => each.set(numbers[number]));
@@ -22,7 +23,35 @@ export function vectorField(run, { onchange }) {
     { class: colour === null ? "vector" : "vector coloured", role: "group", "aria-label": "Input, a vector" },
     chooser?.node,
     element("div", { class: "vector-columns" }, controls.map((each) => each.node)),
+    said,
   );
+
+  /** A row of the table that a model was trained on, pasted or dropped: its numbers go to their columns. */
+  function take(text) {
+    try {
+      const { numbers, note } = parsed(text, run.input);
+      const row = numbers.flat();
+      if (row.length !== columns.length) throw new Error(`There are ${row.length} numbers here, but the model reads ${columns.length}: ${columns.join(", ")}.`);
+      controls.forEach((each, number) => each.set(row[number]));
+      said.textContent = note;
+      changed();
+    } catch (problem) {
+      said.textContent = problem.message;
+    }
+  }
+
+  node.addEventListener("paste", (event) => {
+    const text = event.clipboardData.getData("text").trim();
+    if (!/[\s,;[]/.test(text)) return; // one number goes where it is pasted
+    event.preventDefault();
+    take(text);
+  });
+  node.addEventListener("dragover", (event) => event.preventDefault());
+  node.addEventListener("drop", async (event) => {
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    take(await event.dataTransfer.files[0].text());
+  });
 
   function read() {
     const numbers = controls.map((each) => each.get());
@@ -55,7 +84,7 @@ export function vectorField(run, { onchange }) {
 
 /** Many numbers in one field, in one line or one a line. */
 function pasted(run, { onchange }) {
-  const inner = numbersField({ ...run, input: { ...run.input, columns: [] } }, { onchange });
+  const inner = numbersField(run, { onchange });
   return {
     node: inner.node,
     get value() {

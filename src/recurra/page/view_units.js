@@ -5,7 +5,8 @@ import { cellAt, cells, moved, reveal } from "./cells.js";
 import { element, svg, visible } from "./dom.js";
 import { fitted, fixed, follow, named, numbersTable, reading, sayingLine } from "./figure.js";
 
-const WIDEST = 34; // pixels of a step
+const WIDEST = 34; // pixels of a step, by which it is decided how many strips stand side by side
+const WIDENED = 160; // of a step, so that they fill the width
 const UNIT = 7; // pixels of a unit
 const CURVE = 38;
 const GUTTER = 44; // beside a strip, for what its parts are
@@ -85,9 +86,12 @@ function readout(names) {
 function strips({ title, caption, tokens, values }, width, line) {
   const names = Object.keys(values);
   const steps = tokens.length;
-  const cell = cellFor(tokens, width - GUTTER, WIDEST);
-  const wide = Math.max(LEAST_STRIP, across(tokens, cell).width);
-  const aRow = Math.max(1, Math.min(names.length, Math.floor((width + GAP) / (wide + GUTTER + GAP))));
+  const usual = cellFor(tokens, width - GUTTER, WIDEST);
+  const wide = Math.max(LEAST_STRIP, across(tokens, usual).width);
+  const fitting = Math.max(1, Math.min(names.length, Math.floor((width + GAP) / (wide + GUTTER + GAP))));
+  const aRow = Math.ceil(names.length / Math.ceil(names.length / fitting)); // rows of about as many
+  const room = Math.floor((width + GAP) / aRow) - GAP - GUTTER;
+  const cell = Math.max(usual, cellFor(tokens, room, WIDENED));
   const panels = names.map((name) => strip(name, values[name], tokens, cell, /lstm|gru/i.test(caption)));
   const about = { class: "strips", role: "img", "aria-label": inWords(title, tokens, values) };
   const inside = element("div", about, panels.map((each) => each.node));

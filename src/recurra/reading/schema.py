@@ -31,6 +31,7 @@ class Schema(NamedTuple):
     columns: Sequence[str] = ()
     ranges: Sequence[tuple[float, float]] = ()  # of a vector: where most of each column lies
     colour: int | None = None  # of a vector that is red, green and blue: their most, 255 or 1
+    series: str = ""  # of a series: the column of a table that tells several apart
 
 
 def vector_schema(columns: Sequence[str], scale: Normal) -> Schema:

@@ -101,6 +101,7 @@ SCHEMAS: dict[str, JsonSchema] = {
                     "kind": {"enum": list(get_args(Kind))},
                     "columns": TEXTS,
                     "ranges": said(listed(listed(NUMBER)), "of a vector, where most of each column lies"),
+                    "series": said(TEXT, "of a series, the column of a table that tells several apart"),
                     "colour": said(MAYBE, "of a vector of red, green and blue, their most"),
                     "about": TEXT,
                 }

@@ -145,7 +145,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             yield Steps("", filled(values, known, place, "input"), known, 0, number, place)
 
     def schema(self) -> Schema:
-        return Schema("series", list(self.settings.data.values or []))
+        data = self.settings.data
+        return Schema("series", list(data.values or []), series=data.series or "")
 
     def sent(self, example: Steps) -> object:
         return example.values.tolist()
