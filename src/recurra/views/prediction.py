@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Prediction(NamedTuple):
-    """An answer. `output` is what `recurra predict` prints; `detail` is what --json adds.
+    """A prediction. `output` is what `recurra predict` prints; `detail` is added by --json.
 
     >>> answer = Prediction("ab", "B", -0.1, 1, {"alternatives": [{"output": "C"}], "alignment": [[0.2, 0.8]]})
     >>> answer.text, answer.alternatives, answer.alignment
