@@ -356,7 +356,7 @@ def test_neither_torch_nor_rich_is_imported_for_a_pipe() -> None:
 def test_a_run_that_is_limited_by_the_clock_has_an_eta() -> None:
     now = 0.0
     shown = io.StringIO()
-    lines = Lines(shown, clock=lambda: now)
+    lines = PlainLines(shown, clock=lambda: now)
     lines.start(0, None, None, 60.0)
     now = 20.0
     lines.step(4, 1.0, 0.5, 0.001, 600)

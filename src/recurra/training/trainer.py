@@ -166,8 +166,8 @@ class Trainer:
         if (position.rows, position.elements) != (now.rows, now.elements):
             raise CheckpointError(
                 f"the training data has changed since this run began: it had {position.rows:,} examples of "
-                f"{position.elements:,} elements, and has {now.rows:,} of {now.elements:,}. Put the old data back, or "
-                f"start a new run from this one: --from {self.folder}."
+                f"{position.elements:,} elements, and has {now.rows:,} of {now.elements:,}. Restore the old data, or "
+                f"start a new run from these weights: --from {self.folder}."
             )
         carried = part("carried.")
         self.carried = tuple(carried[str(number)].to(self.device) for number in range(len(carried)))
@@ -183,7 +183,9 @@ class Trainer:
         batches = self.task.batches(self.store, position.epoch)
         total = self._total_steps(batches)
         if total is not None and total < FEW_STEPS and position.step == 0:
-            self.progress.note(f"only {total} updates, which is few: train for more epochs, or with smaller batches")
+            self.progress.note(
+                f"only {total} updates; models usually need thousands: train for more epochs, or with smaller batches"
+            )
         minutes = training.minutes
         left = None if minutes is None else max(60 * minutes - position.seconds, 0.0)
         self.progress.start(position.step, total, training.epochs, left)
@@ -324,7 +326,7 @@ class Trainer:
         raise TrainingError(
             f"{what} at step {self.position.step + 1} (epoch {self.position.epoch + 1}): {why}. The batch was {shown}. "
             f"Look at these examples, or train with a lower training.learning_rate or training.clip"
-            + (f": --from {self.folder} begins with the last weights that were kept." if self._has_model() else ".")
+            + (f": --from {self.folder} starts from the last saved weights." if self._has_model() else ".")
         )
 
     def _progress(self, batches: Batches) -> float:
@@ -355,7 +357,7 @@ class Trainer:
         # The last weights are validated once more, within the time.
         still = 0.0 if position.validated == position.step else self.validation_seconds
         if training.minutes is not None and position.seconds + still >= 60 * training.minutes:
-            return f"{training.minutes:g} minutes are over"
+            return f"{training.minutes:g} minutes have passed"
         if training.patience is not None and position.worse >= training.patience:
             return f"no better score for {position.worse} validations"
         if position.rows == 0:
