@@ -11,11 +11,13 @@ from recurra.config.common import Data
 from recurra.config.given import Given
 from recurra.errors import ConfigError, DataError
 from recurra.reading.labelled import labelled, with_columns
+from recurra.reading.pairs import pairs
 from recurra.reading.tables import task_rows
 from recurra.reading.texts import passages
 from recurra.settings import settings_from
 from recurra.tasks.classification import Classification
 from recurra.tasks.language_model import LanguageModel
+from recurra.tasks.seq2seq import Seq2Seq
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Task
 
@@ -75,3 +77,30 @@ def test_columns_of_training_data_that_has_its_own_are_refused(tmp_path: Path) -
     (tmp_path / "a.ft").write_text("__label__music play rock\n")
     with pytest.raises(ConfigError, match="a fasttext file has columns of its own"):
         task_rows(tmp_path / "a.ft", Data(train=str(tmp_path / "a.ft"), columns=["text", "label"]))
+
+
+def test_columns_of_the_format_mean_the_same_as_those_of_data(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("a story\ta question\tan answer\nanother story\tanother one\tno\n")
+    found = resolved(Seq2Seq, file, 'data.format={name="tsv", columns=["source", "source", "target"]}')
+    assert found.columns == ["source", "source", "target"]
+    assert next(pairs([file], found)).source == ("a story", "a question")
+    labels = resolved(Classification, file, 'data.format={name="tsv", columns=["_", "text", "label"]}')
+    assert [(row.text, row.labels) for row in labelled([file], labels)][1] == ("another one", ("no",))
+
+
+def test_several_columns_of_text_are_read_one_after_the_other(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("a dog runs\tan animal moves\tyes\na dog runs\tit rains\tno\n")
+    data = resolved(Classification, file, 'data.columns=["text", "text", "label"]')
+    first = next(labelled([file], data))
+    assert (first.text, first.words) == ("a dog runs an animal moves", None)
+
+
+def test_two_columns_of_tags_need_names_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("the cat\tX\tY\na dog\tX\tY\n")
+    with pytest.raises(ConfigError, match=r"names 'tags' 2 times.*but 'tokens' 1 times.*data\.tags = "):
+        resolved(Tagging, file, 'data.columns=["tokens", "tags", "tags"]')
+    file.write_text("the\tcat\tX\tY\na\tdog\tX\tY\n")
+    assert resolved(Tagging, file, 'data.columns=["tokens", "tokens", "tags", "tags"]').tags == ["tags"]

@@ -16,7 +16,7 @@ from recurra.named import did_you_mean
 from recurra.reading.asked import PLAIN, is_like
 from recurra.reading.labelled import is_series
 from recurra.reading.pair_tokens import LOOKED_AT, mostly
-from recurra.reading.tables import task_rows
+from recurra.reading.tables import task_rows, with_columns_of_format
 
 TARGETS = ("target", "caption", "text", "latex", "name")
 IMAGES, STROKES, PLACES = ("image", "picture", "file"), ("strokes", "ink"), ("frames", "features")
@@ -31,6 +31,7 @@ def names(data: Vec2SeqData) -> list[str]:
 
 def with_roles(path: str, data: Vec2SeqData) -> Vec2SeqData:
     """The settings with the columns of a file named, where they are not."""
+    data = with_columns_of_format(data)
     if not names(data) and data.columns is None and _is_table(path, data):
         data = _with_found_columns(path, data)
     first = next(task_rows(path, data, *names(data)))

@@ -20,7 +20,7 @@ from recurra.data.roles import label_columns, number_in, text_columns
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.sentences import matrix, shown, words_of
-from recurra.reading.tables import task_rows, value_in
+from recurra.reading.tables import task_rows, value_in, with_columns_of_format
 
 LOOKED_AT = 2000
 """Rows that are looked at to see whether two columns were swapped."""
@@ -58,6 +58,7 @@ class LabelledSequence(NamedTuple):
 def with_columns(data: ClassificationData) -> ClassificationData:
     """The settings with the columns that the first training file has, where none were named."""
     path = data.files("train")[0]
+    data = with_columns_of_format(data)
     first = next(task_rows(path, data, *names(data)))
     columns = list(first.values)
     is_table = data.columns is None and isinstance(reader(path, data.format), TSV | CSV)
@@ -212,7 +213,10 @@ def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -
         frames = series(value_in(row, data.frames, place), place, data.frames)
     else:
         assert data.text.column is not None, "with_columns() has named the column"
-        text, words = text_of(value_in(row, data.text.column, place), place, data.text.column)
+        value = value_in(row, data.text.column, place)
+        if isinstance(value, list) and data.columns is not None and data.columns.count(data.text.column) > 1:
+            value = " ".join(map(str, value))  # several columns are read as one text, one after the other
+        text, words = text_of(value, place, data.text.column)
     if data.empty == "refuse" and picture is None and not (text.strip() if frames is None else len(frames)):
         what = "the text is empty" if frames is None else "the series has no step"
         raise DataError(f'{place}: {what}. Remove the row, or set data.empty = "keep".')

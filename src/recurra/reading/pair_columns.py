@@ -14,7 +14,7 @@ from recurra.data.roles import pair_roles, usual
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.labelled import is_series
-from recurra.reading.tables import task_rows
+from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.settings import SettingError
 
 BY_WIDTH = {2: ["source", "target"], 3: ["source", "target", "features"]}
@@ -30,6 +30,7 @@ USUAL_FEATURES = (*FEATURES, "msd", "tags", "feats", "lang")
 def with_roles(data: Seq2SeqData) -> Seq2SeqData:
     """The settings with the columns that the first training file has, where none were named."""
     path = data.files("train")[0]
+    data = with_columns_of_format(data)
     first = next(pair_rows(path, data))
     if data.columns is None and not names(data) and isinstance(reader(path, data.format), TSV | CSV):
         data, first = _by_usual_names(path, *_by_width(path, data, first))

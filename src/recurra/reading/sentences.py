@@ -17,7 +17,7 @@ from recurra.errors import DataError
 from recurra.metrics.spans import breaches, scheme_of
 from recurra.named import did_you_mean
 from recurra.reading.tables import task_rows, value_in
-from recurra.settings import Part
+from recurra.settings import Part, SettingError
 
 TOKENS, TAGS = ("tokens", "text", "words", "sentence"), ("upos", "tags", "pos", "ner", "pos_tags", "ner_tags")
 """What columns are usually called."""
@@ -55,6 +55,8 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
         values = ["values"] if tags is None and "values" in columns else None
     if label is None and "label" in columns:
         label = "label"
+    for name in tags or ():
+        _refuse_uneven(data.columns or [], tokens or "tokens", name)
     found = dataclasses.replace(data, tokens=tokens, frames=frames, tags=tags or [], values=values, label=label)
     for name in names(found):
         if name not in columns:
@@ -70,6 +72,18 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
             f'Name it: data.tags = ["…"].'
         )
     return found
+
+
+def _refuse_uneven(columns: Sequence[str], tokens: str, tags: str) -> None:
+    """Refuse several columns of tags of one name beside another number of columns of tokens: a cell is a tag there."""
+    count, words = columns.count(tags), columns.count(tokens)
+    if count > 1 and count != words:
+        raise SettingError(
+            f"data.columns names '{tags}' {count} times, so that these cells together are the tags of a row, one for "
+            f"each word, but '{tokens}' {words} times. For several kinds of tags, give them names of their own: "
+            f'data.columns = ["tokens", "first", "second"] and data.tags = ["first", "second"].',
+            ("data", "columns"),
+        )
 
 
 def names(data: TaggingData) -> list[str]:

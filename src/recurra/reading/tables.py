@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from recurra.config.common import Data
 from recurra.data.files import extension, parallel_files
@@ -12,6 +13,8 @@ from recurra.data.formats import CSV, TSV, Row, reader, rows
 from recurra.errors import DataError, RecurraError
 from recurra.named import did_you_mean, options_of
 from recurra.settings import Part, table_of
+
+AnyData = TypeVar("AnyData", bound=Data)
 
 
 def task_rows(path: str | Path, data: Data, *named: str | None) -> Iterator[Row]:
@@ -21,6 +24,17 @@ def task_rows(path: str | Path, data: Data, *named: str | None) -> Iterator[Row]
     first line of a table is a header where a column that was named stands in it.
     """
     return rows(path, format=with_header(path, data, *named), columns=_columns(path, data))
+
+
+def with_columns_of_format(data: AnyData) -> AnyData:
+    """The settings with the list of columns that data.format of a table gives as data.columns, which means the same."""
+    if not isinstance(data.format, dict) or data.columns is not None or data.format.get("name") not in ("tsv", "csv"):
+        return data
+    columns = data.format.get("columns")
+    if not isinstance(columns, list):
+        return data
+    left = {name: value for name, value in data.format.items() if name != "columns"}
+    return dataclasses.replace(data, format=left, columns=columns)
 
 
 def rows_of(files: Sequence[str | Path], data: Data) -> Iterator[Row]:

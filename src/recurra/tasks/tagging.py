@@ -23,7 +23,7 @@ from recurra.metrics.spans import scheme_of
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
-from recurra.reading.tables import task_rows
+from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.scoring.counted import Counted
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, name_of
@@ -77,7 +77,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
     @classmethod
     def resolved(cls, settings: TaggingSettings) -> TaggingSettings:
-        data = settings.data
+        data = with_columns_of_format(settings.data)
         path = data.files("train")[0]
         first = next(task_rows(path, data, *names(data)))
         data = with_columns(data, first, path)
