@@ -126,7 +126,7 @@ def train(
 
 def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | None = None) -> None:
     """A new run in a new folder, which is made only when all files were read and the model built without complaint."""
-    from recurra.training.preparation import prepared
+    from recurra.training.preparation import prepared, repeated
 
     check_is_new(folder)
     with progress:
@@ -138,6 +138,13 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
         from recurra.training.transfer import start_from as transfer
 
         apart = held_out(task, progress)
+        for which, (_, rows) in apart.items():
+            is_said = {*task.settings.data.files(which)} & {*task.settings.data.files("train")}
+            if not is_said and (again := repeated(rows, store)) > 0:
+                progress.note(
+                    f"{again:,} of {len(rows):,} {which} examples ({100 * again / len(rows):.0f} %) are also in the "
+                    f"training data, with the same answer: their scores do not tell of what is new"
+                )
         trainer = Trainer(task, store, apart["valid"], folder, progress)
         if (said := task.initialise(trainer.model)) is not None:
             progress.note(said)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from recurra.cli import main
 from recurra.config import TaggingData, TaggingSettings
 from recurra.errors import ConfigError, DataError
 from recurra.tasks.tagging import Tagging
@@ -193,3 +194,17 @@ def test_a_run_without_a_file_to_learn_from_is_refused(file: Path) -> None:
         prepared(Tagging, TaggingSettings(), Listener())
     with pytest.raises(DataError, match=r"gone\.conll"):
         prepared(Tagging, settings(file.with_name("gone.conll")), Listener())
+
+
+def test_held_out_examples_that_are_trained_on_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.tsv").write_text("good film\tyes\nbad film\tno\na good book\tyes\n")
+    Path("valid.tsv").write_text("bad film\tno\nbad film\tyes\nworse\tno\nbad film\tno\n")
+    small = ["--set", "training.steps=1", "--set", "model.hidden=4", "--set", "data.cache=false"]
+    assert (
+        main(["train", "classification", "--train", "train.tsv", "--valid", "valid.tsv", "--out", "run", *small]) == 0
+    )
+    said = "2 of 4 valid examples (50 %) are also in the training data, with the same answer"
+    assert said in capsys.readouterr().err

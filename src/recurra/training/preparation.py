@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from recurra.cache import cache_folder
 from recurra.data.files import parallel_files
 from recurra.data.store import Encoded, Store
@@ -31,6 +33,9 @@ VERSION = 6
 UNUSED_DAYS = 30
 UNFINISHED_DAYS = 2
 """After so long without use, what is in the cache is removed."""
+
+AT_ONCE, MOST_COMPARED = 4096, 200_000
+"""Training examples that are compared with the held-out ones: so many together, and in all."""
 
 LEFT_OUT = "left_out.json"
 """How many examples are not trained with, by the reason."""
@@ -57,6 +62,29 @@ class HeldOut(NamedTuple):
         """The examples of some files."""
         examples = list(task.read(files))
         return cls(examples, [task.encode(example) for example in examples])
+
+
+def repeated(rows: Sequence[Encoded], store: Store) -> int:
+    """How many encoded examples are among the first of a store too, answer included."""
+    wanted = Counter(_fingerprint(row) for row in rows)
+    number = min(len(store), MOST_COMPARED)  # to look at more would take longer than it is worth
+    found: set[bytes] = set()
+    for first in range(0, number, AT_ONCE) if wanted else ():
+        for row in store.take(np.arange(first, min(first + AT_ONCE, number))):
+            if (mark := _fingerprint(row)) in wanted:
+                found.add(mark)
+    return sum(wanted[mark] for mark in found)
+
+
+def _fingerprint(row: Encoded) -> bytes:
+    """A mark that is the same for examples that are encoded alike, wherever they stand."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(row):
+        if name != "place":
+            array = np.ascontiguousarray(row[name])
+            digest.update(f"{name} {array.dtype} {array.shape} ".encode())
+            digest.update(array.tobytes())
+    return digest.digest()
 
 
 def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:
