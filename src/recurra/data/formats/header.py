@@ -20,6 +20,9 @@ ALONE = frozenset(
 FEWEST = 5
 """Rows that a column needs before its values can be said to recur."""
 
+MOST_WORDS = 8
+"""A name of a column has no more; a longer text above numbers may be a row in which a number is not known."""
+
 _NAME = re.compile(r"[^\W\d][^\t\n.!?]{0,40}|")
 
 
@@ -42,7 +45,7 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | No
         return cells[0].lower() in ALONE or _stands_above_values(cells[0], [row[0] for row in below if row])
     columns = [[row[k].strip() for row in below if k < len(row)] for k in range(len(cells))]
     if any(_stands_above_values(cell, column) for cell, column in zip(cells, columns, strict=True)):
-        return True
+        return True if max(len(cell.split()) for cell in cells) <= MOST_WORDS else None
     if not all(_NAME.fullmatch(cell) and len(cell.split()) <= 4 for cell in cells):
         return False
     usual = [not cell or (len(cell.split()) <= 2 and is_called(cell, KNOWN)) for cell in cells]
