@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import select
@@ -494,3 +495,91 @@ def test_train_takes_the_device_that_is_given(tagger: Path, capsys: pytest.Captu
     assert "device   cpu" in capsys.readouterr().out
     assert main(["train", "tagging", *files, "--dry-run", "--device", "abacus"]) == 2
     assert "training.device = 'abacus' cannot be used" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on a table with a header and a column that is not read."""
+    folder = tmp_path_factory.mktemp("classifier")
+    rows = [f"{n},{text},{label}" for n, (text, label) in enumerate([("good fun", "pos"), ("bad bore", "neg")] * 4)]
+    (folder / "train.csv").write_text("id,text,label\n" + "\n".join(rows) + "\n")
+    sets = ["training.epochs=20", "model.hidden=8", "model.embedding=8", "data.cache=false", "training.threads=1"]
+    options = [part for setting in sets for part in ("--set", setting)]
+    files = ["--train", str(folder / "train.csv")]
+    assert main(["train", "classification", *files, "--out", str(folder / "run"), "--quiet", *options]) == 0
+    return folder
+
+
+def test_predict_writes_the_columns_of_the_input_beside_the_answers(classifier: Path) -> None:
+    asked = classifier / "asked.csv"
+    asked.write_text('id,text,label\n7,"good, good fun",pos\n8,bad bore,neg\n')
+    run = str(classifier / "run")
+    for ending, separator in (("csv", ","), ("tsv", "\t")):
+        out = classifier / f"answers.{ending}"
+        assert main(["predict", run, str(asked), "--out", str(out)]) == 0
+        with out.open(newline="", encoding="utf-8") as file:
+            found = list(csv.DictReader(file, delimiter=separator))
+        assert [list(row) for row in found] == [["id", "text", "label", "prediction", "score"]] * 2
+        assert [(row["id"], row["text"], row["prediction"]) for row in found] == [
+            ("7", "good, good fun", "pos"),
+            ("8", "bad bore", "neg"),
+        ]
+        assert all(float(row["score"]) <= 1 for row in found)
+    assert main(["predict", run, str(asked), "--out", str(classifier / "answers.jsonl")]) == 0
+    lines = [json.loads(line) for line in (classifier / "answers.jsonl").read_text("utf-8").splitlines()]
+    assert [(line["id"], line["label"], line["prediction"]) for line in lines] == [
+        ("7", "pos", "pos"),
+        ("8", "neg", "neg"),
+    ]
+
+
+def test_quotes_and_tabs_of_a_text_do_not_break_a_tsv_file(classifier: Path, tmp_path: Path) -> None:
+    (tmp_path / "asked.csv").write_text('id,text,label\n1,"a ""good""\tfun",pos\n')
+    out = tmp_path / "answers.tsv"
+    assert main(["predict", str(classifier / "run"), str(tmp_path / "asked.csv"), "--out", str(out)]) == 0
+    assert [line.split("\t")[:3] for line in out.read_text().splitlines()] == [
+        ["id", "text", "label"],
+        ["1", 'a "good" fun', "pos"],
+    ]
+
+
+def test_a_column_of_the_input_that_is_called_prediction_stays(classifier: Path, tmp_path: Path) -> None:
+    (tmp_path / "asked.csv").write_text("text,prediction,label\ngood fun,none yet,pos\n")
+    out = tmp_path / "answers.csv"
+    assert main(["predict", str(classifier / "run"), str(tmp_path / "asked.csv"), "--out", str(out)]) == 0
+    [names, cells] = out.read_text().splitlines()
+    assert names == "text,prediction,label,predicted_prediction,score"
+    assert cells.startswith("good fun,none yet,pos,pos,")
+
+
+def test_predict_joins_plain_lines_and_sentences_too(tagger: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("they run\nthe run\n")
+    run, out = str(tagger / "run"), tmp_path / "lines.tsv"
+    assert main(["predict", run, str(tmp_path / "lines.txt"), "--out", str(out)]) == 0
+    assert [line.split("\t")[:2] for line in out.read_text().splitlines()] == [
+        ["input", "prediction"],
+        ["they run", "PRON VERB"],
+        ["the run", "DET NOUN"],
+    ]
+    assert main(["predict", run, str(tagger / "train.conll"), "--out", str(tmp_path / "sentences.jsonl")]) == 0
+    first = json.loads((tmp_path / "sentences.jsonl").read_text().splitlines()[0])
+    assert (first["tokens"], first["tags"], first["prediction"]) == (["they", "run"], ["PRON", "VERB"], "PRON VERB")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--out", "taken.csv"], "--out taken.csv: this file exists already. Remove it, or choose another name."),
+        (["--out", "answers.xlsx"], "--out answers.xlsx: the ending says what is written: .csv, .tsv, .jsonl."),
+        (["--out", "no/such/a.csv"], "--out no/such/a.csv cannot be written: No such file or directory."),
+        (["--out", "a.csv", "--json"], "leave --json out"),
+    ],
+)
+def test_predict_overwrites_nothing_and_says_what_it_cannot_write(
+    options: list[str], said: str, tagger: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tagger)
+    (tagger / "taken.csv").write_text("mine\n")
+    assert main(["predict", "run", "train.conll", *options]) == 2
+    assert said in capsys.readouterr().err
+    assert (tagger / "taken.csv").read_text() == "mine\n"

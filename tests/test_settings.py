@@ -357,3 +357,8 @@ def test_a_setting_that_the_others_leave_without_effect_is_refused(task: str, se
     assert said in str(refused.value)
     assert str(refused.value).startswith(f"--set {settings[-1]}: ")
     assert str(refused.value).endswith("Leave it out.")
+
+
+def test_the_head_that_earlier_runs_of_numbers_were_saved_with_may_stay() -> None:
+    this = runs.setup("tagging", overrides=["data.values=x", "model.head=crf"])
+    assert this.settings.model.head == "crf"

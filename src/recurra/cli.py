@@ -265,6 +265,11 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "--json", action="store_true", help="print one JSON object per line, with tokens and probabilities"
     )
     sub.add_argument(
+        "--out",
+        metavar="FILE",
+        help="write the input's columns with prediction and score to a new .csv, .tsv or .jsonl file",
+    )
+    sub.add_argument(
         "--alignments", metavar="FILE", help="seq2seq: write word alignments in Pharaoh format, one line per answer"
     )
 

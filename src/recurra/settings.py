@@ -215,9 +215,10 @@ def refuse_idle(settings: Any) -> None:
     Settings tell of these by `without_effect()`: the keys of each and why. What is as it usually is may stay, and the
     settings that a run was saved with are not asked: it works as it always did.
     """
-    idle: Callable[[], Mapping[tuple[str, ...], str]] | None = getattr(settings, "without_effect", None)
-    for keys, why in {} if idle is None else idle().items():
-        value, usual = settings, type(settings)()
+    kind = type(settings)
+    idle: Callable[[Any], Mapping[tuple[str, ...], str]] | None = getattr(kind, "without_effect", None)
+    for keys, why in {} if idle is None else idle(settings).items():
+        value, usual = settings, kind()
         for key in keys:
             value, usual = getattr(value, key), getattr(usual, key)
         if value != usual:

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,6 +24,13 @@ def predict(options: argparse.Namespace) -> None:
 
     if options.best is not None and not options.json:
         raise ConfigError(f"--best {options.best} asks for several answers, which only --json prints: add --json.")
+    if options.out is not None:
+        from recurra.commands.joined import check_is_free, write_joined
+
+        if options.json or options.alignments is not None:
+            other = "--json" if options.json else "--alignments"
+            raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
+        check_is_free(Path(options.out))
     model = load(options.run, device=options.device).with_settings(options.set)
     model = model.searching(search=options.search, width=options.width, best=options.best)
     file = None if options.file in (None, "-") else options.file
@@ -42,6 +49,11 @@ def predict(options: argparse.Namespace) -> None:
         has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
         is_detailed = options.json or links is not None
         text, unknown = (line for _, line in numbered), UnknownSymbols()
+        if options.out is not None:
+            answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived))
+            count = write_joined(Path(options.out), answers, file, model.task.settings.data)
+            print(f"{count:,} answers written to {options.out}")
+            return
         for answer in model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived):
             if links is not None:
                 from recurra.analysis.alignment import alignment_of, pharaoh
@@ -79,6 +91,13 @@ class UnknownSymbols:
         is_or_are = "is" if len(symbols) == 1 else "are"
         named = ", ".join(map(repr, symbols))
         print(f"line {answer.line}: {named} {is_or_are} not in the vocabulary: read as <unk>", file=sys.stderr)
+
+    def telling(self, answers: Iterable[Prediction]) -> Iterator[Prediction]:
+        """The answers as they come, each told of on its way."""
+        for answer in answers:
+            self.tell(answer)
+            yield answer
+        self.end()
 
     def end(self) -> None:
         """How many more inputs hold such symbols."""

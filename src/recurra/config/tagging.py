@@ -109,6 +109,6 @@ class TaggingSettings:
         if self.data.frames is not None:
             why = "data.frames are numbers, and there are no words"
             idle |= {("data", "max_words"): why, ("data", "vectors"): why}
-        if self.data.values:
+        if self.data.values and self.model.head != "crf":  # which was the usual head, and stands in saved settings
             idle["model", "head"] = "data.values are numbers, and a head chooses tags"
         return idle

@@ -1,0 +1,174 @@
+"""Answers beside the columns of what was asked, as a table or as JSON lines: `recurra predict --out FILE`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+from recurra.errors import ConfigError, DataError
+from recurra.views.prediction import Prediction
+
+if TYPE_CHECKING:
+    from recurra.data.formats import Row
+
+ENDINGS = (".csv", ".tsv", ".jsonl")
+
+
+_BREAKS = re.compile(r"[\t\r\n]+")
+"""What a cell of a TSV file cannot hold; a blank stands in its place."""
+
+
+class Commas(csv.excel):
+    """CSV as it is usual, with plain line ends."""
+
+    lineterminator = "\n"
+
+
+class Tabs(Commas):
+    """TSV as data/formats/tsv.py reads it: quotes are characters like any other."""
+
+    delimiter = "\t"
+    quoting = csv.QUOTE_NONE
+    quotechar = None
+
+
+def check_is_free(path: Path) -> None:
+    """Refuse a file of another kind, and one that would be overwritten."""
+    if path.suffix.lower() not in ENDINGS:
+        raise ConfigError(f"--out {path}: the ending says what is written: {', '.join(ENDINGS)}.")
+    if path.exists():
+        raise ConfigError(f"--out {path}: this file exists already. Remove it, or choose another name.")
+
+
+def write_joined(path: Path, answers: Iterable[Prediction], file: str | None, data: Any) -> int:
+    """Write one record for each row of the file, or for each line that was asked; how many have an answer.
+
+    `data` are the settings that the run reads its data by. A file that could not be written to its end is removed.
+    """
+    try:
+        opened = open(path, "x", encoding="utf-8", newline="")  # noqa: SIM115  # closed below
+    except OSError as error:
+        raise ConfigError(f"--out {path} cannot be written: {error.strerror}.") from error
+    try:
+        with opened as target:
+            return _write(target, path, joined(answers, file, data))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def joined(answers: Iterable[Prediction], file: str | None, data: Any) -> Iterator[dict[str, Any]]:
+    """The columns of each row, its prediction and its score; both None for a row that was not answered."""
+    asked = None if file is None else _asked(file, data)
+    if asked is None:
+        for answer in answers:
+            yield {"input": answer.input, **_answered(answer, {})}
+        return
+    names: Sequence[str] | None = None
+    for answer in answers:
+        for row in asked.rows:
+            if names is None and asked.is_table:
+                has_header = row.line < answer.line  # the first line of a table is not answered: it is its header
+                names = _header(row) if has_header else _roles(row, data)
+                if has_header:
+                    continue
+            record = _named(row.values, names)
+            if row.line < answer.line:
+                yield {**record, **_answered(None, record)}
+                continue
+            if row.line > answer.line:
+                raise _not_row_by_row(file)
+            yield {**record, **_answered(answer, record)}
+            break
+        else:
+            raise _not_row_by_row(file)
+    for row in asked.rows:
+        record = _named(row.values, names)
+        yield {**record, **_answered(None, record)}
+
+
+def _not_row_by_row(file: str | None) -> ConfigError:
+    return ConfigError(
+        f"--out: the answers to {file} are not one for each of its rows in their order, so they cannot stand beside "
+        f"them. Leave --out out; --json gives the line of each answer."
+    )
+
+
+class Asked(NamedTuple):
+    """The rows of a file of questions; of a table with its header, if it has one."""
+
+    rows: Iterator[Row]
+    is_table: bool
+
+
+def _asked(file: str, data: Any) -> Asked | None:
+    """The rows of a file; None where every line is asked as it is."""
+    from recurra.data.formats import CSV, TSV, reader, rows
+    from recurra.reading.asked import read_by
+
+    by = read_by(file, data)
+    if by is None:
+        return None
+    kind = reader(file, by.format)
+    if not isinstance(kind, TSV | CSV):
+        return Asked(rows(file, format=by.format, columns=by.columns), is_table=False)
+    name = "tsv" if isinstance(kind, TSV) else "csv"
+    options = by.format if isinstance(by.format, dict) else {"name": by.format or name}
+    plain = {key: value for key, value in options.items() if key != "columns"}
+    return Asked(rows(file, format={**plain, "header": False}), is_table=True)
+
+
+def _header(row: Row) -> list[str]:
+    return [str(cell).strip() for cell in row.values.values()]
+
+
+def _roles(row: Row, data: Any) -> list[str]:
+    """The columns of a table without a header, called by their roles where they have one of their own."""
+    names, roles = list(row.values), data.columns or []
+    if len(roles) != len(names):
+        return names
+    is_own = [role not in ("", "_") and roles.count(role) == 1 for role in roles]
+    return [role if own else name for role, name, own in zip(roles, names, is_own, strict=True)]
+
+
+def _named(values: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+    """A row of a table under the names of its columns; one that has names of its own as it is."""
+    return dict(values) if names is None else dict(zip(names, values.values(), strict=True))
+
+
+def _answered(answer: Prediction | None, beside: Mapping[str, Any]) -> dict[str, Any]:
+    """The prediction and its score, under names that no column beside them has."""
+    output, score = (None, None) if answer is None else (answer.output, round(answer.score, 6))
+    found = {"prediction": output, "score": score}
+    return {f"predicted_{name}" if name in beside else name: value for name, value in found.items()}
+
+
+def _write(target: TextIO, path: Path, records: Iterator[dict[str, Any]]) -> int:
+    answered = 0
+    is_json, is_tsv = (path.suffix.lower() == ending for ending in (".jsonl", ".tsv"))
+    table: csv.DictWriter[str] | None = None
+    for record in records:
+        answered += record.get("predicted_prediction", record["prediction"]) is not None
+        if is_json:
+            target.write(json.dumps(record, ensure_ascii=False) + "\n")
+            continue
+        if table is None:
+            table = csv.DictWriter(target, list(record), dialect=Tabs if is_tsv else Commas)
+            table.writeheader()
+        if not record.keys() <= {*table.fieldnames}:
+            new = ", ".join(record.keys() - {*table.fieldnames})
+            raise DataError(f"--out {path}: a later row has other columns ({new}) than the first. Write a .jsonl file.")
+        cells = {name: _cell(value) for name, value in record.items()}
+        table.writerow(cells if not is_tsv else {name: _BREAKS.sub(" ", str(cell)) for name, cell in cells.items()})
+    return answered
+
+
+def _cell(value: Any) -> Any:
+    """A value as a cell of a table: words with blanks between them, other lists as JSON."""
+    if isinstance(value, list):
+        return " ".join(value) if all(isinstance(each, str) for each in value) else json.dumps(value)
+    return "" if value is None else value
