@@ -10,27 +10,27 @@ RecurraError
 
 
 class RecurraError(Exception):
-    """The base of every error that is the user's to mend: what, where, why and what to do."""
+    """Base class of all errors caused by the user's input: what is wrong, where, why and what to do."""
 
 
 class ConfigError(RecurraError):
-    """A name, an option or a size that cannot be used."""
+    """Raised for a setting, option, name or size that cannot be used."""
 
 
 class DataError(RecurraError):
-    """A file, values or lengths that do not fit what they are given to."""
+    """Raised for data files or values that cannot be used."""
 
 
 class EngineError(RecurraError):
-    """An engine was asked for by name and cannot run the cell."""
+    """Raised when an engine that was requested by name cannot run the cell."""
 
 
 class CheckpointError(RecurraError):
-    """A run folder that cannot be read or written."""
+    """Raised when a run folder cannot be read or written."""
 
 
 class TrainingError(RecurraError):
-    """A training that cannot go on."""
+    """Raised when training cannot continue, for example because the loss is not finite."""
 
 
 def is_lack_of_memory(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""Everything that a part of your own is written with, from one place.
+"""The public classes and functions for writing your own cells, tasks, attention and other parts.
 
 Whatever a config file names as 'package.module:Class' inherits from one of the classes of KINDS; the other names are
 what such a class is given, returns or is made of.

@@ -14,7 +14,7 @@ WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 class Padded(NamedTuple):
-    """Rows of different lengths in one tensor, padded on the right.
+    """A batch of sequences of different lengths in one tensor, padded on the right.
 
         values   (B, T, ...)   what lies beyond a row's length is never read
         lengths  (B,)          whole numbers on the CPU, 0 to T
@@ -114,7 +114,7 @@ class Padded(NamedTuple):
 
 
 def pad(sequences: Sequence[Tensor]) -> Padded:
-    """Sequences of shape (length, ...) as the rows of one batch, zeros for padding.
+    """Pad sequences of shape (length, ...) with zeros to one batch.
 
     >>> pad([torch.tensor([1, 2]), torch.tensor([3])]).values.tolist()
     [[1, 2], [3, 0]]

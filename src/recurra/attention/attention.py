@@ -24,7 +24,7 @@ TermSpec: TypeAlias = str | Mapping[str, object]
 
 
 class Memory(NamedTuple):
-    """What is looked at: B sources of S places each."""
+    """The memory that attention reads: B sources of S places each."""
 
     keys: Tensor  # (B, S, K) or (B, heads, S, K): what a query is compared with
     values: Tensor  # (B, S, D) or (B, heads, S, D / heads): what is averaged; 0 where the mask is False
@@ -33,7 +33,7 @@ class Memory(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """What queries have seen, and where."""
+    """The result of attention: context vectors and weights."""
 
     context: Tensor  # (N, D) for one step, (B, T, D) for all
     weights: Tensor  # (N, S) or (B, T, S): in [0, 1], sum 1, exactly 0 where the mask is False

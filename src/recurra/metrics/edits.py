@@ -26,7 +26,7 @@ class Edit(NamedTuple):
 
 
 def edit_distance(gold: Tokens, predicted: Tokens) -> int:
-    """The fewest symbols to add, drop or change that make one sequence the other (Levenshtein 1966).
+    """The Levenshtein distance: the fewest insertions, deletions and substitutions (Levenshtein 1966).
 
     >>> edit_distance("kitten", "sitting"), edit_distance(["AH", "B"], ["B"])
     (3, 1)

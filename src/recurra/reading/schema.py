@@ -25,7 +25,7 @@ RGB = ("red", "green", "blue")
 
 
 class Schema(NamedTuple):
-    """What one input of a model is; of several columns their names."""
+    """The kind of input that a model takes; for several columns, their names."""
 
     kind: Kind
     columns: Sequence[str] = ()

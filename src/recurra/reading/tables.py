@@ -24,7 +24,7 @@ def task_rows(path: str | Path, data: Data, *named: str | None) -> Iterator[Row]
 
 
 def rows_of(files: Sequence[str | Path], data: Data) -> Iterator[Row]:
-    """The rows of several files by the settings of a task; each row says which file it is from."""
+    """The rows of several files, read with the settings of a task; each row names its file."""
     for number, file in enumerate(files):
         for row in task_rows(file, data):
             yield row._replace(file=number)

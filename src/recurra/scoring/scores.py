@@ -9,7 +9,7 @@ from recurra.views.table import Table
 
 
 class Scores(NamedTuple):
-    """What a model reached on some data. `first` names the one that training stops on."""
+    """The scores of a model on some data. `first` names the score used for early stopping."""
 
     values: dict[str, float]
     first: str

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @final
 class Vocabulary:
-    """Tokens in the order of their ids, the specials first; it never changes.
+    """An immutable mapping between tokens and ids; special tokens come first.
 
     >>> words = Vocabulary.counted({"tea": 3, "cup": 5, "pot": 3}, specials=(UNKNOWN, END))
     >>> words.tokens

@@ -26,7 +26,7 @@ def generate(
     until: str | None = None,
     allow_unknown: bool = False,
 ) -> list[Generated]:
-    """Texts that go on from a prompt, `count` of them; or from each of several prompts, one after the other.
+    """Generate `count` texts from a prompt, or from each of several prompts.
 
     Of vector to sequence they are what may be written of a prompt, which is what `Trained.predict` takes as an input:
     "255 0 0", [255, 0, 0] in a list of prompts, the path of a picture.

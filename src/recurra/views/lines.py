@@ -59,7 +59,7 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A name and its points; without x they are at 0, 1, …; with dots, each of a few points says its number."""
+    """A named curve. Without x, the points are at 0, 1, …; with dots, points show their values."""
 
     name: str
     y: Sequence[float]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Prediction(NamedTuple):
-    """An answer. `output` is what `recurra predict` prints; `detail` is what --json adds.
+    """A prediction. `output` is what `recurra predict` prints; `detail` is added by --json.
 
     Where the input holds what the model has never seen, `not_in_vocabulary` lists it.
 

@@ -10,7 +10,7 @@ NUMBERS = "from the same source, in the same units and at the same rate"
 
 
 class Purpose(NamedTuple):
-    """What a model does; in what its inputs should be alike; what its rows and their elements are called."""
+    """A description of what a model is for, used in its model card."""
 
     does: str = ""  # "" where the task does not say
     alike: str = TEXTS

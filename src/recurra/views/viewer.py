@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """An answer that is to be explained, and how."""
+    """A request to explain one answer: the input and the options."""
 
     model: nn.Module  # in evaluation mode
     example: Any
@@ -24,7 +24,7 @@ class Asked(NamedTuple):
 
 
 class Viewer(NamedTuple):
-    """How a view is made, and what that costs: a report shows those that are telling and fit a page."""
+    """How a view is created and how expensive it is; reports show the cheap ones."""
 
     make: Callable[[Asked], View]  # a RecurraError says why there is none
     longest: int = 100  # elements of an example whose picture fits a page

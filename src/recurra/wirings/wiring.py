@@ -18,7 +18,7 @@ from recurra.stacks.recurrent import Recurrent, States
 
 
 class Shape(NamedTuple):
-    """What a wiring is made of."""
+    """The sizes and parts from which a wiring is built."""
 
     cell: Spec
     input_size: int  # of what is read at each step
@@ -37,7 +37,7 @@ class Shape(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What a decoder knows of each source: B rows."""
+    """What a decoder receives about the source: B rows."""
 
     memory: tuple[Any, ...] | None  # what is attended to, as `remember` made it: a Memory, or one for each layer
     summary: Tensor | None  # (B, ·): a vector of the whole
@@ -53,7 +53,7 @@ class WiringState(NamedTuple):
 
 
 class Features(NamedTuple):
-    """What a decoder makes of all its inputs."""
+    """The output of a decoder for all its inputs."""
 
     values: Tensor  # (B, T, F)
     weights: Tensor | None  # (B, T, S)

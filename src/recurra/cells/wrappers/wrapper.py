@@ -10,7 +10,7 @@ from recurra.cells.cell import AnyCell, AnyState, Cell
 
 
 class Wrapper(Cell[Any, Any]):
-    """A cell around a cell. By itself it changes nothing; a wrapper overrides what it changes.
+    """Base class of wrappers around a cell. It changes nothing; subclasses override what they change.
 
     >>> from recurra.cells import LSTM, WeightDrop, Zoneout
     >>> Zoneout(WeightDrop(LSTM(3, 4), rate=0.5), rate=0.1).cell.cell.name

@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 class Reader(ABC):
-    """One format. Its keyword-only constructor arguments are what data.format = {name = "…", …} can set."""
+    """A file format. Its keyword-only constructor arguments are the options of data.format = {name = "…", …}."""
 
     extensions: ClassVar[tuple[str, ...]] = ()
 
