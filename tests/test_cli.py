@@ -78,7 +78,7 @@ def test_one_cell_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "Parameters at input 3, hidden 4: 96" in shown
     assert 'reset = "before"' in shown
-    assert "vendor: torch's GRU resets after the product, this one before it" in shown
+    assert "vendor: torch's GRU applies the reset gate after the product, this one before it" in shown
     assert "loop: runs it" in shown
     assert main(["cells", '{name = "gru", reset = "after"}', "--input", "3", "--hidden", "4"]) == 0
     shown = capsys.readouterr().out
@@ -140,7 +140,7 @@ def test_a_users_own_cell_in_the_current_folder_is_found(tmp_path: Path) -> None
         (["cells", "lsmt"], "there is no cell 'lsmt'. Did you mean 'lstm'?"),
         (["cells", "no.such:Cell"], "importing 'no.such' failed"),
         (["cells", "lstm", "--hidden", "0"], "hidden_size must be a whole number of at least 1, but is 0"),
-        (["cells", '{name = "gru"'], "is not a table as TOML writes it"),
+        (["cells", '{name = "gru"'], "is not a valid TOML table"),
         (["bench", "--shapes", "3x4"], "a shape is rows x steps x input x hidden, such as 32x30x256x256, not '3x4'"),
         (["bench", "--shapes", "0x1x1x1"], "every size of a shape must be at least 1"),
         (["bench", "--engines", "vendr"], "Did you mean 'vendor'?"),
@@ -148,7 +148,7 @@ def test_a_users_own_cell_in_the_current_folder_is_found(tmp_path: Path) -> None
         (["bench", "--threads", "100000"], "--threads must be at least 1 and at most"),
         (["bench", "--seconds", "-1"], "--seconds must be a number above 0, but is -1.0"),
         (["bench", "--seconds", "nan"], "--seconds must be a number above 0, but is nan"),
-        (["bench", "--shapes", "1000000x1000000x8x8"], "is more than this command will hold in memory"),
+        (["bench", "--shapes", "1000000x1000000x8x8"], "is too large for this command. Use smaller sizes"),
         (["cells", "lstm", "--hidden", "99999999999"], "can be 20,000 at most, but one is 99,999,999,999"),
         (["bench", "--device", "meta"], "--device 'meta' cannot be used"),
         (["bench", "--cells", "lstm", "lsmt"], "Did you mean 'lstm'?"),
@@ -257,8 +257,8 @@ def test_bench_prints_a_ratio_for_each_engine_and_a_reason_for_each_refusal(
     engines = ["single", "vendor", "planned", "scan", "loop"]
     assert [row[:2] for row in rows] == [[cell, engine] for cell in ("lstm", "min_gru") for engine in engines]
     refused = {
-        ("lstm", "single"): "refused: it runs a single row, the batch has 3",
-        ("min_gru", "single"): "refused: it runs a single row, the batch has 3",
+        ("lstm", "single"): "refused: it runs a batch of one row, but this batch has 3",
+        ("min_gru", "single"): "refused: it runs a batch of one row, but this batch has 3",
         ("lstm", "scan"): "refused: the step of 'lstm' is not known to be linear in its state",
         ("min_gru", "vendor"): "refused: torch has no kernel for 'min_gru'",
     }
@@ -403,7 +403,7 @@ def test_check_says_what_a_file_can_serve(tagger: Path, capsys: pytest.CaptureFi
         (["train", "tagging", "--set", "model.hiden=3"], "there is no setting 'model.hiden'. Did you mean 'hidden'?"),
         (["train", "tagging", "--seeds", "0"], "--seeds must be at least 1, but is 0"),
         (["train", "tagging", "--set", "hidden"], "--set takes section.key=value"),
-        (["train", "tagging", "--set", "training.epochs=none"], "training needs an end"),
+        (["train", "tagging", "--set", "training.epochs=none"], "training has no limit"),
         (["evaluate", "none", "a.conll"], "there is no folder none"),
         (["predict", "none"], "there is no folder none"),
         (["info", "none"], "there is no run in none"),

@@ -333,7 +333,7 @@ def test_odd_values_are_taken_or_refused(tmp_path: Path, key: str, odd: str) -> 
     ],
 )
 def test_a_table_whose_quotes_the_shell_took_away_is_said_with_them(typed: str, advised: str) -> None:
-    with pytest.raises(ConfigError, match="this is not a table or a list as TOML writes it") as caught:
+    with pytest.raises(ConfigError, match="this is not a valid TOML table or list") as caught:
         Given().options([typed])
     assert str(caught.value).endswith(advised)
 

@@ -85,12 +85,12 @@ def find(kind: type[T], name: str) -> type[T]:
     if found is None:
         raise ConfigError(
             f"there is no {what} '{name}'. {did_you_mean(name, catalogue(kind))} "
-            f"Your own is named as 'package.module:Class'."
+            f"Name your own class as 'package.module:Class'."
         )
     if not (isinstance(found, type) and issubclass(found, kind)):
         raise ConfigError(f"{name} is not {one}: {one} is a class that inherits from recurra's {kind.__name__}.")
     if inspect.isabstract(found) or found is kind:
-        raise ConfigError(f"{name} is abstract: {one} must say how it is computed.")
+        raise ConfigError(f"{name} is abstract: {one} must implement all abstract methods.")
     return found
 
 
@@ -101,11 +101,11 @@ def made(kind: type[T], name: str, *arguments: Any, **options: Any) -> T:
     except ConfigError:
         raise
     except Exception as error:
-        raise ConfigError(f"'{name}' cannot be made: its constructor failed with {with_place(error)}.") from error
+        raise ConfigError(f"'{name}' cannot be created: its constructor failed with {with_place(error)}.") from error
 
 
 def built(kind: type[T], spec: object, *arguments: Any) -> T:
-    """What a config file means by a name, or by a table of a name and options; made from the arguments.
+    """Build a part from a setting: a name, or a table with a name and options.
 
     >>> from recurra.outputs import Output
     >>> built(Output, {"name": "mixture_of_softmaxes", "components": 3}, 4, 10).components
@@ -136,7 +136,7 @@ def imported(name: str, what: str) -> object:
     except ImportError as error:
         raise ConfigError(
             f"the {what} '{name}' cannot be loaded: importing '{module_name}' failed ({error}). "
-            f"It is looked for where Python looks for modules and, on the command line, in the current folder."
+            f"It must be on Python's module path or, for the command line, in the current folder."
         ) from error
     except Exception as error:  # the user's own module may fail in any way
         raise ConfigError(

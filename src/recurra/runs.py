@@ -104,7 +104,7 @@ def train(
     start_from: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Trained:
-    """Train a model and return it: by the name of a task and files, by a config file, or by a table such as one holds.
+    """Train a model and return it. `task` is the name of a task, a config file or a dict of settings.
 
     `settings` are laid over those: tables inside of tables, {"model": {"hidden": 16}}, or names with dots.
 
@@ -161,10 +161,12 @@ def held_out(task: Task[Any, Any, Any], progress: Progress) -> dict[str, HeldOut
     data = task.settings.data
     test = HeldOut.of(task, data.files("test"))
     if not data.files("valid"):
-        progress.note("no validation data: the weights of the last step are kept")
+        progress.note("no validation data: the weights of the last step are saved, without early stopping")
     for file in data.files("valid"):
         if file in data.files("train"):
-            progress.note(f"{file} is both trained on and validated on: its scores do not tell of what is new")
+            progress.note(
+                f"{file} is used for both training and validation: these scores do not measure generalisation"
+            )
     valid = HeldOut.of(task, data.files("valid"))
     if (said := task.noticed(valid.examples)) is not None:
         progress.note(said)
@@ -174,7 +176,7 @@ def held_out(task: Task[Any, Any, Any], progress: Progress) -> dict[str, HeldOut
 def check_is_new(folder: Path) -> None:
     if (folder / "config.toml").exists():
         raise CheckpointError(
-            f"{folder} holds a run already. Go on with it: recurra train {folder} --resume; or choose another --out."
+            f"{folder} already contains a run. Resume it: recurra train {folder} --resume; or choose another --out."
         )
 
 
@@ -188,8 +190,8 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
         name = override.partition("=")[0].strip()
         if not any(name == f"training.{limit}" for limit in LIMITS) and not name.startswith("data."):
             raise ConfigError(
-                f"a run is resumed as it was begun: of --set {override} only limits can change "
-                f"({', '.join(LIMITS)}), and where the data lies."
+                f"--set {override} cannot be used with --resume: only limits can change "
+                f"({', '.join(LIMITS)}), and the paths of data files."
             )
     task = load_task(folder)
     with progress, held(folder):
@@ -302,7 +304,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path} cannot be read ({error}).") from error
     if not (folder / "config.toml").exists():
-        raise CheckpointError(f"there is no run in {folder}: a run is a folder that `recurra train --out` made.")
+        raise CheckpointError(f"there is no run in {folder}: a run is a folder created by `recurra train --out`.")
     return {"task": read_toml(folder / "config.toml").get("task"), "stopped": None}
 
 
@@ -394,7 +396,9 @@ def held(folder: Path) -> Iterator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise CheckpointError(f"another process is training in {folder} at this moment.") from error
+                raise CheckpointError(
+                    f"another process is training in {folder}. Wait for it to finish, or choose another --out."
+                ) from error
         try:
             yield
         finally:

@@ -56,14 +56,14 @@ def name_of(part: Part) -> str:
 
 
 def setting(default: Any, about: str) -> Any:
-    """A field of a section: its default and the line that explains it."""
+    """A dataclass field for one setting: its default and its explanation."""
     if isinstance(default, list | dict):
         return dataclasses.field(default_factory=lambda: type(default)(default), metadata={"about": about})
     return dataclasses.field(default=default, metadata={"about": about})
 
 
 def section(kind: Callable[[], object], about: str) -> Any:
-    """A field that is a section of its own: a class with its defaults, or a function that gives others."""
+    """A dataclass field for a nested section: a class with defaults, or a function that returns one."""
     return dataclasses.field(default_factory=kind, metadata={"about": about})
 
 
@@ -133,8 +133,8 @@ def parsed_override(override: str) -> tuple[tuple[str, ...], Any]:
     value = value_of(text)
     if isinstance(value, str) and value[:1] + value[-1:] in ("{}", "[]"):
         raise ConfigError(
-            f"--set {clipped(override)}: this is not a table or a list as TOML writes it. Texts stand in quotes, "
-            f"and all of it in quotes for the shell: --set '{name}={_quoted(value)}'."
+            f"--set {clipped(override)}: this is not a valid TOML table or list. Put texts in quotes, and the whole "
+            f"option in quotes for the shell: --set '{name}={_quoted(value)}'."
         )
     return keys, value
 

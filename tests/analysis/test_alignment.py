@@ -30,7 +30,7 @@ def test_an_answer_has_its_alignment_if_the_model_looked() -> None:
     assert np.asarray(frames.weights).tolist() == answer.detail["alignment"]
     letters = alignment_of(answer._replace(detail={**answer.detail, "source_tokens": ["a", "b", "</s>"]}))
     assert letters.columns == ("a", "b", "</s>")
-    with pytest.raises(DataError, match=r"does not say where the model looked: ask for predict\(\.\.\., detail=True\)"):
+    with pytest.raises(DataError, match=r"has no attention weights: call predict\(\.\.\., detail=True\)"):
         alignment_of(answer._replace(detail={"tokens": ["x"]}))
 
 
@@ -110,7 +110,7 @@ def test_weights_that_do_not_fit_the_tokens_are_refused() -> None:
         alignment("ab", "x", [1.0, 0.0, 0.0])
     with pytest.raises(DataError, match="at least one source and one target token"):
         alignment("", "x", np.zeros((1, 0)))
-    with pytest.raises(DataError, match="one that is no number"):
+    with pytest.raises(DataError, match="or NaN was found"):
         alignment("a", "x", [[float("nan")]])
-    with pytest.raises(DataError, match="a negative one"):
+    with pytest.raises(DataError, match="a negative value"):
         alignment("a", "x", [[-0.1]])

@@ -134,7 +134,7 @@ def test_a_layer_of_a_pyramid_has_half_the_steps() -> None:
         (
             lambda: small_runs.writer("model.encoder=cnn", "model.start=mean"),
             {},
-            "does not read its input with a recurrent network",
+            "has no recurrent encoder",
         ),
     ],
 )
@@ -147,7 +147,7 @@ def test_what_has_no_gates_is_said(model: Any, asked: dict[str, Any], said: str)
 def test_values_that_do_not_fit_and_nothing_at_all_are_refused() -> None:
     with pytest.raises(DataError, match=r"'z' has values of shape \(2, 3\), but there are 2 steps"):
         Gates("ab", {"z": np.zeros((2, 3))}, "")
-    with pytest.raises(DataError, match="nothing was read, so there are no gates to show"):
+    with pytest.raises(DataError, match="the input is empty, so there are no gates to show"):
         Gates([], {"z": np.zeros((2, 0))}, "")
 
 

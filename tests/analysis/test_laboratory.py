@@ -213,10 +213,10 @@ def test_one_input_has_no_loss_and_a_config_no_training(tmp_path: Path, capsys: 
     assert "bound on the largest" in text
     assert "<script" not in page.read_text()
     assert main(["gradients", str(run), "--set", "model.cell=gru"]) == 2
-    assert "a trained model keeps its settings" in capsys.readouterr().err
+    assert "the settings of a trained model cannot be changed" in capsys.readouterr().err
     for words, complaint in (
         ((str(run), "--steps", "1"), "--steps must be at least 2"),
-        ((str(run), "--out", "a.pdf"), "written as .html, .svg or .png"),
+        ((str(run), "--out", "a.pdf"), "must end in .html, .svg or .png"),
         ((str(tmp_path / "none"),), "there is no folder"),
         ((str(run), "gone.conll"), "gone.conll"),
     ):
@@ -232,7 +232,7 @@ def test_models_without_cells_are_refused_in_words(tmp_path: Path, capsys: pytes
         config.write_text(f'task = "classification"\n[data]\ntrain = "{tmp_path / name}"\ncache = false\n')
         sets = [word for each in [*own, override, "model.hidden=8"] for word in ("--set", each)]
         assert main(["gradients", str(config), *sets]) == 2
-        assert "has no cells: nothing goes from step to step" in capsys.readouterr().err
+        assert "has no recurrent cells" in capsys.readouterr().err
 
 
 def test_cells_that_take_one_step_at_a_time_are_no_sequence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

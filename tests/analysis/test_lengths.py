@@ -74,7 +74,7 @@ def test_tables_of_runs_become_one_picture() -> None:
     assert ByLength.of({"one": one, "other": other}, "chrf").runs == {"one": [50.0, 49.0], "other": [48.0, 40.0]}
     with pytest.raises(DataError, match=r"of other have no bleu\. Known: chrf\."):
         ByLength.of({"one": one, "other": other}, "bleu")
-    with pytest.raises(DataError, match="later has other buckets of lengths than one"):
+    with pytest.raises(DataError, match="later has different length buckets from one"):
         ByLength.of({"one": one, "later": Table(one.columns, one.rows[:1])}, "bleu")
 
 

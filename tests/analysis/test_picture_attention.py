@@ -32,11 +32,11 @@ def test_an_answer_has_its_maps_if_the_model_looked_at_a_picture() -> None:
     found = picture_attention_of(answer, inked(), "a title")
     assert (found.tokens, found.caption, found.maps.shape) == (("x", "</s>"), "a title", (2, 2, 2))
     assert found.maps[0].tolist() == [[0.1, 0.2], [0.3, 0.4]]
-    with pytest.raises(DataError, match=r"does not say where the model looked: ask for predict\(\.\.\., detail=True\)"):
+    with pytest.raises(DataError, match=r"has no attention weights: call predict\(\.\.\., detail=True\)"):
         picture_attention_of(answer._replace(detail={"tokens": ["x"]}))
-    with pytest.raises(DataError, match=r"no picture, but places in a row: alignment_of\(answer\)"):
+    with pytest.raises(DataError, match=r"not a picture but a sequence: use alignment_of\(answer\)"):
         picture_attention_of(answer._replace(detail={**detail, "columns": None}))
-    with pytest.raises(DataError, match=r"do not stand in a row as words do: `recurra explain RUN INPUT"):
+    with pytest.raises(DataError, match=r"is over a picture, not over words: `recurra explain RUN INPUT"):
         alignment_of(answer)
 
 
@@ -49,8 +49,8 @@ def test_an_answer_has_its_maps_if_the_model_looked_at_a_picture() -> None:
         (["x"], np.ones((1, 5)), 2, "5 places do not make rows of 2"),
         (["x"], np.ones((1, 0)), 2, "0 places do not make rows of 2"),
         (["x"], np.ones((1, 4)), 0, "4 places do not make rows of 0"),
-        (["x"], [[0.5, -0.5]], 1, "a negative one"),
-        (["x"], [[0.5, np.nan]], 1, "no number"),
+        (["x"], [[0.5, -0.5]], 1, "a negative value"),
+        (["x"], [[0.5, np.nan]], 1, "or NaN was found"),
     ],
 )
 def test_what_does_not_fit_is_refused(tokens: list[str], weights: NDArray[np.float64], columns: int, said: str) -> None:

@@ -151,7 +151,11 @@ def test_surprise_of_a_text_is_that_of_predict() -> None:
     ("model", "text", "said"),
     [
         (lambda: small_runs.classifier("model.encoder=bag", "model.bag.buckets=10"), "bad", "reads a bag of words"),
-        (lambda: small_runs.writer().with_settings(["decoding.search=given"]), "cat", "search = given writes nothing"),
+        (
+            lambda: small_runs.writer().with_settings(["decoding.search=given"]),
+            "cat",
+            "search = given generates no output",
+        ),
     ],
 )
 def test_what_cannot_be_explained_is_said(model: Callable[[], Trained], text: str, said: str) -> None:
@@ -163,7 +167,7 @@ def test_what_cannot_be_explained_is_said(model: Callable[[], Trained], text: st
 def test_numbers_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DataError, match=r"1 answers and 2 tokens need as many rows and columns of values, .* \(2, 1\)"):
         Saliency("ab", "x", [[1], [2]], [0], [0], "gradient", "log p")
-    with pytest.raises(DataError, match="there is nothing to explain: nothing was read, or nothing answered"):
+    with pytest.raises(DataError, match="there is nothing to explain: the input or the output is empty"):
         Saliency([], "x", np.zeros((1, 0)), [0], [0], "gradient", "log p")
     with pytest.raises(DataError, match=r"2 tokens need as many probabilities, but these are of shape \(1,\)"):
         Probabilities("ab", [1.0])

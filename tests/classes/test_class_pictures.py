@@ -179,7 +179,7 @@ def test_pictures_and_their_encoder_belong_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"augmentation.mask blanks out steps of a series, but pictures are read"):
         trained(tmp_path, file, "augmentation.mask=0.1")
     exclude = {"data": {"text": {"column": "a"}, "image": {"column": "b"}}}
-    with pytest.raises(ConfigError, match=r"data.text.column and data.image.column exclude each other"):
+    with pytest.raises(ConfigError, match=r"data.text.column and data.image.column cannot be used together"):
         settings_from(ClassificationSettings, exclude)
 
 

@@ -119,7 +119,7 @@ def test_a_path_that_cannot_be_read_is_refused(name: str, message: str, tmp_path
 
 
 def test_what_is_no_path_is_refused() -> None:
-    with pytest.raises(DataError, match="a data file is named by its path, but found 3"):
+    with pytest.raises(DataError, match="a data file must be given as a path, but found 3"):
         list(lines(3))  # type: ignore[arg-type]
 
 
@@ -129,7 +129,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytes
 
     # The tests may run as root, whom no permission stops.
     monkeypatch.setattr("builtins.open", forbidden)
-    with pytest.raises(DataError, match=r"may not be read: its permissions forbid it\. Try chmod u\+r on it\."):
+    with pytest.raises(DataError, match=r"cannot be read: permission denied\. Try chmod u\+r on it\."):
         list(lines(tmp_path / "train.tsv"))
 
 

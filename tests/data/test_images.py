@@ -207,7 +207,7 @@ def test_a_path_that_starts_from_here_and_not_from_its_file_is_said(
 
 @pytest.mark.parametrize("path", [None, 5, "", " ", ["a.png"]])
 def test_what_names_no_file_is_refused(path: object) -> None:
-    with pytest.raises(DataError, match=re.escape(f"here: a picture is named by its path, but found {path!r}.")):
+    with pytest.raises(DataError, match=re.escape(f"here: a picture must be given as a path, but found {path!r}.")):
         read_image(path, "here")
 
 

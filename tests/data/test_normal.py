@@ -71,7 +71,7 @@ def test_a_column_that_is_always_missing_is_left_as_it_is() -> None:
 
 
 def test_another_number_of_columns_is_refused_with_its_place() -> None:
-    message = r"data\.jsonl:3: found 3 numbers a step, but the first example has 2\."
+    message = r"data\.jsonl:3: found 3 numbers per step, but the first example has 2\."
     with pytest.raises(DataError, match=message):
         counted([np.ones((4, 2)), np.ones((1, 2)), np.ones((2, 3))])
 
@@ -108,5 +108,5 @@ def test_scales_that_cannot_be_read_are_a_broken_run(tmp_path: Path, content: by
     path = tmp_path / "scales.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"scales\.json cannot be read \(.*\): the run folder is not whole\."):
+    with pytest.raises(CheckpointError, match=r"scales\.json cannot be read \(.*\): the run folder is incomplete\."):
         Normal.load_all(path)

@@ -42,5 +42,5 @@ def test_a_missing_picture_is_said_with_its_place(how: ImageData) -> None:
 
 
 def test_a_number_is_no_picture() -> None:
-    with pytest.raises(DataError, match=r"a.jsonl:3: a picture is named by its path, but found 5\."):
+    with pytest.raises(DataError, match=r"a.jsonl:3: a picture must be given as a path, but found 5\."):
         picture_of(5, "a.jsonl:3", ImageData(column="image"))

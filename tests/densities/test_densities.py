@@ -91,7 +91,7 @@ def test_the_mean_is_what_many_draws_come_to(name: str) -> None:
     density = made(name)
     features = torch.randn(3, dtype=torch.float64).expand(20_000, 3)
     if name == "squared_error":
-        with pytest.raises(ConfigError, match="does not say how sure it is, so nothing can be drawn from it"):
+        with pytest.raises(ConfigError, match="predicts no distribution, so it cannot be sampled"):
             density.sample(features, torch.Generator())
         return
     draws = density.sample(features, torch.Generator().manual_seed(1))

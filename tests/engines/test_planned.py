@@ -256,8 +256,8 @@ def test_a_cell_that_cannot_be_planned_runs_in_the_loop_and_says_why(kind: type,
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        (torch.zeros(1, 2, 3, dtype=torch.bfloat16), "its row passes compute in float32 and float64"),
-        (torch.zeros(1, 2, 3, device="meta"), "its row passes run on the CPU, the batch is on meta"),
+        (torch.zeros(1, 2, 3, dtype=torch.bfloat16), "it supports float32 and float64"),
+        (torch.zeros(1, 2, 3, device="meta"), "it runs on the CPU, but the batch is on meta"),
         (torch.zeros(1, 0, 3), "there is no step to run"),
     ],
 )

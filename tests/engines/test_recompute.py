@@ -75,7 +75,7 @@ def test_a_cell_of_ones_own_gets_its_gradients_and_no_others() -> None:
 
 def test_a_gradient_that_cannot_be_followed_is_refused_in_words() -> None:
     rnn = Recurrent({"name": f"{__name__}:Tempered", "hide": True}, 3, 4, engine="loop", recompute=2)
-    with pytest.raises(EngineError, match=r"cannot follow gradients into the function that `fixed` of .*Tempered"):
+    with pytest.raises(EngineError, match=r"cannot propagate gradients to the function that `fixed` of .*Tempered"):
         rnn(Padded.full(torch.randn(1, 5, 3)))
 
 

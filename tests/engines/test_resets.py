@@ -232,14 +232,14 @@ def test_a_learned_start_state_has_its_gradient_at_every_reset() -> None:
     compare(rnn, "auto", [8, 5, 0], RESETS)
     x = Padded.full(torch.randn(3, 8, 5).double())
     rnn.engine = "planned"
-    with pytest.raises(EngineError, match="only the loop gives its gradient to a learned start state at every reset"):
+    with pytest.raises(EngineError, match="only the loop supports gradients of a learned start state with resets"):
         rnn(x, resets=RESETS)
     with torch.no_grad():
         found = rnn(x, resets=RESETS)[0].values
         rnn.engine = "loop"
         torch.testing.assert_close(found, rnn(x, resets=RESETS)[0].values, rtol=0, atol=1e-10)
     rnn.recompute = 2
-    with pytest.raises(EngineError, match="recompute cannot give its gradient to the learned start state of"):
+    with pytest.raises(EngineError, match="recompute does not support the learned start state of"):
         rnn(x, resets=RESETS)
 
 
@@ -275,7 +275,7 @@ def test_a_stack_may_start_from_other_numbers(spec: str) -> None:
         with torch.no_grad():
             reasons = dict(rnn.engine_report(Padded.full(x)).layers[0].refusals)
             if engine == "vendor" and spec == "lstm":
-                with pytest.raises(EngineError, match="within a row torch's kernels start anew from zeros, and this"):
+                with pytest.raises(EngineError, match="torch's kernels can only reset the state to zeros, but this"):
                     rnn(Padded.full(x), resets=resets)
             elif engine == "auto" or reasons[engine] is None:
                 found = rnn(Padded.full(x), resets=resets)[0].values
@@ -285,7 +285,7 @@ def test_a_stack_may_start_from_other_numbers(spec: str) -> None:
 
 def test_a_tanh_network_of_torch_refuses_in_words() -> None:
     rnn, x = Recurrent("elman", 5, 4, engine="vendor"), Padded.full(torch.randn(3, 8, 5))
-    with pytest.raises(EngineError, match="torch's tanh network cannot be brought back to a state of zeros within a"):
+    with pytest.raises(EngineError, match="torch's tanh RNN cannot reset its state to zeros within a"):
         rnn(x, resets=RESETS)
 
 

@@ -267,7 +267,7 @@ def test_asking_whether_a_cell_is_linear_draws_no_random_numbers() -> None:
         ("ind_rnn", "the step of 'ind_rnn' is not known to be linear in its state"),
         ({"name": "elman", "activation": "identity"}, "the step of 'elman' is not known to be linear in its state"),
         ({"name": "gru", "wrap": [{"name": "zoneout", "rate": 0.1}]}, "the step of 'gru' is not known to be linear"),
-        (f"{__name__}:Pair", f"a scan carries one state, and '{__name__}:Pair' has 2"),
+        (f"{__name__}:Pair", f"a scan supports one state, but '{__name__}:Pair' has 2"),
         (f"{__name__}:Louder", f"'{__name__}:Louder' changes the parts of a cell, but not its coefficients"),
         (f"{__name__}:Boxed", f"what `fixed` of '{__name__}:Boxed' returns is more than tuples of tensors"),
     ],

@@ -198,7 +198,7 @@ def test_what_is_hung_on_the_product_with_the_inputs_counts(change: Any, every: 
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
     with torch.no_grad():
         report = str(rnn.engine_report(x))
-    is_said = "W as it lies, and something was hung on the product with it" in report
+    is_said = "W directly, but `from_input` has hooks or a custom `forward`" in report
     assert is_said == (change in (of_a_class_of_its_own, hooked))
 
 
@@ -226,11 +226,9 @@ def test_weights_that_are_not_like_the_inputs_are_refused_and_not_misread() -> N
         for rnn in (mixed, elsewhere):
             with pytest.raises(RuntimeError):
                 rnn(x)
-        assert refusal_of(elsewhere, x) == "its weights lie on the CPU, and one of these on meta"
+        assert refusal_of(elsewhere, x) == "it runs on the CPU, but a weight is on meta"
         wide = Recurrent("lstm", 5, 4).double()
-        assert refusal_of(wide, x) == (
-            "its numbers are all of one kind, but the batch holds torch.float32 and a weight torch.float64"
-        )
+        assert refusal_of(wide, x) == ("it needs one dtype, but the batch has torch.float32 and a weight torch.float64")
 
 
 def test_first_states_of_a_stack_of_ones_own_count() -> None:
@@ -366,30 +364,30 @@ def refusal(spec: Any, rows: int = 1, *, training: bool = False, dtype: torch.dt
 
 
 def test_every_refusal_says_why() -> None:
-    assert refusal("lstm") == "it has no way back, and gradients are recorded (torch.no_grad() would not)"
+    assert refusal("lstm") == "inference only, but gradients are enabled (use torch.no_grad())"
     with torch.no_grad():
         assert refusal("lstm") is None
-        assert refusal("lstm", 2) == "it runs a single row, the batch has 2"
-        assert refusal("gru") == "it runs an 'lstm', this is 'gru'"
+        assert refusal("lstm", 2) == "it runs a batch of one row, but this batch has 2"
+        assert refusal("gru") == "it runs only 'lstm', but this is 'gru'"
         assert refusal({"name": "lstm", "candidate": "sigmoid"}) == (
-            "its candidate is tanh, that of this one 'sigmoid'"
+            "it supports only a tanh candidate, but this cell has 'sigmoid'"
         )
         assert (
             refusal({"name": "lstm", "wrap": [{"name": "zoneout", "rate": 0.1}]}, training=True)
-            == "it runs an 'lstm', this is 'zoneout'"
+            == "it runs only 'lstm', but this is 'zoneout'"
         )
         assert refusal("lstm", dtype=torch.bfloat16) == (
-            "its steps compute in float32 and float64, the batch holds torch.bfloat16"
+            "it supports float32 and float64, but the batch has torch.bfloat16"
         )
         with torch.autocast("cpu"):
-            assert refusal("lstm") == "its steps know one type of number, and autocast mixes two"
+            assert refusal("lstm") == "it needs one dtype, but autocast mixes two"
         layer = Recurrent("lstm", 3, 4)
         readers = layer._readers(0, layer.start(1), layer.fixed(1))
         assert Single().refusal(readers, Padded.full(torch.zeros(1, 0, 3))) == "there is no step to run"
         with forward_ad.dual_level():
-            assert refusal("lstm") == "only the loop carries the tangents of forward-mode differentiation"
+            assert refusal("lstm") == "only the loop supports forward-mode differentiation"
         on_meta = Padded(torch.zeros(1, 5, 3, device="meta"), torch.tensor([5]))
-        assert Single().refusal(readers, on_meta) == "its steps run on the CPU, the batch is on meta"
+        assert Single().refusal(readers, on_meta) == "it runs on the CPU, but the batch is on meta"
 
 
 def test_without_a_compiler_another_engine_runs_the_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,11 +221,13 @@ def test_bit_by_bit_is_the_same_text(kind: str, until: str | None, request: pyte
 
 
 def test_a_prompt_with_unknown_tokens_is_refused_by_name(characters: Trained, words: Trained) -> None:
-    with pytest.raises(DataError, match=re.escape("the prompt holds 'é', 'ü', which the model has never seen. Leave")):
+    with pytest.raises(
+        DataError, match=re.escape("the prompt contains 'é', 'ü', which is not in the model's vocabulary. Remove")
+    ):
         generate(characters, "one é ü é")
-    with pytest.raises(DataError, match="the prompt holds 'A', 'B', 'C', 'D', 'E' and 2 more, which"):
+    with pytest.raises(DataError, match="the prompt contains 'A', 'B', 'C', 'D', 'E' and 2 more, which"):
         generate(characters, "ABCDEFG")
-    with pytest.raises(DataError, match="the prompt holds 'kettle', which"):
+    with pytest.raises(DataError, match="the prompt contains 'kettle', which"):
         generate(words, ["one", "two kettle"])
 
 
@@ -323,7 +325,10 @@ def test_a_line_that_cannot_be_read_is_named(
     assert main(["generate", str(characters.folder), "--prompts", str(tmp_path / "prompts.txt")]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert f"recurra: {tmp_path}/prompts.txt:2: the prompt holds '€', which the model has never seen." in said.err
+    assert (
+        f"recurra: {tmp_path}/prompts.txt:2: the prompt contains '€', which is not in the model's vocabulary."
+        in said.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -331,21 +336,21 @@ def test_a_line_that_cannot_be_read_is_named(
     [
         (
             ["--prompt", "é"],
-            "the prompt holds 'é', which the model has never seen. Leave that out, or let it be read as",
+            "the prompt contains 'é', which is not in the model's vocabulary. Remove it, or allow it to be read as",
         ),
         (["--count", "-1"], "count must be a whole number of at least 1, but is -1."),
         (["--temperature", "nan"], "temperature must be a number of at least 0, but is nan."),
         (
             ["--prompts", "x.txt", "--prompt", "a"],
-            "one continuation for each line, to the line's end: leave --prompt out.",
+            "completes each line once, up to the end of the line: leave --prompt out.",
         ),
         (
             ["--prompts", "x.txt", "--count", "2"],
-            "one continuation for each line, to the line's end: leave --count out.",
+            "completes each line once, up to the end of the line: leave --count out.",
         ),
         (
             ["--prompts", "x.txt", "--until", "a"],
-            "one continuation for each line, to the line's end: leave --until out.",
+            "completes each line once, up to the end of the line: leave --until out.",
         ),
         (["--prompts", "no-such-file.txt"], "no-such-file.txt"),
         (["--device", "abacus"], "the device 'abacus' cannot be used"),
@@ -365,10 +370,10 @@ def test_a_model_that_does_not_know_what_comes_next_says_so(tmp_path: Path, caps
     write_sentences(tmp_path / "train.conll", 3)
     few = {"training": {"steps": 2}, "model": {"hidden": 4}, "data": {"cache": False}}
     tagger = recurra.train("tagging", train=str(tmp_path / "train.conll"), out=tmp_path / "run", settings=few)
-    with pytest.raises(ConfigError, match="cannot write text: it is a tagging model, and only a language model of"):
+    with pytest.raises(ConfigError, match="cannot generate text: it is a tagging model, not a language model"):
         generate(tagger)
     assert main(["generate", str(tmp_path / "run")]) == 2
-    assert f"the run {tmp_path / 'run'} cannot write text" in capsys.readouterr().err
+    assert f"the run {tmp_path / 'run'} cannot generate text" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")

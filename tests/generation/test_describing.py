@@ -127,12 +127,12 @@ def test_a_picture_is_written_of_by_its_path(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "there is nothing to write of in '': give numbers, as '255 0 0', or the path of a picture"),
+        ([], "there is no input in '': give numbers, as '255 0 0', or the path of a picture"),
         (["--prompt", "255 0"], "input:1: found 2 numbers, but training has 3"),
         (["--prompt", "red"], "input:1: 'vector' must hold numbers"),
         (
             ["--prompt", "1 2 3", "--until", "e"],
-            "until is where a text that only goes on is to end, but here it ends by its",
+            "until has no effect here: the generated text has its",
         ),
         (["--prompt", "1 2 3", "--temperature", "-1"], "temperature must be a number of at least 0, but is -1.0"),
         (["--prompt", "1 2 3", "--count", "0"], "count must be a whole number of at least 1"),
@@ -150,7 +150,7 @@ def test_what_cannot_be_written_is_said(
 
 
 def test_a_flat_list_of_numbers_is_no_list_of_prompts(names: Trained) -> None:
-    with pytest.raises(DataError, match=r"nothing to write of in 255: .*in Python also \[\[255, 0, 0\]\]"):
+    with pytest.raises(DataError, match=r"there is no input in 255: .*in Python also \[\[255, 0, 0\]\]"):
         generate(names, [255, 0, 0])
     with pytest.raises(ConfigError, match="top_p"):
         generate(names, "1 2 3", top_p=0)

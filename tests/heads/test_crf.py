@@ -269,7 +269,7 @@ def test_constraints_are_seen_from_the_labels_or_chosen(labels: list[str], wante
         (
             ["B-x", "E-x"],
             "bioes",
-            "constraints = 'bioes' leave no label for a row of one step: among the labels B-x, E-x",
+            "constraints = 'bioes' allow no label for a sequence of one step: among the labels B-x, E-x",
         ),
     ],
 )

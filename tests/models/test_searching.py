@@ -213,7 +213,7 @@ def test_what_is_drawn_depends_on_the_seed_and_on_what_it_is_drawn_from() -> Non
 
 
 def test_what_is_given_is_not_searched() -> None:
-    with pytest.raises(ConfigError, match=r"decoding\.search = 'given' is no search"):
+    with pytest.raises(ConfigError, match=r"decoding\.search = 'given' is not a search method"):
         answers(network(), search="given")
 
 

@@ -378,7 +378,7 @@ def test_what_is_wrong_is_said_in_a_sentence(view: Page) -> None:
     assert view.evaluate(said_of, "1\n2") == "A step has 1 number here, but the model reads 2: a, b."
     assert view.evaluate(said_of, "1 2\n3 x") == "Step 2: “x” is not a number."
     sentence = """async (text) => (await import("/page/api.js")).sentence(text)"""
-    assert view.evaluate(sentence, "input:1: found 3 values a step.") == "Found 3 values a step."
+    assert view.evaluate(sentence, "input:1: found 3 values per step.") == "Found 3 values per step."
     assert view.evaluate(sentence, "decoding.width must be at least 1.") == "decoding.width must be at least 1."
 
 

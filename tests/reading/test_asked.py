@@ -55,7 +55,7 @@ def test_another_number_of_texts_is_refused_with_the_columns(line: str | list[st
 
 @pytest.mark.parametrize(("kind", "about"), [("frames", "a list of steps"), ("vector", "a list of numbers")])
 def test_a_line_that_is_no_json_is_refused_with_what_an_input_is(kind: Kind, about: str) -> None:
-    with pytest.raises(DataError, match=f"input:1: an input of this model is {about}.*, as JSON"):
+    with pytest.raises(DataError, match=f"input:1: the input of this model must be {about}.*, as JSON"):
         asked_row("[1, 2", Schema(kind), "input:1", 1)
 
 

@@ -190,7 +190,7 @@ def test_what_is_given_is_told_in_a_few_words_and_told_apart() -> None:
 def test_a_picture_is_given_or_drawn_and_stands_alone() -> None:
     for given in ({"image": {"column": "a"}}, {"image": {"strokes": "a"}}, {"frames": "b"}):
         with pytest.raises(
-            Exception, match="exclude each other: what is given is a vector, features of places or a pi"
+            Exception, match="cannot be used together: the input is either a vector, a list of feature vectors or a pi"
         ):
             settings_from(Vec2SeqData, {"vector": ["x"], **given})
     assert ImageData(strokes="a").given == "a"

@@ -106,7 +106,12 @@ MALFORMED: list[tuple[str, str, list[str], str]] = [
     ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', [], r"a.jsonl:2: there is no column 'label'"),
     ("a.tsv", "a\tx\nb\t \n", [], r"a.tsv:2: there is no class in 'label'. Give the row one, or remove it"),
     ("a.jsonl", '{"text": "a", "label": null}\n', [], r"a.jsonl:1: there is no class in 'label'"),
-    ("a.jsonl", '{"text": "a", "label": 1.5}\n', [], r"no class but a number. .*data.targets = \[\"label\"\]"),
+    (
+        "a.jsonl",
+        '{"text": "a", "label": 1.5}\n',
+        [],
+        r"which is a number, not a class name. .*data.targets = \[\"label\"\]",
+    ),
     ("a.jsonl", '{"text": "a", "label": ["x"]}\n', [], r"must be a word, but is \['x'\]. .*data.labels = \"label\""),
     ("a.jsonl", '{"text": [1, 2], "label": "x"}\n', [], r"'text' must hold a text.*data.frames = \"text\""),
     ("a.jsonl", '{"text": 3, "label": "x"}\n', [], r"a.jsonl:1: 'text' must hold a text, but is 3"),
@@ -203,14 +208,14 @@ def test_rows_of_single_words_are_not_taken_for_a_header(tmp_path: Path) -> None
             '{"text": "a", "label": "x"}\n{"text": "b", "label": "x"}\n',
             r"every row of \S*a\.jsonl \(2\) has the class 'x'",
         ),
-        ('{"text": "a", "labels": []}\n', r"the column 'labels' of .* is empty: there is no class to learn"),
+        ('{"text": "a", "labels": []}\n', r"the column 'labels' of .* is empty: there are no classes to learn"),
         (
             '{"frames": [[1, 2]], "label": "x"}\n{"frames": [[1]], "label": "y"}\n',
-            r"a.jsonl:2: found 1 number a step, but the first example has 2",
+            r"a.jsonl:2: found 1 number per step, but the first example has 2",
         ),
         (
             '{"text": "a", "target": [1, 2]}\n{"text": "b", "target": 1}\n',
-            r"a.jsonl:2: found 1 number a step",
+            r"a.jsonl:2: found 1 number per step",
         ),
     ],
 )

@@ -259,7 +259,7 @@ def test_what_is_malformed_in_parallel_files_is_said_with_its_place(
     ("overrides", "message"),
     [
         (['data.columns=["source", "target", "target"]'], "names target twice, but a pair has one target"),
-        (["data.frames=source", "data.source.column=source"], "exclude each other"),
+        (["data.frames=source", "data.source.column=source"], "cannot be used together"),
         (["data.frames=source", "data.joint=true"], "data.joint = true makes one vocabulary"),
         (
             ["data.joint=true", "data.source.tokens=words", "data.target.tokens=symbols"],

@@ -73,5 +73,5 @@ def test_a_classifier_trained_on_a_table_scores_fasttexts_format(tmp_path: Path)
 
 def test_columns_of_training_data_that_has_its_own_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.ft").write_text("__label__music play rock\n")
-    with pytest.raises(ConfigError, match="a fasttext file has columns of its own"):
+    with pytest.raises(ConfigError, match="the columns of a fasttext file are fixed"):
         task_rows(tmp_path / "a.ft", Data(train=str(tmp_path / "a.ft"), columns=["text", "label"]))

@@ -210,7 +210,7 @@ def test_a_page_and_a_picture_can_be_written(runs: Path, tmp_path: Path, capsys:
     assert picture.attrib["aria-label"] == "sentence_accuracy by length: sentence_accuracy (tags-1, tags-2), items"
     capsys.readouterr()
     assert main([*names, str(tmp_path / "picture.gif")]) == 2
-    assert "a comparison is written as .html, .svg or .png" in capsys.readouterr().err
+    assert "the file must end in .html, .svg or .png" in capsys.readouterr().err
 
 
 def test_a_picture_may_be_a_png(runs: Path, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_text_that_is_read_as_a_whole_is_compared_without_intervals(runs: Path
     assert found.items == 1
     assert found.notes == ["1, 2: the data is scored as a single item. Intervals need several items."]
     assert "interval" not in as_text(found).split("\n\n")[0]
-    with pytest.raises(DataError, match="there is nothing to draw"):
+    with pytest.raises(DataError, match=r"cannot draw .* these runs have no scores by length"):
         write(found, tmp_path / "picture.svg")
 
 
@@ -280,14 +280,14 @@ def test_what_cannot_be_compared_is_said(runs: Path, tmp_path: Path, capsys: pyt
     one, two, tags = str(runs / "classes-1"), str(runs / "classes-2"), str(runs / "tags-1")
     data = str(held_out(runs, "classes"))
     said = refusal(one, data, capsys=capsys)
-    assert "two runs or more are compared: recurra compare RUN RUN … DATA. For one, use recurra evaluate" in said
-    assert f"the data is named last, but {two} is a run" in refusal(one, tags, two, capsys=capsys)
+    assert "compare needs at least two runs: recurra compare RUN RUN … DATA. For one, use recurra evaluate" in said
+    assert f"the last argument must be the data, but {two} is a run" in refusal(one, tags, two, capsys=capsys)
     said = refusal(one, tags, data, capsys=capsys)
     assert f"but {one} is a run of classification and {tags} one of tagging" in said
     assert "nowhere.jsonl" in refusal(one, two, str(tmp_path / "nowhere.jsonl"), capsys=capsys)
     assert "there is no folder" in refusal(one, str(tmp_path / "none"), data, capsys=capsys)
     assert "have no score in common" in refusal(str(runs / "numbers-1"), one, _both(tmp_path), capsys=capsys)
-    with pytest.raises(ConfigError, match="two runs or more are compared"):
+    with pytest.raises(ConfigError, match="compare needs at least two runs"):
         compare(one, data)  # a single name
     with pytest.raises(ConfigError, match="no file was given"):
         compare([one, two], [])

@@ -98,7 +98,7 @@ def test_a_picture_is_named_by_its_path(runs: Path, tmp_path: Path, capsys: pyte
     by_path = explained(run, f"{runs}/b.png", "--out", str(tmp_path / "a.svg"), capsys=capsys)
     assert by_path == explained(run, f"{runs}/pictures.tsv:3", "--out", str(tmp_path / "b.svg"), capsys=capsys)
     assert main(["explain", run, f"{runs}/pictures.tsv"]) == 2
-    assert "name its line, as" in (said := capsys.readouterr().err)
+    assert "name a line, as" in (said := capsys.readouterr().err)
     assert said.endswith("pictures.tsv:2.\n"), "the first is a header"
     assert (tmp_path / "a.svg").read_text() == (tmp_path / "b.svg").read_text()
 
@@ -114,7 +114,7 @@ def test_places_in_a_row_are_numbered(runs: Path, capsys: pytest.CaptureFixture[
         (
             "words",
             "words.tsv",
-            r"words.tsv is a file of inputs, and one is explained: name its line, as .*words.tsv:1\.",
+            r"words.tsv is a file with several inputs, but explain takes one: name a line, as .*words.tsv:1\.",
         ),
         ("words", "words.tsv:9", r"words.tsv:9: the file ends before this line\."),
         ("words", "wrods.tsv:1", r"there is no file '.*wrods.tsv'. Did you mean"),
@@ -132,10 +132,10 @@ def test_what_cannot_be_explained_is_said(
 @pytest.mark.parametrize(
     ("run", "asked", "said"),
     [
-        ("colours", ["--show", "attention"], "is given one vector at a time, which has no places to look at"),
+        ("colours", ["--show", "attention"], "reads a single vector, which has no places to attend to"),
         ("words", ["--show", "gaits"], "--show gaits: a seq2seq model has no such view. Did you mean 'gates'"),
-        ("words", ["--show", "tree", "--layer", "1"], "--layer chooses among gates, but --show tree shows none"),
-        ("words", ["--show", "tree", "--direction", "forward"], "--direction chooses among gates, but --show tree"),
+        ("words", ["--show", "tree", "--layer", "1"], "--layer selects gates, but --show tree shows none"),
+        ("words", ["--show", "tree", "--direction", "forward"], "--direction selects gates, but --show tree"),
         ("words", ["--best", "0"], "--best 0: the best answer is 1, the next 2"),
         ("words", ["--best", "9"], "decoding.best = 9 answers need a beam at least so wide"),
         (
@@ -161,7 +161,10 @@ def test_what_there_is_not_to_see_is_said(
 def test_without_attention_something_else_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     untrained(tmp_path, words(tmp_path), "model.attention=none", run="blind")
     assert main(["explain", f"{tmp_path}/blind", "cat", "--show", "attention"]) == 2
-    assert "was trained with model.attention = none, so it looked nowhere: train one without" in capsys.readouterr().err
+    assert (
+        "was trained with model.attention = none, so there are no attention weights: train without"
+        in capsys.readouterr().err
+    )
     assert explained(f"{tmp_path}/blind", "cat", capsys=capsys).splitlines()[1].split() == ["token", "p", "bits"]
 
 
@@ -240,32 +243,34 @@ def test_where_nothing_can_be_shown_all_reasons_are_said_and_that_of_the_input_f
     assert said[0] == "there is nothing to show."
     assert [line.partition(":")[0] for line in said[1:]] == ["saliency", "gates", "attention"]
     for model in (small_runs.tagger(), small_runs.classifier("model.encoder=rnn", "model.characters.cell=none")):
-        with pytest.raises(DataError, match="there is nothing to explain: nothing was read, or nothing answered"):
+        with pytest.raises(DataError, match="there is nothing to explain: the input or the output is empty"):
             explain(model, "")
-        with pytest.raises(DataError, match="nothing was read, so there are no gates to show"):
+        with pytest.raises(DataError, match="the input is empty, so there are no gates to show"):
             explain(model, "", show="gates")
 
 
 def test_a_classifier_without_queries_and_a_tagger_look_nowhere() -> None:
-    with pytest.raises(ConfigError, match=r"does not weigh what it reads by attention: model.summary = attention does"):
+    with pytest.raises(
+        ConfigError, match=r"has no attention weights: train with model.summary = attention to get them"
+    ):
         explain(small_runs.classifier("model.encoder=cnn", "model.characters.cell=none"), "bad", show="attention")
     with pytest.raises(ConfigError, match=r"attention: a tagging model has no such view. Known: saliency, gates"):
         explain(small_runs.tagger(), "the", show="attention")
-    with pytest.raises(ConfigError, match="best is for answers that are searched for, but tagging searches for none"):
+    with pytest.raises(ConfigError, match="best is an option of search, but tagging does not use a search"):
         explain(small_runs.tagger(), "the", best=2)
 
 
 def test_nothing_is_explained_where_nothing_is_written(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", f"{runs}/words", ""]) == 2
-    assert "there is no answer to explain: nothing was read." in capsys.readouterr().err
+    assert "there is no answer to explain: the input is empty." in capsys.readouterr().err
     given = ["--set", "decoding.search=given"]
     assert main(["explain", f"{runs}/words", f"{runs}/words.tsv:1", *given]) == 2
-    assert "there is no answer to explain: decoding.search = given writes nothing." in capsys.readouterr().err
+    assert "there is no answer to explain: decoding.search = given generates no output." in capsys.readouterr().err
 
 
 def test_another_ending_is_refused_before_the_model_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", f"{tmp_path}/nowhere", "cat", "--out", "a.pdf"]) == 2
-    assert capsys.readouterr().err == "recurra: --out a.pdf: an explanation is written as .html, .svg or .png.\n"
+    assert capsys.readouterr().err == "recurra: --out a.pdf: the file must end in .html, .svg or .png.\n"
 
 
 def test_links_between_words_are_refused_for_pictures(
@@ -273,4 +278,4 @@ def test_links_between_words_are_refused_for_pictures(
 ) -> None:
     links = str(tmp_path / "links.txt")
     assert main(["predict", f"{runs}/ink", f"{runs}/ink.jsonl", "--alignments", links]) == 2
-    assert "do not stand in a row as words do: `recurra explain RUN INPUT --out FILE.html`" in capsys.readouterr().err
+    assert "is over a picture, not over words: `recurra explain RUN INPUT --out FILE.html`" in capsys.readouterr().err

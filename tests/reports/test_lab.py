@@ -66,8 +66,8 @@ def test_the_command_writes_a_table_json_and_a_picture(tmp_path: Path, capsys: p
         (["adding", "--cells", ","], "name at least one cell, such as elman,gru,lstm."),
         (["adding", "--cells", "lstn"], "there is no cell 'lstn'. Did you mean 'lstm'?"),
         (["adding", "--cells", "[1]"], "--cells [1] must hold names, or tables with a name"),
-        (["adding", "--cells", "[gru"], "--cells [gru is not a list as TOML writes it"),
-        (["adding", "--out", "lab.txt"], "--out lab.txt: a comparison of cells is written as .html, .svg or .png."),
+        (["adding", "--cells", "[gru"], "--cells [gru is not a valid TOML list"),
+        (["adding", "--out", "lab.txt"], "--out lab.txt: the file must end in .html, .svg or .png."),
     ],
 )
 def test_what_cannot_be_compared_is_said(

@@ -331,8 +331,8 @@ def test_a_report_is_written_whole_or_not_at_all(run: Path) -> None:
     ("content", "message"),
     [
         (None, r"summary\.json cannot be read: No such file or directory\. Is .* the folder of a run\?"),
-        ("{", r"summary\.json is not one JSON object, as training writes it\. Train again"),
-        ("[]", r"summary\.json is not one JSON object"),
+        ("{", r"summary\.json is not a JSON object written by training\. Train again"),
+        ("[]", r"summary\.json is not a JSON object"),
     ],
 )
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path, content: str | None, message: str) -> None:

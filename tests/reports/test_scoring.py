@@ -106,8 +106,13 @@ def test_empty_lines_and_compressed_files_are_read_as_they_are(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("gold", "guess", "column", "message"),
     [
-        ("A\nB\n", "A\n", None, "gold.txt holds 2 answers, but {folder}/guess.txt 1: there is one for each."),
-        ("A\nB B\n", "A\nB\n", None, "gold.txt:2 has 2 tags, but {folder}/guess.txt:2 1: there is one for each elem"),
+        ("A\nB\n", "A\n", None, "gold.txt holds 2 answers, but {folder}/guess.txt 1: both files need the same number."),
+        (
+            "A\nB B\n",
+            "A\nB\n",
+            None,
+            "gold.txt:2 has 2 tags, but {folder}/guess.txt:2 1: both files need one tag per elem",
+        ),
         ("", "A\n", None, "gold.txt' is empty"),
         ("\n", "\n", None, "there is nothing to score: no element has a gold answer in 'text'"),
         ("B-x\n", "NOUN\n", None, "guess.txt: sentence 1: the tag 'NOUN' of step 1 is not O, B-type"),

@@ -124,13 +124,13 @@ def test_a_target_column_may_have_another_name(tmp_path: Path) -> None:
             "a\tb\nc\td\n",
             "b\n",
             None,
-            "gold.tsv holds 2 answers, but {folder}/answers.txt 1: there is one for each row",
+            "gold.tsv holds 2 answers, but {folder}/answers.txt 1: both files need one answer per row",
         ),
         (
             "a\tb\na\tc\n",
             "b\nc\n",
             None,
-            "answers.txt:2: this answer is not that of line 1, but the source is: rows of",
+            "answers.txt:2: this answer differs from that of line 1, but the source is: rows of",
         ),
         ("a\tb\nc\n", "b\n", None, "gold.tsv:2: found one column"),
         ("", "b\n", None, "gold.tsv' is empty"),
@@ -200,4 +200,4 @@ def test_the_command_says_why_ter_is_left_out(tmp_path: Path, capsys: pytest.Cap
     assert main(["score", gold, gold, "--task", "seq2seq", "--json"]) == 0
     seen = capsys.readouterr()
     assert "ter" not in json.loads(seen.out)
-    assert "ter is left out: it needs pip install 'recurra[metrics]', and texts of 200 words at most." in seen.err
+    assert "TER is not computed: it needs pip install 'recurra[metrics]', and texts of 200 words at most." in seen.err

@@ -109,4 +109,4 @@ def test_the_command_writes_a_picture_and_refuses_other_files(
     assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
     capsys.readouterr()
     assert cli.main(["info", run, "--draw", str(tmp_path / "a.pdf")]) == 2
-    assert "a picture is written as .svg or .png" in capsys.readouterr().err
+    assert "the file must end in .svg or .png" in capsys.readouterr().err

@@ -69,12 +69,12 @@ def test_what_is_no_input_is_refused_with_what_is_one(name: str, value: object, 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind not in ("text", "picture")])
 def test_a_text_is_no_number(name: str, tasks: dict[str, AnyTask]) -> None:
     for value in ("[[1, 2]]", "/etc/passwd", ["1", "2"]):
-        with pytest.raises(DataError, match=r"an input of this model is (a list|features)"):
+        with pytest.raises(DataError, match=r"the input of this model must be (a list|features)"):
             question(tasks[name], value)
 
 
 def test_numbers_are_no_text(tasks: dict[str, AnyTask]) -> None:
-    with pytest.raises(DataError, match=r"an input of this model is a text, but found \[\[1, 2\]\]\."):
+    with pytest.raises(DataError, match=r"the input of this model must be a text, but found \[\[1, 2\]\]\."):
         question(tasks["tagging"], [[1, 2]])
 
 
@@ -176,14 +176,14 @@ def test_what_json_can_say_but_no_one_means_is_refused(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("classification of series", [[1.0, 2.0, 3.0]], "found 3 numbers a step, but training has 2"),
+        ("classification of series", [[1.0, 2.0, 3.0]], "found 3 numbers per step, but training has 2"),
         ("vector to text", [1, 2], "found 2 numbers, but training has 3"),
         ("vector to text", [1, None, 3], "missing or not finite"),
         ("places to text", [[1.0, 2.0, 3.0]], "found 3 numbers for each place, but training has 2"),
         ("places to text", [[1.0], [1.0, 2.0]], "as many numbers for every place"),
         ("tagging of frames", [[1.0, 2.0], [1.0]], "as many numbers at every step"),
         ("seq2seq of frames", [[[1.0]]], "nested deeper"),
-        ("forecasting", [[1.0, 2.0]], "found 2 values a step, but the model has 1"),
+        ("forecasting", [[1.0, 2.0]], "found 2 values per step, but the model expects 1"),
         ("strokes to text", [[[0, 1], [0]]], "stroke 1 has 2 x but 1 y"),
         ("strokes to text", [], "there are no strokes to draw"),
         ("classification of strokes", [[0, 1]], "stroke 1"),

@@ -242,7 +242,7 @@ def test_what_is_no_port_is_refused(wanted: int) -> None:
 
 
 def test_a_port_that_is_in_use_is_said(port: int) -> None:
-    with pytest.raises(ConfigError, match=rf"--port {port} cannot be used: Address already in use\. --port 0 takes"):
+    with pytest.raises(ConfigError, match=rf"--port {port} cannot be used: Address already in use\. --port 0 picks"):
         listening(echo, port=port, said=print)
 
 

@@ -293,5 +293,5 @@ def test_counts_that_do_not_fit_are_refused() -> None:
         Counted.of("ab", {"right": [1, 2, 3]}, {}, first="")
     with pytest.raises(DataError, match="the count 'right' needs a number for each of the 2 items, but is no list"):
         Counted.of("ab", {"right": 3}, {}, first="")
-    with pytest.raises(ConfigError, match="first = 'f1' is none of the scores: accuracy"):
+    with pytest.raises(ConfigError, match="first = 'f1' is not one of the scores: accuracy"):
         Counted.of("ab", {"right": [1, 1]}, {"accuracy": ratio("right", "items")}, first="f1")

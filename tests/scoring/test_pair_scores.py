@@ -319,7 +319,7 @@ def test_a_system_that_is_better_everywhere_beats_the_other_on_every_sample() ->
 def test_a_first_score_that_is_not_known_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"evaluation\.first = 'blue' is not known\. Did you mean 'bleu'\?"):
         scored(ROWS, first="blue")
-    with pytest.raises(ConfigError, match="'perplexity' needs log-probabilities, but these answers come without"):
+    with pytest.raises(ConfigError, match="'perplexity' needs log-probabilities, but these predictions have none"):
         scored(ROWS, first="perplexity")
 
 

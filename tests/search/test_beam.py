@@ -338,7 +338,10 @@ def test_no_graph_is_kept() -> None:
         ({"length_penalty": -1}, "length_penalty must be a number of at least 0, but is -1."),
         ({"length_penalty": math.nan}, "length_penalty must be a number of at least 0, but is nan."),
         ({"coverage_penalty": -1}, "coverage_penalty must be a number of at least 0, but is -1."),
-        ({"coverage_penalty": 1}, "coverage_penalty counts weights of attention, but nothing is watched: leave it at"),
+        (
+            {"coverage_penalty": 1},
+            "coverage_penalty counts weights of attention, but this model has no attention: leave it at",
+        ),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -353,9 +356,9 @@ def test_a_step_without_probabilities_is_an_error(value: float) -> None:
     def broken(tokens: Tensor, moving: tuple[()], _: tuple[()]) -> tuple[Tensor, tuple[()]]:
         return torch.full((len(tokens), 4), value), moving
 
-    with pytest.raises(DataError, match="the model gives no next token a probability: its numbers are NaN or out"):
+    with pytest.raises(DataError, match="the model's probabilities are NaN or out"):
         beam(broken, torch.tensor([0]), (), (), width=2, length=2, ends=[])
-    with pytest.raises(DataError, match="the model gives no next token a probability: its numbers are NaN or out"):
+    with pytest.raises(DataError, match="the model's probabilities are NaN or out"):
         exhaustive(broken, torch.tensor([0]), (), (), length=2, ends=[])
 
 

@@ -214,7 +214,7 @@ def test_where_nothing_is_left_to_choose_the_error_says_where() -> None:
         (Rules(banned=[4]), "banned has the token 4, but the vocabulary has 4, from 0."),
         (Rules(forced=[-1]), "forced has the token -1, but the vocabulary has 4, from 0."),
         (Rules(prefix=[0, 9]), "prefix has the token 9, but the vocabulary has 4, from 0."),
-        (Rules(banned=range(4)), "every token of the vocabulary is banned, so that nothing can be chosen."),
+        (Rules(banned=range(4)), "every token of the vocabulary is banned, so no token can be chosen."),
         (Rules(banned=[1], forced=[1]), "the token 1 is forced, but is banned too."),
         (Rules(forced=[END]), "the token 3 is forced, but is what ends an answer too."),
         (Rules(forced=[0, 1, 2]), "3 tokens are forced after a prefix of 0, but an answer has at most 2."),

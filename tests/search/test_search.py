@@ -93,7 +93,7 @@ def test_a_step_without_probabilities_is_an_error(value: float) -> None:
         return torch.full((len(tokens), V), value), moving
 
     for search in (greedy, sample):
-        with pytest.raises(DataError, match="the model gives no next token a probability: its numbers are NaN or out"):
+        with pytest.raises(DataError, match="the model's probabilities are NaN or out"):
             search(broken, torch.tensor([0]), (), (), length=2)
 
 

@@ -150,8 +150,8 @@ def test_what_was_saved_is_loaded(tmp_path: Path, overrides: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("texts.json", "[]", "must say of both sides"),
-        ("texts.json", '{"lowercase": {"left": true}}', "must say of both sides"),
+        ("texts.json", "[]", "must state for both sides"),
+        ("texts.json", '{"lowercase": {"left": true}}', "must state for both sides"),
         ("vocabulary.target.json", '{"specials": ["<unk>"], "tokens": []}', "the specials must begin with"),
         ("tokenizer.source.json", "{", "tokenizer.source.json"),
     ],
@@ -256,7 +256,7 @@ def test_frames_are_scaled_and_have_no_tokens(tmp_path: Path) -> None:
     assert not texts.too_long(again.source_frames(first), texts.target_ids("a b"), data)
     assert again.source_frames(first._replace(frames=np.zeros((0, 0), np.float32))).shape == (0, 2)
     other = first._replace(frames=np.zeros((1, 3), np.float32))
-    with pytest.raises(DataError, match=r"b\.jsonl:1: found 3 numbers a step, but training has 2"):
+    with pytest.raises(DataError, match=r"b\.jsonl:1: found 3 numbers per step, but training has 2"):
         list(texts.checked([first, other], ["b.jsonl"]))
 
 
@@ -264,7 +264,7 @@ def test_frames_of_another_width_are_said_with_their_place(tmp_path: Path) -> No
     file = tmp_path / "a.jsonl"
     file.write_text('{"frames": [[1, 2]], "target": "a"}\n{"frames": [[1]], "target": "b"}\n')
     data = with_columns(Seq2SeqData(train=str(file)))
-    with pytest.raises(DataError, match=r"a\.jsonl:2: found 1 number a step, but the first example has 2"):
+    with pytest.raises(DataError, match=r"a\.jsonl:2: found 1 number per step, but the first example has 2"):
         PairTexts.of(data)
 
 
@@ -273,7 +273,7 @@ def test_frames_of_another_width_are_said_with_their_place(tmp_path: Path) -> No
     [
         (
             ["data.target.min_count=9"],
-            r"no token of the target in .* would be known: .* 9 and data\.target\.max_size = none",
+            r"no token of the target in .* would be in the vocabulary: .* 9 and data\.target\.max_size = none",
         ),
         (["data.source.max_size=4"], r"no token of the source in .*data\.source\.max_size = 4"),
     ],

@@ -107,7 +107,7 @@ def test_dropout_type_and_mode_are_kept() -> None:
     ("module", "message"),
     [
         (nn.Linear(3, 4), "from_torch takes a torch.nn.LSTM, GRU or RNN, but got a Linear"),
-        (nn.LSTM(3, 4, proj_size=2), "an LSTM with proj_size = 2 has no counterpart"),
+        (nn.LSTM(3, 4, proj_size=2), "an LSTM with proj_size = 2 is not supported"),
         (type("Mine", (nn.LSTM,), {})(3, 4), "but got a Mine"),
     ],
 )
@@ -120,7 +120,7 @@ def test_what_cannot_come_from_torch_is_refused(module: Any, message: str) -> No
     ("arguments", "reason"),
     [
         ({"cell": "peephole_lstm"}, "torch has no kernel for 'peephole_lstm'"),
-        ({"cell": "gru"}, "torch's GRU resets after the product"),
+        ({"cell": "gru"}, "torch's GRU applies the reset gate after the product"),
         ({"cell": {"name": "lstm", "wrap": [{"name": "zoneout", "rate": 0.1}]}}, "torch has no kernel for 'zoneout'"),
         ({"hidden_size": [4, 5]}, "torch's layers are all equally wide"),
         ({"direction": "backward"}, "torch has no stack that reads only backward"),
@@ -133,5 +133,5 @@ def test_what_cannot_come_from_torch_is_refused(module: Any, message: str) -> No
 )
 def test_what_torch_does_not_have_is_refused_with_the_reason(arguments: dict[str, Any], reason: str) -> None:
     rnn = Recurrent(**{"cell": "lstm", "input_size": 3, "hidden_size": 4, **arguments})
-    with pytest.raises(ConfigError, match=f"this Recurrent cannot become a torch module: {reason}"):
+    with pytest.raises(ConfigError, match=f"this Recurrent cannot be converted to a torch module: {reason}"):
         to_torch(rnn)

@@ -187,7 +187,7 @@ def test_a_users_own_cell_works_without_a_word_to_anyone() -> None:
 
 def test_the_engine_report_says_which_and_why() -> None:
     report = str(Recurrent("lstm", 3, 4, layers=2, bidirectional=True).engine_report())
-    gradients = "it has no way back, and gradients are recorded (torch.no_grad() would not)"
+    gradients = "inference only, but gradients are enabled (use torch.no_grad())"
     first, second = report.split("\nlayer 2, ")
     assert first.startswith(
         f"layer 1, lstm, both directions: vendor\n    not single: {gradients}\n    not planned: esti"
@@ -200,7 +200,7 @@ def test_the_engine_report_says_which_and_why() -> None:
     assert "not scan: the step of 'lstm' is not known to be linear in its state" in report
     report = str(Recurrent({"name": "gru"}, 3, 4, engine="loop").engine_report())
     assert report.startswith("layer 1, gru: loop (asked for)")
-    assert "not vendor: torch's GRU resets after the product, this one before it" in report
+    assert "not vendor: torch's GRU applies the reset gate after the product, this one before it" in report
     assert "not planned" not in report  # it could
     dropped = {"name": "lstm", "wrap": [{"name": "recurrent_dropout", "rate": 0.5}]}
     rnn = Recurrent(dropped, 3, 4)
@@ -275,7 +275,7 @@ def test_an_engine_that_is_asked_for_and_refuses_is_reported_not_raised() -> Non
     report = str(Recurrent("min_gru", 3, 4, engine="vendor").engine_report())
     assert report == (
         "layer 1, min_gru: vendor (asked for), but it refuses: torch has no kernel for 'min_gru'\n"
-        "    not single: it runs an 'lstm', this is 'min_gru'"
+        "    not single: it runs only 'lstm', but this is 'min_gru'"
     )
 
 
@@ -284,7 +284,7 @@ def test_an_engine_that_is_asked_for_and_refuses_is_reported_not_raised() -> Non
     [
         ("peephole_lstm", "torch has no kernel for 'peephole_lstm'"),
         ({"name": "lstm", "candidate": "sigmoid"}, "torch's LSTM has a tanh candidate, this one 'sigmoid'"),
-        ("gru", "torch's GRU resets after the product, this one before it"),
+        ("gru", "torch's GRU applies the reset gate after the product, this one before it"),
         ({"name": "gru", "reset": "after", "candidate": "sigmoid"}, "torch's GRU has a tanh candidate"),
         ({"name": "elman", "activation": "identity"}, "torch's RNN has tanh or relu, this one 'identity'"),
         ("tests.own_cells:Matchbox", "torch has no kernel for 'tests.own_cells:Matchbox'"),
@@ -301,7 +301,7 @@ def test_an_engine_that_cannot_run_the_cell_says_why(spec: Any, reason: str) -> 
 
 def test_the_vendor_does_not_tell_every_c() -> None:
     rnn = Recurrent("lstm", 3, 4, engine="vendor")
-    with pytest.raises(EngineError, match="torch's LSTM does not tell the c of every step"):
+    with pytest.raises(EngineError, match="torch's LSTM does not return c for every step"):
         rnn(Padded.full(torch.zeros(1, 2, 3)), every=True)
     with pytest.raises(EngineError, match="there is no step to run"):
         rnn(Padded.full(torch.zeros(1, 0, 3)))
@@ -322,7 +322,7 @@ def test_the_vendor_does_not_tell_every_c() -> None:
         ({"hidden_size": [3, 4], "layers": 3}, "gives 2 widths, but there are 3 layers"),
         ({"input_size": -2}, "input_size must be a whole number of at least 1, but is -2"),
         ({"direction": "back"}, "direction = 'back' is not known. Did you mean 'backward'?"),
-        ({"direction": "backward", "bidirectional": True}, "a bidirectional stack reads both ways"),
+        ({"direction": "backward", "bidirectional": True}, "a bidirectional stack has no single direction"),
         ({"merge": "concatt", "bidirectional": True}, "merge = 'concatt' is not known. Did you mean 'concat'?"),
         ({"merge": "tests.own_cells:Leaky", "bidirectional": True}, "is not a merge"),
         ({"mix": "lst"}, "mix = 'lst' is not known. Did you mean 'last'?"),
@@ -368,7 +368,7 @@ def test_a_batch_that_does_not_fit_is_refused_in_words(x: Any, message: str) -> 
 
 @pytest.mark.parametrize("options", [{"bidirectional": True}, {"direction": "backward"}])
 def test_a_stack_that_reads_backward_is_refused_a_step(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="cannot take one step at a time: its first output needs the last input"):
+    with pytest.raises(ConfigError, match="cannot run one step at a time: its first output needs the last input"):
         Recurrent("lstm", 3, 4, **options).step(torch.zeros(1, 3))
 
 

@@ -131,7 +131,7 @@ def test_series_of_different_length_are_told_apart(tmp_path: Path) -> None:
     assert scores["accuracy"] == scores["sensitivity"] == scores["specificity"] == scores["auc"] == 1.0
     assert [a.output for a in model.predict(["[[500, 700]]", "[[500, 500], [510, 480]]"])] == ["1", "0"]
     assert model.task.settings.data.frames == "x"
-    with pytest.raises(DataError, match=r"input:1: found 1 number a step, but training has 2\."):
+    with pytest.raises(DataError, match=r"input:1: found 1 number per step, but training has 2\."):
         model.predict(["1 2 3"])
     with pytest.raises(DataError, match="input:1: a series is a JSON list of numbers, or of lists of them"):
         model.predict(["[1, 2"])
@@ -398,9 +398,12 @@ def test_a_setting_that_cannot_be_is_refused(tmp_path: Path, option: str, said: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["data.label=a", "data.labels=b"], r"data.label and data.labels exclude each other: a classifier gives one"),
-        (["data.text.column=a", "data.frames=b"], r"data.text.column and data.frames exclude each other"),
-        (["model.embedding=0"], r"model.embedding = 0 leaves nothing to read a text by"),
+        (
+            ["data.label=a", "data.labels=b"],
+            r"data.label and data.labels cannot be used together: a classifier predicts one",
+        ),
+        (["data.text.column=a", "data.frames=b"], r"data.text.column and data.frames cannot be used together"),
+        (["model.embedding=0"], r"model.embedding = 0 needs character embeddings instead"),
         (
             ["model.encoder=pyramid", "model.skip=residual"],
             r"skip = 'residual' adds .* 'pyramid' differ in time: leave",

@@ -328,7 +328,7 @@ def test_the_server_writes_where_the_model_does_and_says_so_where_it_does_not(ra
     found = posted(port, "/api/runs/whole/generate", {"prompt": ran.case.asked[0], "length": 3})
     if writer is None:
         assert found.status == 400
-        assert "cannot write text" in found.error
+        assert "cannot generate text" in found.error
         return
     [text] = as_described(found.json, "/api/runs/{run}/generate", "post")["texts"]
     [expected] = writer.texts([ran.case.asked[0]])

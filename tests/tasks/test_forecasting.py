@@ -215,7 +215,7 @@ def test_normalisation_is_learned_on_train_saved_and_restored(tmp_path: Path) ->
     [after] = load(tmp_path / "copy").predict([x[:9].tolist()])
     assert before == after
     (tmp_path / "copy" / "kind.json").unlink()
-    with pytest.raises(CheckpointError, match=r"kind\.json cannot be read .*the run is not whole"):
+    with pytest.raises(CheckpointError, match=r"kind\.json cannot be read .*the run folder is incomplete"):
         load(tmp_path / "copy")
 
 
@@ -454,22 +454,30 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
         r"a\.csv:4: the time '1' of 'b' is there twice\. Sort the rows by 'time', each time once\.$",
     ),
     "a time that is none": ("time,x\nsoon,1\n", [], r"a\.csv:2: 'time' must be a number or a date such as .*'soon'"),
-    "two kinds of time": ("time,x\n1,1\n2020-01-01,1\n", [], r"a\.csv:3: 'time' is '2020-01-01', but above it holds"),
+    "two kinds of time": (
+        "time,x\n1,1\n2020-01-01,1\n",
+        [],
+        r"a\.csv:3: 'time' is '2020-01-01', but earlier rows contain",
+    ),
     "a word": ("x,y\n1,2\n3,four\n", [], r"a\.csv:3: 'y' must be a number, but is 'four'"),
     "infinite": ("x\n1\ninf\n", [], r"a\.csv:3: 'x' must be a finite number, but is 'inf'"),
     "missing": ("x,y\n1,2\n3,NaN\n", [], r"a\.csv:3: the value of 'y' is missing\. Fill it in, or set data\.missing"),
     "missing at first": (
         "x,y\n1,\n3,2\n",
         ["data.missing=previous"],
-        r"a\.csv:2: 'y' begins with a missing value, and there is none before it to take",
+        r"a\.csv:2: 'y' begins with a missing value, and there is no earlier value to fill it with. Remove the row",
     ),
-    "one step": ("time,x\n1,1\n", [], r"a\.csv:2: the series has one step alone"),
+    "one step": ("time,x\n1,1\n", [], r"a\.csv:2: the series has only one step"),
     "one step of one series": (
         "time,series,x\n1,a,1\n2,a,3\n1,b,1\n",
         [],
-        r"a\.csv:4: the series 'b' has one step alone, so there is nothing to predict from it",
+        r"a\.csv:4: the series 'b' has only one step, so there is nothing to predict. Remove it, or add steps",
     ),
-    "constant": ("x,y\n1,5\n2,5\n", [], r"the column 'y' of .*a\.csv is always 5: there is nothing to predict"),
+    "constant": (
+        "x,y\n1,5\n2,5\n",
+        [],
+        r"the column 'y' of .*a\.csv is constant \(5\), so there is nothing to predict",
+    ),
     "no numbers": (
         "name\nx\ny\n",
         [],
@@ -480,9 +488,9 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
     "the time as a value": (
         "time,x\n1,2\n2,3\n",
         ["data.values=time"],
-        r"data\.values names 'time', which is the time",
+        r"data\.values names 'time', which is already used as the time",
     ),
-    "no series": ("series,x\n,2\na,3\n", [], r"a\.csv:2: the row belongs to no series: 'series' is empty"),
+    "no series": ("series,x\n,2\na,3\n", [], r"a\.csv:2: the row has no series name: 'series' is empty"),
     "coins that are none": (
         "x\n1\n2\n",
         ["model.output=bernoulli"],
@@ -497,7 +505,8 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
     "nothing to draw from": (
         "x\n1\n2\n",
         ["model.output=squared_error", "decoding.paths=5"],
-        r"decoding\.paths = 5 needs a density to draw from, which model\.output = 'squared_error' is not",
+        r"decoding\.paths = 5 needs a distribution to sample from, which model\.output = 'squared_error' does not "
+        r"predict",
     ),
 }
 
@@ -513,7 +522,7 @@ FRAMES: dict[str, tuple[str, list[str], str]] = {
     "another number of values": (
         '{"frames": [[1, 2]]}\n{"frames": [[1]]}\n',
         [],
-        r"a\.jsonl:2: found 1 number a step",
+        r"a\.jsonl:2: found 1 number per step",
     ),
     "ragged": ('{"frames": [[1, 2], [1]]}\n', [], r"a\.jsonl:1: 'frames' must hold as many numbers at every step"),
     "null": (
@@ -521,7 +530,11 @@ FRAMES: dict[str, tuple[str, list[str], str]] = {
         [],
         r"a\.jsonl:1: 'frames' holds a number at step 2 that is missing or not finite",
     ),
-    "nothing": ('{"frames": []}\n', [], r'a\.jsonl:1: there is no frame here\. Remove it, or set data\.empty = "keep"'),
+    "nothing": (
+        '{"frames": []}\n',
+        [],
+        r'a\.jsonl:1: this example has no frames\. Remove it, or set data\.empty = "keep"',
+    ),
     "no such column": ('{"roll": [[1]]}\n', ["data.frames=rol"], r"there is no column 'rol'\. Did you mean 'roll'\?"),
     "not everywhere": ('{"frames": [[1]]}\n{"roll": [[1]]}\n', [], r"a\.jsonl:2: there is no column 'frames'"),
     "unnamed": (
@@ -551,9 +564,9 @@ def test_what_is_wrong_with_frames_is_said_with_their_line(tmp_path: Path, name:
 
 
 SETTINGS: dict[str, tuple[list[str], str]] = {
-    "both ways": (["model.bidirectional=true"], r"must be false: read backwards, the network would see the values"),
+    "both ways": (["model.bidirectional=true"], r"must be false: a backward pass over time would see the values"),
     "overlap": (["data.window=4", "data.overlap=4"], r"data\.overlap = 4 must be below data\.window = 4"),
-    "frames and values": (["data.frames=a", "data.values=b"], r"data\.frames and data\.values exclude each other"),
+    "frames and values": (["data.frames=a", "data.values=b"], r"data\.frames and data\.values cannot be used together"),
     "changes of frames": (["data.frames=a", "data.difference=true"], r"data\.difference is for the series of a table"),
     "window": (["data.window=1"], r"data\.window must be at least 2, but is 1"),
     "horizon": (["decoding.horizon=0"], r"decoding\.horizon must be at least 1, but is 0"),
@@ -578,9 +591,9 @@ def test_a_setting_that_cannot_be_is_refused(name: str) -> None:
 def test_what_does_not_fit_a_trained_model_is_refused(tmp_path: Path) -> None:
     file = write_frames(tmp_path / "a.jsonl", rolls())
     model = trained(tmp_path, file, "training.steps=1")
-    with pytest.raises(DataError, match=r"input:2: found 2 values a step, but the model has 3"):
+    with pytest.raises(DataError, match=r"input:2: found 2 values per step, but the model expects 3"):
         model.predict(["[[1, 0, 1]]", "[[1, 0]]"])
-    with pytest.raises(DataError, match=r"input:1: found 0\.5, but the model knows values of 0 and 1 alone"):
+    with pytest.raises(DataError, match=r"input:1: found 0\.5, but the model accepts only the values 0 and 1"):
         model.predict(["[[1, 0, 0.5]]"])
     with pytest.raises(DataError, match=r"input:1: a line is a JSON list of steps, each a number or a list of numbers"):
         model.predict(["1 0 1"])

@@ -351,7 +351,10 @@ def test_an_evaluation_may_have_other_settings_than_the_run(tmp_path: Path, caps
     assert found[2]["count"] == 8 * (1 + (len(TEXT) - 9) // 64)
     assert main([*evaluate, "--set", "model.hidden=3"]) == 2
     said = capsys.readouterr().err
-    assert "a trained model keeps its settings: --set model.hidden=3 is none of evaluation or decoding" in said
+    assert (
+        "settings of a trained model cannot be changed, except evaluation and decoding: remove --set model.hidden=3"
+        in said
+    )
     assert main(evaluate[:-1]) == 0
     assert "characters           77" in capsys.readouterr().out
 
@@ -419,7 +422,7 @@ def test_frames_and_values_are_forecasting() -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"model": {"bidirectional": True}}, "has already seen the token it is to predict. Train two"),
+    ({"model": {"bidirectional": True}}, "has already seen the token it should predict. Train two"),
     ({"model": {"tied": True}}, r"the embedding, 128 wide, and the output, 512 wide .* Set model.embedding = 512, or"),
     ({"model": {"tied": True, "hidden": [9, 7], "embedding": 8}}, r"or model.hidden = \[9, 8\]"),
     ({"model": {"hidden": []}}, "model.hidden must be at least 1"),
@@ -435,7 +438,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"reading": {"carry": 1.5}}, "reading.carry must lie between 0 and 1, but is 1.5"),
     ({"evaluation": {"stride": 0}}, "evaluation.stride must be at least 1"),
     ({"evaluation": {"manner": "window"}}, "Did you mean 'windowed'"),
-    ({"training": {"batch_size": None}}, "a running text is read in training.batch_size streams side by side"),
+    ({"training": {"batch_size": None}}, "continuous text is read as training.batch_size parallel streams"),
     ({"data": {"text": {"tokens": "subwords", "max_size": 9}}}, "Leave data.text.max_size out"),
     ({"data": {"text": {"tokens": {"name": "subwords"}, "min_count": 2}}}, "Leave data.text.min_count out"),
     ({"task": "tagging"}, "these are the settings of language_model"),
@@ -457,11 +460,11 @@ def test_a_mixture_may_be_tied_whatever_the_width_and_lines_may_be_batched_by_to
 
 MALFORMED = [
     ("a.txt", "", "'.*a.txt' is empty"),
-    ("a.txt", "\n", "is too short to learn from: it holds 1 token"),
+    ("a.txt", "\n", "is too short to train on: it contains 1 token"),
     ("a.tsv", "a\tb\n", r"a.tsv:1: a language model reads a column 'text', but the columns are .* data.text.column"),
     ("a.jsonl", '{"text": 3}\n', r"a.jsonl:1: a text or a list of words was expected, but this is 3"),
     ("a.jsonl", '{"text": "a", "b": 1}\n{"b": 2, "c": 3}\n', r"a.jsonl:2: there is no column 'text'"),
-    ("a.bin", "a\n", r"the format cannot be told from the ending '.bin'"),
+    ("a.bin", "a\n", r"cannot detect the format from the ending '.bin'"),
 ]
 
 
@@ -485,7 +488,7 @@ def test_a_column_that_is_not_there_and_a_folder_without_texts(tmp_path: Path) -
 def test_a_vocabulary_that_would_hold_nothing_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "abba\n")
     with pytest.raises(
-        DataError, match=r"no token of \S*a.txt would be known: .* 'a', is there 2 times, .*min_count = 9"
+        DataError, match=r"no token of \S*a.txt would be in the vocabulary: .* 'a', is there 2 times, .*min_count = 9"
     ):
         trained(tmp_path, file, "data.text.min_count=9")
 
@@ -495,7 +498,7 @@ def test_a_vocabulary_that_would_hold_nothing_is_refused(tmp_path: Path) -> None
     [
         (
             "evaluation.manner=windowed",
-            r"evaluation.manner = 'windowed' is for a running text, but with data.independent",
+            r"evaluation.manner = 'windowed' is for continuous text, but with data.independent",
         ),
         ("training.batch_tokens=77", r"training.batch_tokens = 77 has no effect beside training.batch_size = "),
     ],

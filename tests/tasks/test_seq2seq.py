@@ -86,11 +86,11 @@ def test_series_of_numbers_are_written_as_words(tmp_path: Path) -> None:
     assert [answer.output for answer in found] == ["a", "a b", "a b a", "a b a b"]
     assert task_of(model).described().startswith("series of 2 numbers per step, BiLSTM 12 encoder")
     assert model.predict([[]])[0].output == ""
-    with pytest.raises(DataError, match=r"input:2: found 1 number a step, but training has 2\."):
+    with pytest.raises(DataError, match=r"input:2: found 1 number per step, but training has 2\."):
         model.predict(["[[1, 2]]", "[[3]]"])
     other = jsonl(tmp_path / "b.jsonl", [{"frames": [[1, 2, 3]], "target": "a"}])
     for ask in (lambda: model.evaluate(other), lambda: list(model.predict_file(other, []))):
-        with pytest.raises(DataError, match=r"b\.jsonl:1: found 3 numbers a step, but training has 2\."):
+        with pytest.raises(DataError, match=r"b\.jsonl:1: found 3 numbers per step, but training has 2\."):
             ask()
     assert found[3].alignment is not None
     assert found[3].alignment.shape == (5, 4)

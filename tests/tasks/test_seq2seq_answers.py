@@ -178,14 +178,16 @@ def test_runs_with_other_tokens_cannot_answer_as_one(folder: Path, tmp_path: Pat
     with pytest.raises(CheckpointError, match="there is no run to load: name a folder"):
         load([])
     untrained(tmp_path, words(tmp_path), "model.copy=true", run="copies")
-    with pytest.raises(ConfigError, match=r"some may copy words from the source \(model.copy\) and others not"):
+    with pytest.raises(
+        ConfigError, match=r"some of these runs copy words from the source \(model.copy\) and others do not"
+    ):
         load([folder / "run", tmp_path / "copies"])
 
 
 def test_several_runs_are_told_and_not_saved_as_one(folder: Path) -> None:
     both = load([folder / "run", folder / "other"]).with_settings(["decoding.width=2"])
     assert f"{folder / 'run'}, {folder / 'other'}" in repr(both)
-    with pytest.raises(CheckpointError, match="several runs that answer as one are not saved as one"):
+    with pytest.raises(CheckpointError, match="an ensemble of runs cannot be saved as one run"):
         both.save(folder / "saved")
     assert not (folder / "saved").exists()
 
@@ -221,7 +223,7 @@ def test_a_question_may_stand_in_a_table_with_its_target_or_without(folder: Path
 
 def test_what_is_likely_is_asked_of_pairs_and_not_scored(folder: Path, model: Trained) -> None:
     given = model.with_settings(["decoding.search=given"])
-    with pytest.raises(DataError, match="but some row has none: give rows with a source and a target"):
+    with pytest.raises(DataError, match="but a row has none: give rows with a source and a target"):
         given.predict(["cat"])
     with pytest.raises(ConfigError, match="writes nothing that could be scored: choose a search"):
         given.evaluate(folder / "words.tsv")
@@ -301,10 +303,10 @@ def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
         (["--search", "bem"], "'exhaustive' or 'given', but is 'bem'. Did you mean 'beam'?"),
         (["--width", "0"], "decoding.width must be at least 1, but is 0"),
         (["--best", "9", "--json"], "decoding.best = 9 answers need a beam at least so wide, but decoding.width = 5"),
-        (["--best", "2"], "--best 2 lists other answers beside the best, which --json shows: add --json"),
+        (["--best", "2"], "--best 2 asks for several answers, which only --json prints: add --json"),
         (
             ["--search", "greedy", "--width", "3"],
-            "width = 3 is how many hypotheses a beam keeps, but the search is 'gr",
+            "width = 3 is the width of a beam, but the search is 'gr",
         ),
         (["--search", "greedy", "--best", "2", "--json"], "but decoding.search = 'greedy' finds one: use 'beam' or 's"),
         (["--set", 'decoding.banned=["Q"]'], "decoding.banned names 'Q', which is no token of the targets."),
@@ -318,8 +320,12 @@ def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
         (["--set", "decoding.max_ratio=-1"], "decoding.max_ratio must be at least 0, but is -1"),
         (["--set", "decoding.temperature=-1"], "decoding.temperature must be at least 0, but is -1"),
         (["--set", "decoding.widht=3"], "there is no setting 'decoding.widht'. Did you mean 'width'?"),
-        (["--set", "model.hidden=3"], "a trained model keeps its settings: --set model.hidden=3 is none of eval"),
-        (["--set", "decoding.search=given"], "but some row has none: give rows with a source and a target"),
+        (
+            ["--set", "model.hidden=3"],
+            "the settings of a trained model cannot be changed, except evaluation and decoding: remove --set "
+            "model.hidden=3",
+        ),
+        (["--set", "decoding.search=given"], "but a row has none: give rows with a source and a target"),
         (["--device", "tpu9"], "the device 'tpu9' cannot be used"),
     ],
 )
@@ -341,7 +347,7 @@ def test_a_task_that_searches_for_nothing_says_so(tmp_path: Path, capsys: pytest
 
     begin(small_setup(tmp_path, "training.steps=1", "training.epochs=none"), tmp_path / "run", Silent())
     assert main(["predict", str(tmp_path / "run"), "--width", "3", str(tmp_path / "train.conll")]) == 2
-    said = "width is for answers that are searched for, but tagging searches for none: leave it out."
+    said = "width is an option of search, but tagging does not use a search: leave it out."
     assert said in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="search is for answers that are searched for"):
+    with pytest.raises(ConfigError, match="search is an option of search"):
         load(tmp_path / "run").predict(["the run"], search="beam")

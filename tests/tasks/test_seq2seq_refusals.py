@@ -62,7 +62,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("a.tsv", NOISE, "a.tsv:1: "),
     ("a.tsv", "a\0b\tc\n", "a.tsv:1: a NUL character was found"),
     ("a.txt", "just a text\n", "reads a column 'source' and writes a column 'target', but the columns are text"),
-    ("a.bin", "cat\tK\n", "the format cannot be told from the ending '.bin'"),
+    ("a.bin", "cat\tK\n", "cannot detect the format from the ending '.bin'"),
     ("a.jsonl", '{"source": "a", "target": "b"}\n{"source": "a"}\n', "a.jsonl:2: there is no column 'target'"),
     ("a.jsonl", '{"source": "a", "target": 3}\n', "a.jsonl:1: 'target' must hold a text, but is 3"),
     ("a.jsonl", '{"source": "a", "target"\n', "a.jsonl:1: this is not JSON"),
@@ -71,7 +71,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     (
         "a.jsonl",
         '{"frames": [[1, 2]], "target": "a"}\n{"frames": [[1]], "target": "b"}\n',
-        "a.jsonl:2: found 1 number a step",
+        "a.jsonl:2: found 1 number per step",
     ),
     ("a.jsonl", '{"frames": ["x"], "target": "a"}\n', "a.jsonl:1: "),
 ]
@@ -127,7 +127,7 @@ SETTINGS = [
         "but model.encoder.kind = 'pyramid' makes one place of 4: leave one",
     ),
     (["augmentation.noise=0.1"], "augmentation.noise changes a series or a picture, but a text is read: leave it out"),
-    (["model.copy=true", "model.attention=none"], "model.copy = true points by attention, but model.attention is none"),
+    (["model.copy=true", "model.attention=none"], "model.copy = true needs attention, but model.attention is none"),
     (
         ["model.bridge=identity", "model.decoder.hidden=7"],
         "in layer 1 the encoder ends in 8 numbers, the decoder starts",
@@ -138,7 +138,10 @@ SETTINGS = [
     ),
     (["data.source.column=sorce"], "words.tsv:1: there is no column 'sorce'"),
     (["data.target.tokens=sylables"], "there is no tokenizer 'sylables'. Did you mean 'symbols'?"),
-    (["data.target.min_count=99"], "no token of the target in words.tsv would be known: the most frequent, "),
+    (
+        ["data.target.min_count=99"],
+        "no token of the target in words.tsv would be in the vocabulary: the most frequent, ",
+    ),
     (["data.target.max_size=0"], "data.target.max_size must be at least 1, but is 0"),
     (["data.source.min_count=0"], "data.source.min_count must be at least 1, but is 0"),
     (["data.max_length=0"], "data.max_length must be at least 1, but is 0"),
@@ -201,7 +204,7 @@ def test_series_of_numbers_cannot_be_copied_nor_share_a_vocabulary(
 def test_nothing_left_to_learn_from_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "a.tsv").write_text(LONG + "\n")
     assert train("--train", "a.tsv", sets=["data.max_length=100"]) == 2
-    assert "nothing is left to learn from: a side is longer than data.max_length = 100" in only_sentence(capsys)
+    assert "no training examples are left: a side is longer than data.max_length = 100" in only_sentence(capsys)
 
 
 def test_a_long_pair_that_many_rows_are_padded_to_is_said(tmp_path: Path) -> None:
@@ -294,7 +297,7 @@ def test_a_loss_needs_targets_and_a_row_knows_its_place(tmp_path: Path) -> None:
     model = trained(tmp_path, words(tmp_path), *TINY)
     task = model.task
     questions = task.batch([task.encode(example) for example in task.questions(None, ["cat", "dog"])])
-    with pytest.raises(DataError, match="there is nothing to learn from a source without a target"):
+    with pytest.raises(DataError, match="a training example needs a target, but this one has only a source"):
         task.loss(model.model, questions)
     rows = [task.encode(example) for example in task.read(task.settings.data.files("train"))]
     assert [task.place(row) for row in rows[:2]] == [f"{tmp_path / 'words.tsv'}:{line}" for line in (1, 2)]

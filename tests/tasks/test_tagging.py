@@ -120,7 +120,7 @@ def test_frames_get_tags(tmp_path: Path) -> None:
 def test_an_example_without_a_frame_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     rows = [{"frames": [[1, 2]], "values": [3]}, {"frames": [], "values": []}]
     file = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(DataError, match=r"a\.jsonl:2: there is no element here"):
+    with pytest.raises(DataError, match=r"a\.jsonl:2: this example is empty"):
         trained(tmp_path, file)
     model = trained(tmp_path, file, "data.empty=keep", "training.steps=1")
     empty, one = model.predict(["[]", "[[1, 2]]"])
@@ -267,7 +267,7 @@ def test_vectors_of_another_size_are_refused_with_the_setting_to_change(tmp_path
 
 MALFORMED: Sequence[tuple[str, str, list[str], str]] = [
     ("a.tsv", "a b\tX\n", ["tokens", "tags"], r"a.tsv:1: found 2 elements, but 1 tags in 'tags'"),
-    ("a.tsv", "a\tX\n\tX\n", ["tokens", "tags"], r"a.tsv:2: there is no element here. .*data.empty = \"keep\""),
+    ("a.tsv", "a\tX\n\tX\n", ["tokens", "tags"], r"a.tsv:2: this example is empty. .*data.empty = \"keep\""),
     ("a.tsv", "a\tX\n", ["_", "tags"], r"a.tsv:1: tagging reads words from a column 'tokens'"),
     ("a.tsv", "a\tX\n", ["tokens", "_"], r"a.tsv:1: tagging needs a column with tags"),
     ("a.tsv", "a\tX\t \n", ["tokens", "tags", "label"], r"a.tsv:1: the label in 'label' must be a word"),

@@ -98,11 +98,11 @@ def test_what_is_as_usual_may_be_said(usual: dict[str, Any]) -> None:
         ({"decoder": {"kind": "transformer", "context": 0}}, r"model\.decoder\.context must be at least 1, but is 0"),
         (
             {"decoder": {"kind": "transformer", "context": "none"}},
-            r"keeps every token of the past, which a running text",
+            r"keeps every token of the past, but continuous text",
         ),
         (
             {"decoder": {"context": 9}},
-            r"model\.decoder\.context = 9 has no effect: model\.decoder\.kind = 'rnn' rememb",
+            r"model\.decoder\.context = 9 has no effect: model\.decoder\.kind = 'rnn' keeps its mem",
         ),
         (
             {"decoder": {"heads": 8}},

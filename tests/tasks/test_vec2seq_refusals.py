@@ -205,14 +205,14 @@ SETTINGS = [
     (
         "colours.tsv",
         ["model.attention=bilinear"],
-        "model.attention = 'bilinear' looks at one place after the other, but a vector is only one: leave it out",
+        "model.attention = 'bilinear' needs several places to attend to, but a vector is one: leave it out",
     ),
     ("colours.tsv", ["model.wiring=feeding"], "but model.attention is none: leave one of them out"),
-    ("colours.tsv", ["decoding.coverage_penalty=0.2"], "decoding.coverage_penalty counts where attention looks"),
+    ("colours.tsv", ["decoding.coverage_penalty=0.2"], "decoding.coverage_penalty uses attention weights"),
     (
         "colours.tsv",
         ["decoding.max_ratio=3"],
-        "decoding.max_ratio bounds answers by the length of a source, but a vector",
+        "decoding.max_ratio limits answers by the length of the source, but a vector",
     ),
     ("colours.tsv", ["model.copy=true"], "there is no setting 'model.copy'"),
     ("colours.tsv", ["model.bridge=map"], "there is no setting 'model.bridge'"),
@@ -239,24 +239,24 @@ SETTINGS = [
     (
         "colours.tsv",
         ['data.vector=["column2"]', "data.frames=column3"],
-        "data.vector and data.frames exclude each other",
+        "data.vector and data.frames cannot be used together",
     ),
     (
         "pixels.jsonl",
         ["data.image.column=image", "data.image.strokes=ink"],
-        "exclude each other: a picture is given or drawn",
+        "cannot be used together: a picture comes from a file or from pen strokes",
     ),
     ("pixels.jsonl", ["data.image.column=imgae"], "pixels.jsonl:1: there is no column 'imgae'. Did you mean 'image'?"),
     ("pixels.jsonl", ["data.target.column=name"], "pixels.jsonl:1: there is no column 'name'"),
     (
         "pixels.jsonl",
         ["augmentation.mask=0.2"],
-        "augmentation.mask is no change of a picture, but of a series: leave it out",
+        "augmentation.mask cannot be applied to a picture, only to a series: leave it out",
     ),
     (
         "colours.tsv",
         ["augmentation.rotate=9"],
-        "augmentation.rotate is no change of a vector, but of pictures or series",
+        "augmentation.rotate cannot be applied to a vector, only to pictures or series",
     ),
     ("places.jsonl", ["augmentation.rotate=9"], "augmentation.rotate changes pictures, but a series is read"),
     (

@@ -120,10 +120,10 @@ def test_tables_have_an_optimiser_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ("rmsprop", "'rmsprop' cannot learn a table of which a step meets few rows: take adagrad, adam, sgd, or set"),
-        ({"name": "sgd", "momentum": 0.9}, "with momentum or weight_decay moves all rows of a table"),
+        ("rmsprop", "'rmsprop' does not support sparse gradients: use adagrad, adam, sgd, or set"),
+        ({"name": "sgd", "momentum": 0.9}, "with momentum or weight_decay updates all rows of a table"),
         ({"name": "adam", "amsgrad": True}, "'adam' has no option 'amsgrad' for a table of which a step meets few"),
-        ({"name": "adam", "betas": [1.0, 0.9]}, "cannot be made: betas lie between 0 and 1"),
+        ({"name": "adam", "betas": [1.0, 0.9]}, "cannot be created: betas lie between 0 and 1"),
     ],
 )
 def test_an_optimiser_that_needs_all_rows_is_refused(part: str | dict[str, object], said: str) -> None:
@@ -159,7 +159,7 @@ def test_a_bag_of_numbers_is_refused(tmp_path: Path) -> None:
     rows = ['{"frames": [1, 2], "label": "a"}', '{"frames": [1], "label": "b"}']
     (tmp_path / "train.jsonl").write_text("\n".join(rows), "utf-8")
     this = setup("classification", given={"train": str(tmp_path / "train.jsonl")}, overrides=SMALL)
-    with pytest.raises(ConfigError, match=r"a bag counts the words of a text, but data.frames is a series of numbers"):
+    with pytest.raises(ConfigError, match=r"a bag of n-grams needs text, but data.frames is a series of numbers"):
         begin(this, tmp_path / "run", Silent())
 
 

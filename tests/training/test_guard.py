@@ -18,7 +18,7 @@ class Root(nn.Module):
 def test_a_layer_whose_output_is_not_finite_is_named() -> None:
     model = nn.Sequential(nn.Identity(), Root(), nn.ReLU())
     said = culprit(model, lambda: model(torch.tensor([-1.0])).sum())
-    assert said == "the first value that is not finite comes out of layer '1'"
+    assert said == "the first non-finite value is in the output of layer '1'"
 
 
 def test_a_gradient_that_is_not_finite_is_named() -> None:
@@ -32,7 +32,7 @@ def test_a_gradient_that_is_not_finite_is_named() -> None:
 def test_a_loss_that_layers_do_not_explain_is_said_to_be_that() -> None:
     model = nn.Sequential(nn.Linear(1, 1))
     said = culprit(model, lambda: model(torch.ones(1, 1)).sum() * torch.inf)
-    assert said == "every layer's output is finite, but the loss made of them is not"
+    assert said == "the outputs of all layers are finite, but the loss is not"
 
 
 def test_a_step_that_is_well_the_second_time_is_said_to_be_well() -> None:

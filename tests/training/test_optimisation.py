@@ -30,7 +30,7 @@ def test_every_optimiser_makes_a_loss_smaller(name: str) -> None:
         ("adm", r"training.optimizer = 'adm' is not known. Did you mean 'adam'"),
         ({"name": "sgd", "momentun": 0.9}, r"'sgd' has no option 'momentun'. Did you mean 'momentum'"),
         ({"momentum": 0.9}, r"needs a name"),
-        ({"name": "adam", "betas": [2.0, 0.9]}, r"'adam' cannot be made: Invalid beta"),
+        ({"name": "adam", "betas": [2.0, 0.9]}, r"'adam' cannot be created: Invalid beta"),
         ({"name": "adam", "fused": True}, r"'adam' has no option 'fused'"),
     ],
 )

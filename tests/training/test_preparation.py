@@ -189,7 +189,7 @@ def test_several_processes_prepare_the_same_file(file: Path) -> None:
 
 
 def test_a_run_without_a_file_to_learn_from_is_refused(file: Path) -> None:
-    with pytest.raises(ConfigError, match=r"there is nothing to learn from: set data\.train, or give --train FILE\."):
+    with pytest.raises(ConfigError, match=r"there is no training data: set data\.train, or give --train FILE\."):
         prepared(Tagging, TaggingSettings(), Listener())
     with pytest.raises(DataError, match=r"gone\.conll"):
         prepared(Tagging, settings(file.with_name("gone.conll")), Listener())

@@ -54,7 +54,9 @@ def test_a_folder_of_seeds_is_no_run_and_says_which_it_holds(tmp_path: Path) -> 
 def test_a_file_that_is_trained_and_validated_on_is_said_and_the_deciding_score_comes_first(tmp_path: Path) -> None:
     file, progress = words(tmp_path), Noted()
     begin(small(file, "training.steps=1", valid=file), tmp_path / "run", progress)
-    assert f"{file} is both trained on and validated on: its scores do not tell of what is new" in progress.notes
+    assert (
+        f"{file} is used for both training and validation: these scores do not measure generalisation" in progress.notes
+    )
     assert "\nvalid: word_error_rate " in told(tmp_path / "run")
 
 
@@ -68,5 +70,5 @@ def test_what_python_gives_in_place_of_a_list_or_a_table_is_refused(tmp_path: Pa
 
 def test_models_of_a_task_without_a_way_to_answer_together_are_refused(tmp_path: Path) -> None:
     begin(small_setup(tmp_path, "training.steps=1"), tmp_path / "run", Silent())
-    with pytest.raises(ConfigError, match=r"models for tagging cannot answer together: give one run\."):
+    with pytest.raises(ConfigError, match=r"models for tagging cannot be combined into an ensemble: give one run\."):
         load([tmp_path / "run", tmp_path / "run"])

@@ -167,7 +167,7 @@ def test_a_loss_that_is_no_number_names_step_layer_and_batch(tmp_path: Path) -> 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
     begin(small_setup(tmp_path, "training.steps=1"), tmp_path / "run", Silent())
     before = digest(tmp_path / "run")
-    with pytest.raises(CheckpointError, match="holds a run already"):
+    with pytest.raises(CheckpointError, match="already contains a run"):
         begin(small_setup(tmp_path, "training.steps=1"), tmp_path / "run", Silent())
     assert digest(tmp_path / "run") == before
 
@@ -226,7 +226,7 @@ def test_a_limit_that_is_given_is_not_cut_short_by_the_usual_epochs(override: st
 
 def test_very_few_updates_are_said_to_be_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(train_command(tmp_path, tmp_path / "run", "training.steps=2")[3:]) == 0
-    assert "only 2 updates, which is few: train for more epochs" in capsys.readouterr().err
+    assert "only 2 updates; models usually need thousands: train for more epochs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seed", [0, 123_456_789, 2**63 - 1])

@@ -33,13 +33,16 @@ WRITES = {"decoder": "transformer"}
         ({"decoder": {"kind": "transformer", "hidden": [8, 16]}}, "model.decoder.hidden = [8, 16] gives layers of se"),
         ({"decoder": {"kind": "transformer", "cell": "gru"}}, "model.decoder.cell = 'gru' has no effect: model.decode"),
         ({**WRITES, "encoder": {"kind": "transformer", "cell": "gru"}}, "model.encoder.cell = 'gru' has no effect: mo"),
-        ({**WRITES, "attention": "dot"}, "model.attention = 'dot' has no effect: a Transformer that writes looks by h"),
+        (
+            {**WRITES, "attention": "dot"},
+            "model.attention = 'dot' has no effect: a Transformer decoder has its own attention h",
+        ),
         (
             {**WRITES, "attention": {"name": "bilinear", "terms": ["monotonic"]}},
             "model.attention = 'bilinear' has no e",
         ),
-        ({**WRITES, "wiring": "inside"}, "model.wiring = 'inside' has no effect: a Transformer that writes looks at"),
-        ({**WRITES, "query": "previous"}, "model.query = 'previous' has no effect: a Transformer that writes looks at"),
+        ({**WRITES, "wiring": "inside"}, "model.wiring = 'inside' has no effect: a Transformer decoder attends to"),
+        ({**WRITES, "query": "previous"}, "model.query = 'previous' has no effect: a Transformer decoder attends to"),
         (
             {**WRITES, "start": "mean"},
             "model.start = 'mean' has no effect: model.decoder.kind = 'transformer' has no s",
@@ -58,7 +61,7 @@ WRITES = {"decoder": "transformer"}
         ),
         (
             {**WRITES, "encoder": "pyramid", "skip": "residual"},
-            "model.skip = 'residual' leads past layers of cells, but those of a pyramid differ in time, and there are ",
+            "model.skip = 'residual' skips layers of cells, but those of a pyramid differ in time, and there are ",
         ),
         (
             {**WRITES, "encoder": {"kind": "transformer", "width": 5}},
@@ -71,7 +74,7 @@ WRITES = {"decoder": "transformer"}
         ),
         (
             {**BOTH, "attention": "none", "copy": True},
-            "model.copy = true points by attention, but model.attention is n",
+            "model.copy = true needs attention, but model.attention is n",
         ),
         (
             {"decoder": {"kind": "transfomer"}},

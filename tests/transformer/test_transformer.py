@@ -410,7 +410,7 @@ def test_a_batch_or_states_that_do_not_fit_are_refused() -> None:
         ):
             model.step(torch.zeros(2, 3), wrong)
     both_ways = Transformer(3, 8)
-    with pytest.raises(ConfigError, match=r"sees both ways cannot take one step at a time"):
+    with pytest.raises(ConfigError, match=r"bidirectional Transformer cannot run one step at a time"):
         both_ways.step(torch.zeros(2, 3))
-    with pytest.raises(ConfigError, match=r"sees both ways carries no states"):
+    with pytest.raises(ConfigError, match=r"bidirectional Transformer carries no states"):
         both_ways(Padded.full(torch.zeros(2, 2, 3)), states)

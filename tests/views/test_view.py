@@ -86,7 +86,7 @@ def test_a_view_is_written_as_its_ending_says(tmp_path: Path) -> None:
     for ending, start in ((".svg", b"<svg "), (".html", b"<!doctype html>"), (".png", b"\x89PNG")):
         assert view.write(tmp_path / f"a{ending}").read_bytes().startswith(start)
     assert "<h1>a &lt;title&gt;</h1>" in (tmp_path / "a.html").read_text()
-    with pytest.raises(ConfigError, match=r"a\.pdf: a view is written as \.html, \.svg or \.png"):
+    with pytest.raises(ConfigError, match=r"a\.pdf: the file must end in \.html, \.svg or \.png"):
         view.write(tmp_path / "a.pdf")
     with pytest.raises(DataError, match=r"a\.png cannot be written: No such file or directory"):
         view.write(tmp_path / "none" / "a.png")

@@ -33,7 +33,7 @@ def alignment(source: Sequence[str], target: Sequence[str], weights: ArrayLike, 
     if not weights.size:
         raise DataError("an alignment needs at least one source and one target token.")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise DataError("the weights of an alignment are shares, but found a negative one or one that is no number.")
+        raise DataError("alignment weights must be numbers of at least 0, but a negative value or NaN was found.")
     read, written = [*source, END][:columns], [*target, END][:rows]
     weights = np.minimum(weights, 1.0)
     return HeatMap(
@@ -61,13 +61,13 @@ def alignment_of(answer: Prediction, caption: str = "") -> HeatMap:
     weights = answer.alignment
     if weights is None:
         raise DataError(
-            "the answer does not say where the model looked: ask for predict(..., detail=True), of a model with "
-            "attention."
+            "the answer has no attention weights: call predict(..., detail=True) on a model with attention."
         )
     if answer.detail.get("columns") is not None:
         raise DataError(
-            "places of a picture do not stand in a row as words do: `recurra explain RUN INPUT --out FILE.html`, "
-            "or picture_attention_of(answer, picture), shows where the model looked."
+            "the attention of this model is over a picture, not over words: `recurra explain RUN INPUT --out "
+            "FILE.html`, "
+            "or picture_attention_of(answer, picture), shows it."
         )
     numbers = [str(number) for number in range(1, weights.shape[1] + 1)]
     return alignment(answer.detail.get("source_tokens", numbers), answer.detail["tokens"], weights, caption)

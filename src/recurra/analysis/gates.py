@@ -40,7 +40,7 @@ class Gates:
             if values.ndim != 2 or values.shape[1] != len(self.tokens):
                 raise DataError(f"'{name}' has values of shape {values.shape}, but there are {len(self.tokens)} steps.")
         if not self.tokens or not self.values:
-            raise DataError("nothing was read, so there are no gates to show.")
+            raise DataError("the input is empty, so there are no gates to show.")
 
     @property
     def means(self) -> dict[str, NDArray[np.float64]]:
@@ -147,4 +147,4 @@ def given_to(module: nn.Module, run: Callable[[], object]) -> tuple[Any, ...]:
         return found.args
     finally:
         hook.remove()
-    raise DataError("nothing was read, so there are no gates to show.")
+    raise DataError("the input is empty, so there are no gates to show.")

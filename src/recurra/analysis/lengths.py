@@ -53,8 +53,8 @@ class ByLength:
                 raise DataError(f"the scores by length of {name} have no {score}. Known: {known}.")
             if [row[:2] for row in table.rows] != [row[:2] for row in first.rows]:
                 raise DataError(
-                    f"{name} has other buckets of lengths than {next(iter(tables))}: lengths are compared on the same "
-                    f"data, cut into tokens in the same way."
+                    f"{name} has different length buckets from {next(iter(tables))}: compare runs on the same data "
+                    f"with the same tokenizer."
                 )
         return cls(
             [str(row[0]) for row in first.rows],

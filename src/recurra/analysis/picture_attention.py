@@ -60,12 +60,11 @@ def picture_attention_of(answer: Prediction, picture: NDArray[np.uint8] | None =
     """
     if answer.alignment is None:
         raise DataError(
-            "the answer does not say where the model looked: ask for predict(..., detail=True), of a model with "
-            "attention."
+            "the answer has no attention weights: call predict(..., detail=True) on a model with attention."
         )
     columns = answer.detail.get("columns")
     if columns is None:
-        raise DataError("what was read is no picture, but places in a row: alignment_of(answer) shows them.")
+        raise DataError("the input is not a picture but a sequence: use alignment_of(answer).")
     return picture_attention(picture, answer.detail["tokens"], answer.alignment, columns, caption)
 
 

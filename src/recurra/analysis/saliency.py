@@ -103,11 +103,11 @@ def explained(tokens: int) -> int:
 
 def nothing() -> DataError:
     """Where there are no tokens, or no answers."""
-    return DataError("there is nothing to explain: nothing was read, or nothing answered.")
+    return DataError("there is nothing to explain: the input or the output is empty.")
 
 
 class Probe(NamedTuple):
-    """What is explained: a function f of a batch of equal rows, and the modules whose outputs are tokens' vectors."""
+    """What saliency needs: a function f of a batch of equal rows, and the embedding modules."""
 
     tokens: Sequence[str]
     answers: Sequence[str]
@@ -227,7 +227,7 @@ def _multiplied(modules: Sequence[nn.Module], alphas: Tensor) -> Iterator[list[t
 
 
 def contributions(probe: Probe) -> Several:
-    """What speaks for the answers, by integrated gradients and by gradient × input."""
+    """The saliency of each input token, by integrated gradients and by gradient × input."""
     methods: tuple[Method, Method] = ("integrated", "gradient")
     return view(*(saliency(probe, method) for method in methods))
 

@@ -49,11 +49,13 @@ class Learned(NamedTuple):
             if example.targets is not None:
                 targets.add(example.targets[None], place)
         if data.targets is None and not labels:
-            raise DataError(f"the column '{data.labels}' of {', '.join(files)} is empty: there is no class to learn.")
+            raise DataError(
+                f"the column '{data.labels}' of {', '.join(files)} is empty: there are no classes to learn."
+            )
         if data.label is not None and len(labels) == 1:
             raise DataError(
                 f"every row of {', '.join(files)} ({count:,}) has the class '{next(iter(labels))}': there is nothing "
-                f"to tell apart. A classifier needs rows of two classes at least."
+                f"to learn. A classifier needs at least two classes."
             )
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()

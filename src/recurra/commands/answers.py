@@ -23,7 +23,7 @@ def predict(options: argparse.Namespace) -> None:
     from recurra.training.trained import load
 
     if options.best is not None and not options.json:
-        raise ConfigError(f"--best {options.best} lists other answers beside the best, which --json shows: add --json.")
+        raise ConfigError(f"--best {options.best} asks for several answers, which only --json prints: add --json.")
     model = load(options.run, device=options.device).with_settings(options.set)
     model = model.searching(search=options.search, width=options.width, best=options.best)
     file = None if options.file in (None, "-") else options.file
@@ -129,9 +129,7 @@ def generate(options: argparse.Namespace) -> None:
     if options.prompts is not None:
         given = [f"--{name}" for name in ("prompt", "count", "until") if getattr(options, name) is not None]
         if given:
-            raise ConfigError(
-                f"--prompts gives one continuation for each line, to the line's end: leave {given[0]} out."
-            )
+            raise ConfigError(f"--prompts completes each line once, up to the end of the line: leave {given[0]} out.")
     manner = Manner(
         seed=options.seed,
         length=options.length,

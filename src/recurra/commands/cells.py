@@ -108,7 +108,7 @@ def bench(options: argparse.Namespace) -> None:
     shapes = [speed.Size.parse(text) for text in options.shapes] or speed.DEFAULT_SHAPES
     for shape in shapes:
         if max(shape) > LARGEST or shape.B * shape.T * max(shape.I, shape.H) > MOST_NUMBERS:
-            raise ConfigError(f"the shape {shape} is more than this command will hold in memory.")
+            raise ConfigError(f"the shape {shape} is too large for this command. Use smaller sizes.")
     if options.device not in ("cpu", "cuda"):
         raise ConfigError(f"--device '{options.device}' cannot be used: it must be cpu or cuda.")
     usable_device(options.device, f"--device '{options.device}'")
@@ -150,7 +150,7 @@ def spec(text: str) -> Spec:
     try:
         table: dict[str, Any] = tomllib.loads(f"cell = {text}")["cell"]
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"the cell {text} is not a table as TOML writes it: {error}.") from error
+        raise ConfigError(f"the cell {text} is not a valid TOML table: {error}.") from error
     return table
 
 

@@ -30,7 +30,9 @@ def gradients(options: argparse.Namespace) -> None:
             this.kind, this.settings, options.data, title=f"{what}, untrained", steps=options.steps
         )
     elif options.set:
-        raise ConfigError(f"a trained model keeps its settings: --set {options.set[0]} is for a config file.")
+        raise ConfigError(
+            f"the settings of a trained model cannot be changed: use --set {options.set[0]} with a config file."
+        )
     else:
         found = examined.gradients_of_run(load(Path(what)), options.data, steps=options.steps)
     if options.out is not None:

@@ -58,7 +58,7 @@ def score(options: argparse.Namespace) -> None:
         found = score_texts(gold, predicted, column=column, tokenize=tokenize, lowercase=options.lowercase)
         if "ter" not in found:
             why = "it needs pip install 'recurra[metrics]', and texts of 200 words at most"
-            print(f"ter is left out: {why}.", file=sys.stderr)
+            print(f"TER is not computed: {why}.", file=sys.stderr)
     elif options.tokenize or options.lowercase:
         raise ConfigError("--tokenize and --lowercase are for texts: add --task seq2seq.")
     else:

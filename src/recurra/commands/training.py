@@ -23,7 +23,9 @@ def train(options: argparse.Namespace) -> None:
             name for name in ("train", "valid", "test", "out", "seeds", "dry_run", "start") if getattr(options, name)
         ]
         if given:
-            raise ConfigError(f"--resume goes on with a run as it was begun; leave --{given[0].replace('_', '-')} out.")
+            raise ConfigError(
+                f"--resume continues a run with its own settings; leave --{given[0].replace('_', '-')} out."
+            )
         device = [f"training.device={options.device}"] if options.device else []
         runs.resume(Path(options.what), shown, overrides=[*options.set, *device])
         print(runs.told(Path(options.what)))

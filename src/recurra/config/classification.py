@@ -52,14 +52,15 @@ class ClassificationData(Data):
         named = [name for name, value in read.items() if value is not None]
         if len(named) > 1:
             raise SettingError(
-                f"{named[0]} and {named[1]} exclude each other: a classifier reads a text, numbers or pictures.",
+                f"{named[0]} and {named[1]} cannot be used together: a classifier reads either text, numbers or "
+                f"pictures.",
                 tuple(named[1].split(".")),
             )
         given = [name for name in ("label", "labels", "targets") if getattr(self, name)]
         if len(given) > 1:
             raise SettingError(
-                f"data.{given[0]} and data.{given[1]} exclude each other: a classifier gives one class (label), "
-                f"several (labels) or numbers (targets).",
+                f"data.{given[0]} and data.{given[1]} cannot be used together: a classifier predicts one class "
+                f"(label), several (labels) or numbers (targets).",
                 ("data", given[1]),
             )
 
@@ -244,8 +245,8 @@ class ClassificationSettings:
         reads_text = self.data.frames is None and self.data.image.given is None
         if self.model.embedding == 0 and reads_text and not spells:
             raise SettingError(
-                "model.embedding = 0 leaves nothing to read a text by: only words have a spelling too, and "
-                "model.characters.cell must not be none.",
+                "model.embedding = 0 needs character embeddings instead: use words as tokens and set "
+                "model.characters.cell.",
                 ("model", "embedding"),
             )
 

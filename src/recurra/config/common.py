@@ -10,7 +10,7 @@ from recurra.settings import Part, SettingError, above_zero, at_least, setting
 
 @dataclass(frozen=True)
 class Data:
-    """Where the examples come from."""
+    """Settings of the data files."""
 
     train: str | list[str] = setting("", "file or files to learn from")
     valid: str | list[str] = setting("", "file or files that decide when to stop and which weights to keep")
@@ -34,7 +34,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Training:
-    """How the weights are found."""
+    """Settings of training."""
 
     epochs: int | None = setting(None, "passes over the data, at most")
     steps: int | None = setting(None, "updates, at most")
@@ -67,14 +67,14 @@ class Training:
         above_zero("training", self, "learning_rate", "clip", "clip_value", "minutes")
         if self.epochs is None and self.steps is None and self.minutes is None:
             raise SettingError(
-                "training needs an end: set training.epochs, training.steps or training.minutes.",
+                "training has no limit: set training.epochs, training.steps or training.minutes.",
                 ("training", "epochs"),
             )
 
 
 @dataclass(frozen=True)
 class Text:
-    """How a text becomes tokens."""
+    """Settings of tokenization and vocabulary."""
 
     column: str | None = setting(
         None, "column with the text; none: `text` (of pairs `source` and `target`), or the only one left"

@@ -34,15 +34,15 @@ class ForecastingData(Data):
         at_least(0, "data", self, "overlap")
         if self.overlap is not None and self.window is not None and self.overlap > self.window - 1:
             raise SettingError(
-                f"data.overlap = {self.overlap} must be below data.window = {self.window}: each window begins later "
-                f"than the one before.",
+                f"data.overlap = {self.overlap} must be below data.window = {self.window}: otherwise windows would "
+                f"not advance.",
                 ("data", "overlap"),
             )
         of_a_table = [name for name in ("time", "series", "values") if getattr(self, name) is not None]
         if self.frames is not None and of_a_table:
             raise SettingError(
-                f"data.frames and data.{of_a_table[0]} exclude each other: a row holds a whole sequence, or one "
-                f"step of a table.",
+                f"data.frames and data.{of_a_table[0]} cannot be used together: a row is either a whole sequence or "
+                f"one step of a table.",
                 ("data", of_a_table[0]),
             )
         if self.frames is not None and self.difference:
@@ -76,8 +76,7 @@ class ForecastingModel:
         rates("model", self, "dropout", "input_dropout")
         if self.bidirectional:
             raise SettingError(
-                "model.bidirectional must be false: read backwards, the network would see the values that it is to "
-                "predict.",
+                "model.bidirectional must be false: a backward pass over time would see the values to be predicted.",
                 ("model", "bidirectional"),
             )
         check_layers(self.hidden, self.layers)

@@ -83,13 +83,13 @@ class Given:
         name = os.fspath(what)
         if (Path(name) / "config.toml").is_file():
             raise ConfigError(
-                f"{name} is a run: go on with it by --resume, or take its settings for another: {name}/config.toml."
+                f"{name} is a run: resume it with --resume, or train a new one with its settings: {name}/config.toml."
             )
         if isinstance(what, str) and not name.endswith(".toml") and not Path(name).is_file():
             return cls((Assignment(("task",), name, None),))
         given = cls.of_file(Path(name))
         if given.task is None:
-            raise ConfigError(f'{name} does not say which task it is for: begin it with task = "tagging".')
+            raise ConfigError(f'{name} does not name a task: add a first line such as task = "tagging".')
         return given
 
     @classmethod
@@ -131,7 +131,7 @@ class Given:
             words = name + "".join(f"[{key!r}]" for key in path)
             keys = tuple(part for key in path for part in key.split("."))
             if not all(keys):
-                raise ConfigError(f"{words}: a setting is named as 'model.hidden'.")
+                raise ConfigError(f"{words}: settings are written as 'model.hidden'.")
             added.append(Assignment(keys, _as_toml_has_it(value), Origin(words, keys=keys, source=name)))
         return self._with(added)
 

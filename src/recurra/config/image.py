@@ -33,7 +33,8 @@ class ImageData:
     def __post_init__(self) -> None:
         if self.column is not None and self.strokes is not None:
             raise SettingError(
-                "data.image.column and data.image.strokes exclude each other: a picture is given or drawn.",
+                "data.image.column and data.image.strokes cannot be used together: a picture comes from a file or "
+                "from pen strokes.",
                 ("data", "image", "strokes"),
             )
         at_least(16, "data.image", self, "max_height", "max_width")

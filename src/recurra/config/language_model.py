@@ -70,7 +70,7 @@ class LanguageModelDecoder:
         if self.kind != "transformer" and self.context != CONTEXT:
             raise SettingError(
                 f"model.decoder.context = {'none' if self.context is None else self.context} has no effect: "
-                f"model.decoder.kind = '{self.kind}' remembers by its states. Leave it out.",
+                f"model.decoder.kind = '{self.kind}' keeps its memory in recurrent states. Leave it out.",
                 ("model", "decoder", "context"),
             )
 
@@ -114,7 +114,7 @@ class LanguageModelModel:
         if self.bidirectional:
             raise SettingError(
                 "model.bidirectional = true is not possible here: a language model that reads both ways has already "
-                "seen the token it is to predict. Train two, one with model.direction = 'backward', and add their "
+                "seen the token it should predict. Train two, one with model.direction = 'backward', and add their "
                 "scores.",
                 ("model", "bidirectional"),
             )
@@ -127,7 +127,7 @@ class LanguageModelModel:
         if self.tied and name_of(self.output) == "softmax" and widths[-1] != self.embedding:
             first = list(widths[:-1]) or [widths[-1]]
             raise SettingError(
-                f"model.tied = true makes one matrix of the embedding, {self.embedding} wide, and the output, "
+                f"model.tied = true shares one matrix between the embedding, {self.embedding} wide, and the output, "
                 f"{widths[-1]} wide as the last layer: they must be equal. Set model.embedding = {widths[-1]}, or "
                 f"model.hidden = {[*first, self.embedding]}.",
                 ("model", "tied"),
@@ -248,19 +248,19 @@ class LanguageModelSettings:
         one_batch_size(self.training)
         if self.data.independent and self.evaluation.manner == "windowed":
             raise SettingError(
-                "evaluation.manner = 'windowed' is for a running text, but with data.independent = true each line is "
+                "evaluation.manner = 'windowed' is for continuous text, but with data.independent = true each line is "
                 "scored by itself, whole. Leave evaluation.manner out.",
                 ("evaluation", "manner"),
             )
         if not self.data.independent and self.model.decoder.context is None:
             raise SettingError(
-                "model.decoder.context = none keeps every token of the past, which a running text has no end of: give "
-                "a number. Only with data.independent = true does the past end with each line.",
+                "model.decoder.context = none keeps every token of the past, but continuous text never ends: give a "
+                "number. Only with data.independent = true does the past end with each line.",
                 ("model", "decoder", "context"),
             )
         if not self.data.independent and self.training.batch_size is None:
             raise SettingError(
-                "a running text is read in training.batch_size streams side by side: give a number. Only with "
+                "continuous text is read as training.batch_size parallel streams: give a number. Only with "
                 "data.independent = true can a batch be bounded by training.batch_tokens.",
                 ("training", "batch_size"),
             )

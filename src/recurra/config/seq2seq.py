@@ -43,7 +43,7 @@ class Seq2SeqData(Data):
         self.target.check("data.target")
         if self.frames is not None and self.source.column is not None:
             raise SettingError(
-                "data.source.column and data.frames exclude each other: the source is a text or numbers.",
+                "data.source.column and data.frames cannot be used together: the source is either text or numbers.",
                 ("data", "frames"),
             )
         if self.frames is not None and self.joint:
@@ -175,7 +175,7 @@ class Seq2SeqSettings:
         check_forcing(self.model, self.training)
         if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
             raise SettingError(
-                "decoding.coverage_penalty counts where attention looks, but model.attention is none: leave it out.",
+                "decoding.coverage_penalty uses attention weights, but model.attention is none: leave it out.",
                 ("decoding", "coverage_penalty"),
             )
         dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]
@@ -196,8 +196,8 @@ def check_forcing(model: WriterModel, training: Seq2SeqTraining) -> None:
     forcing = Forcing.of(training.forcing)
     if model.locked and model.dropout and (forcing.shape != "constant" or forcing.k < 1):
         raise SettingError(
-            "model.locked = true has one mask for a whole row, but training.forcing below 1 trains step by step: "
-            "leave one of them out.",
+            "model.locked = true uses one dropout mask per row, but training.forcing below 1 trains step by step: "
+            "remove one of the two settings.",
             ("training", "forcing"),
         )
 

@@ -79,7 +79,7 @@ class Seq2SeqModel(WriterModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if name_of(self.attention) == "none" and self.copy:
-            raise SettingError("model.copy = true points by attention, but model.attention is none.", ("model", "copy"))
+            raise SettingError("model.copy = true needs attention, but model.attention is none.", ("model", "copy"))
         if self.copy and self.steps_in_a_place > 1:
             raise SettingError(
                 f"model.copy = true points at each token of the source, but model.encoder.kind = 'pyramid' makes one "
@@ -105,7 +105,7 @@ class Seq2SeqModel(WriterModel):
                     )
             if own.kind == "pyramid" and self.skip != "none":
                 raise SettingError(
-                    f"model.skip = '{self.skip}' leads past layers of cells, but those of a pyramid differ in time, "
+                    f"model.skip = '{self.skip}' skips layers of cells, but those of a pyramid differ in time, "
                     f"and there are no others. Leave it out.",
                     ("model", "skip"),
                 )

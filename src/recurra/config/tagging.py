@@ -28,11 +28,13 @@ class TaggingData(Data):
         at_least(1, "data", self, "min_count", "max_words")
         if self.tokens is not None and self.frames is not None:
             raise SettingError(
-                "data.tokens and data.frames exclude each other: a tagger reads words or numbers.", ("data", "frames")
+                "data.tokens and data.frames cannot be used together: a tagger reads either words or numbers.",
+                ("data", "frames"),
             )
         if self.tags and self.values:
             raise SettingError(
-                "data.tags and data.values exclude each other: a tagger gives labels or numbers.", ("data", "values")
+                "data.tags and data.values cannot be used together: a tagger predicts either labels or numbers.",
+                ("data", "values"),
             )
 
 
@@ -96,7 +98,8 @@ class TaggingSettings:
             raise SettingError(f"task = '{self.task}', but these are the settings of tagging.", ("task",))
         if self.model.embedding == 0 and self.model.characters.cell == "none" and self.data.frames is None:
             raise SettingError(
-                "model.embedding = 0 and model.characters.cell = 'none' leave nothing to read words by.",
+                "model.embedding = 0 and model.characters.cell = 'none' disable both word and character embeddings. "
+                "Enable one of them.",
                 ("model", "embedding"),
             )
 

@@ -37,8 +37,8 @@ class Vec2SeqData(Data):
         named = [name for name, value in given.items() if value is not None]
         if len(named) > 1:
             raise SettingError(
-                f"{named[0]} and {named[1]} exclude each other: what is given is a vector, features of places or a "
-                f"picture.",
+                f"{named[0]} and {named[1]} cannot be used together: the input is either a vector, a list of feature "
+                f"vectors or a picture.",
                 tuple(named[1].split(".")),
             )
 
@@ -121,12 +121,13 @@ class Vec2SeqSettings:
         check_forcing(self.model, self.training)
         if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
             raise SettingError(
-                "decoding.coverage_penalty counts where attention looks, but model.attention is none: leave it out.",
+                "decoding.coverage_penalty uses attention weights, but model.attention is none: leave it out.",
                 ("decoding", "coverage_penalty"),
             )
         if self.decoding.max_ratio is not None:
             raise SettingError(
-                "decoding.max_ratio bounds answers by the length of a source, but a vector or picture has none: set "
+                "decoding.max_ratio limits answers by the length of the source, but a vector or picture has no "
+                "length: set "
                 "decoding.max_length.",
                 ("decoding", "max_ratio"),
             )

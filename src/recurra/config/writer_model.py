@@ -118,14 +118,14 @@ class WriterModel:
         if self.locked and self.dropout and (self.wiring == "feeding" or "first" in self.conditioning):
             what = "model.wiring = 'feeding'" if self.wiring == "feeding" else "model.conditioning = ['first', …]"
             raise SettingError(
-                f"model.locked = true has one mask for a whole row, but {what} trains step by step: leave one of them "
-                f"out.",
+                f"model.locked = true uses one dropout mask per row, but {what} trains step by step: remove one of "
+                f"the two settings.",
                 ("model", "locked"),
             )
         if self.skip != "none" and self.wiring in LAYERS_APART and len(self.decoder_widths) > 1:
             raise SettingError(
-                f"model.skip = '{self.skip}' leads past the decoder's second layer, but model.wiring = "
-                f"'{self.wiring}' runs its first one apart: leave one of them out.",
+                f"model.skip = '{self.skip}' skips the decoder's second layer, but model.wiring = "
+                f"'{self.wiring}' runs the first layer separately: leave one of them out.",
                 ("model", "skip"),
             )
 
@@ -146,15 +146,15 @@ class WriterModel:
             )
         if self.attention not in ("auto", "projected_dot", "none"):
             raise SettingError(
-                f"model.attention = '{name_of(self.attention)}' has no effect: a Transformer that writes looks by "
-                f"heads of its own, in every layer. Leave it out, or set none.",
+                f"model.attention = '{name_of(self.attention)}' has no effect: a Transformer decoder has its own "
+                f"attention heads in every layer. Leave it out, or set none.",
                 ("model", "attention"),
             )
         for name, value, usual in (("wiring", self.wiring, "outside"), ("query", self.query, None)):
             if value != usual:
                 raise SettingError(
-                    f"model.{name} = '{name_of(value) if value else value}' has no effect: a Transformer that writes "
-                    f"looks at the source in every layer. Leave it out.",
+                    f"model.{name} = '{name_of(value) if value else value}' has no effect: a Transformer decoder "
+                    f"attends to the source in every layer. Leave it out.",
                     ("model", name),
                 )
         if "initial" in self.conditioning:

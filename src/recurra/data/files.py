@@ -85,7 +85,7 @@ def decoded(where: PathLike, raw_lines: Iterable[bytes]) -> Iterator[tuple[int, 
 def opened(path: PathLike) -> BinaryIO:
     """The file, open for reading bytes, or a DataError that says why it cannot be."""
     if not isinstance(path, str | os.PathLike):
-        raise DataError(f"a data file is named by its path, but found {path!r}.")
+        raise DataError(f"a data file must be given as a path, but found {path!r}.")
     try:
         return open(path, "rb")
     except FileNotFoundError as error:
@@ -93,7 +93,7 @@ def opened(path: PathLike) -> BinaryIO:
     except IsADirectoryError as error:
         raise DataError(f"'{path}' is a folder; name a file in it.") from error
     except PermissionError as error:
-        raise DataError(f"'{path}' may not be read: its permissions forbid it. Try chmod u+r on it.") from error
+        raise DataError(f"'{path}' cannot be read: permission denied. Try chmod u+r on it.") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise DataError(f"{str(path)!r} cannot be opened ({error}).") from error
 

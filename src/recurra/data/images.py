@@ -48,7 +48,7 @@ def read_image(
     """
     _check_pillow(place)
     if not isinstance(path, str | Path) or not str(path).strip():
-        raise DataError(f"{place}: a picture is named by its path, but found {_clipped(path)}.")
+        raise DataError(f"{place}: a picture must be given as a path, but found {_clipped(path)}.")
     full = Path(folder) / path
     try:
         file = opened(full)

@@ -39,11 +39,11 @@ class Normal(NamedTuple):
 
         >>> Normal(np.zeros(2), np.ones(2)).check(np.zeros((5, 1)), "a.jsonl:3")
         Traceback (most recent call last):
-        recurra.errors.DataError: a.jsonl:3: found 1 number a step, but training has 2.
+        recurra.errors.DataError: a.jsonl:3: found 1 number per step, but training has 2.
         """
         is_stepped = values.ndim > 1
         if values.shape[-1] != len(self.mean) and not (is_stepped and len(values) == 0):
-            a_step = " a step" if is_stepped else ""
+            a_step = " per step" if is_stepped else ""
             raise DataError(f"{place}: found {numbers(values.shape[-1])}{a_step}, but training has {len(self.mean)}.")
 
     def to_json(self) -> dict[str, list[float]]:
@@ -63,7 +63,7 @@ class Normal(NamedTuple):
                     raise ValueError(f"'{name}' has no mean and spread for each column")
             return scales
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise CheckpointError(f"{path} cannot be read ({error}): the run folder is not whole.") from error
+            raise CheckpointError(f"{path} cannot be read ({error}): the run folder is incomplete.") from error
 
 
 @final
@@ -83,7 +83,7 @@ class Counted:
         if self.count is None:
             self.count, self.mean, self.squares = np.zeros(width), np.zeros(width), np.zeros(width)
         if width != len(self.count):
-            raise DataError(f"{place}: found {numbers(width)} a step, but the first example has {len(self.count)}.")
+            raise DataError(f"{place}: found {numbers(width)} per step, but the first example has {len(self.count)}.")
         values = values.astype(np.float64)
         known = ~np.isnan(values)
         count = known.sum(0)

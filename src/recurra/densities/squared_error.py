@@ -41,6 +41,6 @@ class SquaredError(Density):
 
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:
         raise ConfigError(
-            "model.output = 'squared_error' does not say how sure it is, so nothing can be drawn from it. "
-            "Train with model.output = 'gaussian' for that."
+            "model.output = 'squared_error' predicts no distribution, so it cannot be sampled. Train with "
+            "model.output = 'gaussian' for that."
         )

@@ -14,7 +14,7 @@ BARE = nn.Module().__dict__
 
 
 class Unlike(Exception):
-    """A cell has something of which it cannot be told whether another cell has the same."""
+    """A cell has an attribute that cannot be compared between cells."""
 
 
 def likeness(cell: AnyCell) -> Hashable | None:

@@ -46,7 +46,7 @@ def choose(wanted: Engine | None, layer: Layer, x: Padded, every: bool = False) 
     if reason is not None:
         raise EngineError(
             f"the engine '{wanted.name}' cannot run the cell '{layer[0].cell.name}': {reason}. "
-            f"Use engine = 'auto', which takes the fastest that can."
+            f"Use engine = 'auto', which selects the fastest engine that supports it."
         )
     return wanted
 

@@ -86,13 +86,13 @@ class StackEngine(Engine, Protocol):
 def only_looped(x: Padded, layer: Layer = ()) -> str | None:
     """Why nothing but the loop can read this batch, in words; None where others can."""
     if any(reader.resets is not None and reader.resets.is_learned for reader in layer):
-        return "only the loop gives its gradient to a learned start state at every reset"
+        return "only the loop supports gradients of a learned start state with resets"
     if not x.values.numel():
         return "there is no step to run"
     if forward_ad._current_level >= 0:
-        return "only the loop carries the tangents of forward-mode differentiation"
+        return "only the loop supports forward-mode differentiation"
     if is_transformed():
-        return "only the loop can be transformed by torch.func (grad, vmap, jvp, jacrev and the like)"
+        return "only the loop supports torch.func transforms (grad, vmap, jvp, jacrev, …)"
     return None
 
 

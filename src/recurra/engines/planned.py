@@ -66,11 +66,11 @@ class Planned:
         if (reason := only_looped(x, layer)) is not None:
             return reason
         if x.values.device.type != "cpu":
-            return f"its row passes run on the CPU, the batch is on {x.values.device.type}"
+            return f"it runs on the CPU, but the batch is on {x.values.device.type}"
         if x.values.dtype not in (torch.float32, torch.float64):
-            return f"its row passes compute in float32 and float64, the batch holds {x.values.dtype}"
+            return f"it supports float32 and float64, but the batch has {x.values.dtype}"
         if torch.is_autocast_enabled("cpu"):
-            return "its row passes know one type of number, and autocast mixes two"
+            return "it needs one dtype, but autocast mixes two"
         for reader in layer:
             plan = self.plan(reader, x.values)
             if isinstance(plan, str):

@@ -42,7 +42,7 @@ class Recomputed:
         resets = reader.resets
         if resets is not None and resets.is_learned:
             raise EngineError(
-                f"recompute cannot give its gradient to the learned start state of '{reader.cell.name}' at every "
+                f"recompute does not support the learned start state of '{reader.cell.name}' at every "
                 f"reset. Leave recompute out, or the resets."
             )
         if resets is not None:
@@ -76,7 +76,7 @@ class Chunked(NamedTuple):
         for leaf in found:
             if not isinstance(leaf, Tensor):
                 raise EngineError(
-                    f"recompute cannot follow gradients into the {type(leaf).__name__} that `fixed` of "
+                    f"recompute cannot propagate gradients to the {type(leaf).__name__} that `fixed` of "
                     f"'{self.reader.cell.name}' returns. Let it return tuples of tensors, or leave recompute out."
                 )
         return [*found, *self.reader.cell.parameters()]

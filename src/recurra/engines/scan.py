@@ -61,7 +61,7 @@ def obstacle(reader: DirectedCell, x: Padded) -> str | None:
     if found is None:
         return not_linear(inner)
     if len(state) > 1:
-        return f"a scan carries one state, and '{cell.name}' has {len(state)}"
+        return f"a scan supports one state, but '{cell.name}' has {len(state)}"
     if defines(cell, "parts") < defines(cell, "coefficients"):
         return f"'{cell.name}' changes the parts of a cell, but not its coefficients"
     if not is_plain(fixed):

@@ -82,7 +82,7 @@ class Single:
         if (reason := only_looped(x, layer)) is not None:
             return reason
         if len(x.values) != 1:
-            return f"it runs a single row, the batch has {len(x.values)}"
+            return f"it runs a batch of one row, but this batch has {len(x.values)}"
         for reader in layer:
             if (reason := mismatch(reader.cell, reader.fixed)) is not None:
                 return reason
@@ -223,11 +223,11 @@ def mismatch(cell: AnyCell, fixed: object) -> str | None:
     """Why these are not the equations that it knows; None where they are."""
     cell, fixed = unwrapped(cell, fixed)
     if type(cell) is not LSTM:
-        return f"it runs an 'lstm', this is '{cell.name}'"
+        return f"it runs only 'lstm', but this is '{cell.name}'"
     if cell.candidate != "tanh":
-        return f"its candidate is tanh, that of this one '{cell.candidate}'"
+        return f"it supports only a tanh candidate, but this cell has '{cell.candidate}'"
     if any(U.mask is not None for U in leaves(fixed, Product)):
-        return "it knows no mask on h before U"
+        return "it does not support a dropout mask on h before U"
     return None
 
 
@@ -236,25 +236,25 @@ def unlike(cell: AnyCell, U: Tensor, values: Tensor) -> str | None:
     assert isinstance(cell, LSTM)
     product = cell.from_input
     if not is_bare(product):
-        return "it reads W as it lies, and something was hung on the product with it"
+        return "it uses W directly, but `from_input` has hooks or a custom `forward`"
     for weight in (product.weight, product.bias, U):
         if weight is not None and weight.device.type != "cpu":
-            return f"its weights lie on the CPU, and one of these on {weight.device.type}"
+            return f"it runs on the CPU, but a weight is on {weight.device.type}"
         if weight is not None and weight.dtype != values.dtype:
-            return f"its numbers are all of one kind, but the batch holds {values.dtype} and a weight {weight.dtype}"
+            return f"it needs one dtype, but the batch has {values.dtype} and a weight {weight.dtype}"
     return None
 
 
 def obstacle(values: Tensor) -> str | None:
     """Why its steps cannot run on these numbers; None where they can."""
     if torch.is_grad_enabled():
-        return "it has no way back, and gradients are recorded (torch.no_grad() would not)"
+        return "inference only, but gradients are enabled (use torch.no_grad())"
     if values.device.type != "cpu":
-        return f"its steps run on the CPU, the batch is on {values.device.type}"
+        return f"it runs on the CPU, but the batch is on {values.device.type}"
     if values.dtype not in (torch.float32, torch.float64):
-        return f"its steps compute in float32 and float64, the batch holds {values.dtype}"
+        return f"it supports float32 and float64, but the batch has {values.dtype}"
     if torch.is_autocast_enabled("cpu"):
-        return "its steps know one type of number, and autocast mixes two"
+        return "it needs one dtype, but autocast mixes two"
     code = compiled(values.dtype == torch.float64)
     return f"it has no compiled steps: {code}" if isinstance(code, str) else None
 

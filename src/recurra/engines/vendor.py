@@ -53,12 +53,12 @@ class Vendor:
             if reason is not None:
                 return reason
             if every and len(reader.state) > 1:
-                return "torch's LSTM does not tell the c of every step"
+                return "torch's LSTM does not return c for every step"
             if reader.resets is not None:
                 if kernel(reader.cell, reader.fixed).function == "rnn_tanh":
-                    return "torch's tanh network cannot be brought back to a state of zeros within a row"
+                    return "torch's tanh RNN cannot reset its state to zeros within a row"
                 if not reader.resets.is_zero:
-                    return "within a row torch's kernels start anew from zeros, and this cell starts from other numbers"
+                    return "torch's kernels can only reset the state to zeros, but this cell starts from other values"
         return None
 
     def cost(self, work: Work) -> float:
@@ -83,12 +83,12 @@ def mismatch(cell: AnyCell, fixed: Any) -> str | None:
     if any(U.mask is not None for U in leaves(fixed, Product)):
         return "torch has no kernel that masks h before U"
     if isinstance(cell, LSTM | GRU | Elman) and not is_bare(cell.from_input):
-        return "torch's kernels read W as it lies, and something was hung on the product with it"
+        return "torch's kernels use W directly, but `from_input` has hooks or a custom `forward`"
     if type(cell) is LSTM:
         return None if cell.candidate == "tanh" else f"torch's LSTM has a tanh candidate, this one '{cell.candidate}'"
     if type(cell) is GRU:
         if cell.reset != "after":
-            return "torch's GRU resets after the product, this one before it"
+            return "torch's GRU applies the reset gate after the product, this one before it"
         return None if cell.candidate == "tanh" else f"torch's GRU has a tanh candidate, this one '{cell.candidate}'"
     if type(cell) is Elman:
         known = ("tanh", "relu")

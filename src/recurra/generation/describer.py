@@ -57,9 +57,7 @@ class Describer:
 
     def __init__(self, task: Describes, model: nn.Module, manner: Manner) -> None:
         if manner.until not in (None, "\n"):  # it ends with its line in any case
-            raise ConfigError(
-                "until is where a text that only goes on is to end, but here it ends by itself: leave it out."
-            )
+            raise ConfigError("until has no effect here: the generated text has its own end. Leave it out.")
         usual = task.settings.decoding
         keep = Filter(
             temperature=usual.temperature if manner.temperature is None else manner.temperature,
@@ -113,7 +111,7 @@ class Describer:
             prompt = prompt.tolist()
         if not isinstance(prompt, str | list | tuple) or not len(prompt):
             raise DataError(
-                f"there is nothing to write of in {prompt!r:.60}: give numbers, as '255 0 0', or the path of "
+                f"there is no input in {prompt!r:.60}: give numbers, as '255 0 0', or the path of "
                 f"a picture; in Python also [[255, 0, 0]], a list of prompts that are lists or arrays."
             )
         [example] = self.task.questions(None, [prompt])

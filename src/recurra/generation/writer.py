@@ -119,8 +119,8 @@ class Writer:
                 f" and {len(unknown) - NAMED} more" * (len(unknown) > NAMED)
             )
             raise DataError(
-                f"the prompt holds {named}, which the model has never seen. Leave that out, or let it be read as "
-                f"<unk>: allow_unknown (--allow-unknown)."
+                f"the prompt contains {named}, which is not in the model's vocabulary. Remove it, or allow it to be "
+                f"read as <unk>: allow_unknown (--allow-unknown)."
             )
         found: list[int] = self.task.ids(prompt)[:-1].tolist()
         return [self.task.end, *(reversed(found) if self.is_backward else found)]

@@ -193,7 +193,8 @@ def _constraints(
     if wanted == "auto":
         return "none"
     raise ConfigError(
-        f"constraints = {wanted!r} leave no label for a row of one step: among the labels {', '.join(labels)} none "
+        f"constraints = {wanted!r} allow no label for a sequence of one step: among the labels {', '.join(labels)} "
+        f"none "
         f"may both begin and end it. Add O to the labels, or set constraints = 'none'."
     )
 

@@ -41,7 +41,7 @@ class Head(nn.Module, ABC):
             raise ConfigError("a head needs at least one label, but the list is empty.")
         if len(set(labels)) < len(labels):
             twice = next(label for label in labels if list(labels).count(label) > 1)
-            raise ConfigError(f"the label {twice!r} is listed twice; each label of a head must be another.")
+            raise ConfigError(f"the label {twice!r} is listed twice; the labels of a head must be different.")
         self.labels = tuple(labels)
 
     @abstractmethod

@@ -37,7 +37,7 @@ def area_under_curve(scores: ArrayLike, positive: ArrayLike) -> Callable[[NDArra
     if len(values) != len(flags):
         raise DataError(f"scores has {len(values)} items but positive has {len(flags)}: each item needs both.")
     if np.isnan(values).any():
-        raise DataError(f"scores holds NaN at item {int(np.isnan(values).argmax()) + 1}, which cannot be put in order.")
+        raise DataError(f"scores holds NaN at item {int(np.isnan(values).argmax()) + 1}, which cannot be ranked.")
     if flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all():
         raise DataError("positive must be true or false for each item, but holds other values.")
     order = np.argsort(values)

@@ -74,8 +74,8 @@ class Ensemble(nn.Module):
         found = [member.extents(source) for member in self._members()]
         if any(other != found[0] for other in found):
             raise ConfigError(
-                "these runs read their sources at different resolutions, so that where they look has no mean: take "
-                "runs that agree, or one alone."
+                "these runs read their sources at different resolutions, so their attention cannot be averaged: use "
+                "runs with the same resolution, or one run."
             )
         return found[0]
 
@@ -143,7 +143,7 @@ def searched(
         return [sorted(row, key=lambda each: -each.score) for row in zip(*drawn, strict=True)]
     if decoding.search == "exhaustive":
         return exhaustive(step, tokens, moving, fixed, best=decoding.best, **every)
-    raise ConfigError(f"decoding.search = '{decoding.search}' is no search.")
+    raise ConfigError(f"decoding.search = '{decoding.search}' is not a search method.")
 
 
 def numbers_of(batch: PairBatch) -> list[int]:

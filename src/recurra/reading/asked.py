@@ -92,4 +92,4 @@ def _parsed(line: str | Sequence[object], schema: Schema, place: str) -> object:
     try:
         return json.loads(line)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"{place}: an input of this model is {ABOUT[schema.kind]}, as JSON.") from error
+        raise DataError(f"{place}: the input of this model must be {ABOUT[schema.kind]}, as JSON.") from error

@@ -269,7 +269,8 @@ def class_of(value: object, place: str, name: str) -> str:
         return str(int(value))
     if isinstance(value, float):
         raise DataError(
-            f"{place}: the class in '{name}' is {value!r}, which is no class but a number. To predict numbers, set "
+            f"{place}: the class in '{name}' is {value!r}, which is a number, not a class name. To predict numbers, "
+            f"set "
             f'data.targets = ["{name}"].'
         )
     if value is None or isinstance(value, str):

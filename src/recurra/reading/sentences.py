@@ -107,13 +107,13 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         tokens = words_of(value_in(row, data.tokens, place), place, data.tokens)
     length = len(tokens) if frames is None else len(frames)
     if length == 0 and data.empty == "refuse":
-        raise DataError(f'{place}: there is no element here. Remove it, or set data.empty = "keep".')
+        raise DataError(f'{place}: this example is empty. Remove it, or set data.empty = "keep".')
     tags = []
     for name in data.tags or ():
         found = words_of(value_in(row, name, place), place, name, empty=True)
         if len(found) != length:
             raise DataError(
-                f"{place}: found {length} elements, but {len(found)} tags in '{name}'. There is one for each."
+                f"{place}: found {length} elements, but {len(found)} tags in '{name}'. Each element needs one tag."
             )
         tags.append(found)
     values = None

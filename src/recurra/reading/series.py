@@ -72,7 +72,7 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
             f'Name them: data.values = ["…"].{aside}'
         )
     if twice := {time, series} & {*values}:
-        raise DataError(f"data.values names '{twice.pop()}', which is the time or the name of a series already.")
+        raise DataError(f"data.values names '{twice.pop()}', which is already used as the time or the series column.")
     return dataclasses.replace(
         data, time=time, series=series, values=values, window=WINDOW if data.window is None else data.window
     )
@@ -88,7 +88,10 @@ def sequences(files: Sequence[str | Path], data: ForecastingData, *, shortest: i
         for steps in _of_table(path, data, number):
             if len(steps) < shortest:
                 named = f"the series '{steps.name}'" if steps.name else "the series"
-                raise DataError(f"{steps.place}: {named} has one step alone, so there is nothing to predict from it.")
+                raise DataError(
+                    f"{steps.place}: {named} has only one step, so there is nothing to predict. Remove it, or add "
+                    f"steps."
+                )
             yield steps
 
 
@@ -99,7 +102,7 @@ def of_frames(values: Mapping[str, object], data: ForecastingData, file: int, li
         raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, values)}")
     frames = matrix(values[name], place, name, np.float64, missing=data.missing == "previous")
     if len(frames) == 0 and data.empty == "refuse":
-        raise DataError(f'{place}: there is no frame here. Remove it, or set data.empty = "keep".')
+        raise DataError(f'{place}: this example has no frames. Remove it, or set data.empty = "keep".')
     known = ~np.isnan(frames)
     return Steps("", filled(frames, known, place, name), known, file, line, place)
 
@@ -122,7 +125,10 @@ def filled(values: NDArray[np.float64], known: NDArray[np.bool_], place: str, na
     if known.all():
         return values
     if not known[0].all():
-        raise DataError(f"{place}: '{name}' begins with a missing value, and there is none before it to take.")
+        raise DataError(
+            f"{place}: '{name}' begins with a missing value, and there is no earlier value to fill it with. Remove "
+            f"the row."
+        )
     last = np.maximum.accumulate(np.where(known, np.arange(len(values))[:, None], 0), axis=0)
     return np.take_along_axis(values, last, axis=0)
 
@@ -175,20 +181,22 @@ def _of_table(path: str | Path, data: ForecastingData, file: int) -> Iterator[St
         place = f"{path}:{row.line}"
         name = "" if data.series is None else str(_column(row, data.series, place) or "").strip()
         if data.series is not None and not name:
-            raise DataError(f"{place}: the row belongs to no series: '{data.series}' is empty.")
+            raise DataError(f"{place}: the row has no series name: '{data.series}' is empty.")
         growing = found.setdefault(name, _Growing(row.line, array("d")))
         if data.time is not None:
             cell = _column(row, data.time, place)
             time, was_date = moment(cell, place, data.time, order), not _is_number(cell)
             if were_dates not in (None, was_date):
-                raise DataError(f"{place}: '{data.time}' is {shown(cell)}, but above it holds another kind of time.")
+                raise DataError(
+                    f"{place}: '{data.time}' is {shown(cell)}, but earlier rows contain another kind of time."
+                )
             were_dates = was_date
             if time <= growing.time:
                 what = "is there twice" if time == growing.time else "comes after a later one"
                 of = f" of '{name}'" if name else ""
                 raise DataError(
                     f"{place}: the time {shown(cell)}{of} {what}. Sort the rows by '{data.time}', each time once"
-                    + ("." if data.series else ', or name the column that tells series apart: data.series = "…".')
+                    + ("." if data.series else ', or name the column that identifies the series: data.series = "…".')
                 )
             growing.time = time
         growing.numbers.extend(_number(_column(row, column, place), place, column, data) for column in columns)

@@ -97,7 +97,7 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Scores of two runs or more on the same files, with 95 % intervals, and how far the first is from each other.
+    """Compare two or more runs on the same files: scores and differences with 95 % confidence intervals.
 
     A score's interval is that of samples of the data, drawn again with replacement; two runs are scored on the same
     samples. `settings` are as for Trained.with_settings.
@@ -114,20 +114,23 @@ def compare(
     """
     if isinstance(runs, str | os.PathLike) or len(runs) < 2:
         raise ConfigError(
-            "two runs or more are compared: recurra compare RUN RUN … DATA. For one, use recurra evaluate RUN DATA."
+            "compare needs at least two runs: recurra compare RUN RUN … DATA. For one, use recurra evaluate RUN DATA."
         )
     files = [Path(file) for file in ([data] if isinstance(data, str | os.PathLike) else data)]
     if not files:
-        raise ConfigError("runs are compared on data with answers, but no file was given.")
+        raise ConfigError("compare needs a labelled data file, but no file was given.")
     for file in files:
         if (file / "config.toml").is_file():
-            raise ConfigError(f"the data is named last, but {file} is a run: recurra compare RUN RUN … DATA.")
+            raise ConfigError(
+                f"the last argument must be the data, but {file} is a run: recurra compare RUN RUN … DATA."
+            )
     models = [run if isinstance(run, Trained) else load(run, device=device) for run in runs]
     first = models[0]
     for other in models[1:]:
         if other.task.name != first.task.name:
             raise ConfigError(
-                f"runs of one task are compared, but {first.folder} is a run of {first.task.name} and {other.folder} "
+                f"only runs of the same task can be compared, but {first.folder} is a run of {first.task.name} and "
+                f"{other.folder} "
                 f"one of {other.task.name}."
             )
     folders = [str(run.folder) if isinstance(run, Trained) else str(run) for run in runs]
@@ -137,7 +140,7 @@ def compare(
     shared = set.intersection(*({*scores.values} - {"count"} for scores in judged))
     if not shared:
         raise DataError(
-            f"{first.folder} and the others have no score in common: they were trained to answer different questions."
+            f"{first.folder} and the others have no score in common: they were trained to predict different things."
         )
     is_same = all(each.items == counts[0].items for each in counts)
     samples = [_sampled(each, seed=seed, resamples=resamples) for each in counts]

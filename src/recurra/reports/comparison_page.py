@@ -54,9 +54,9 @@ def write(comparison: Comparison, path: Path) -> None:
         write_whole(path, as_page(comparison))
         return
     if path.suffix not in (".svg", ".png"):
-        raise ConfigError(f"--out {path}: a comparison is written as .html, .svg or .png.")
+        raise ConfigError(f"--out {path}: the file must end in .html, .svg or .png.")
     if comparison.by_length is None:
-        raise DataError(f"there is nothing to draw in {path}: these runs have no scores by length.")
+        raise DataError(f"cannot draw {path}: these runs have no scores by length.")
     comparison.by_length.view().write(path)
 
 

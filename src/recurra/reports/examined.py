@@ -81,8 +81,8 @@ def gradients_of(
     """
     if not any(isinstance(part, Recurrent) for part in model.modules()):
         raise ConfigError(
-            f"{title} ({task.described()}) has no cells: nothing goes from step to step, so there are no gradients "
-            f"through time to look at. Models with cells have them, such as model.cell = lstm."
+            f"{title} ({task.described()}) has no recurrent cells, so there are no gradients "
+            f"through time to measure. Use a model with cells, such as model.cell = lstm."
         )
     watch, settings = Watch(model), task.settings
     if isinstance(data, str) and not is_file(data):
@@ -107,7 +107,7 @@ def gradients_of(
             if loss is None
             else "its cells take one step at a time, each with what the step before it attended to"
         )
-        raise ConfigError(f"{title} reads no whole sequence here: {why}.")
+        raise ConfigError(f"{title} cannot be measured on a whole sequence: {why}.")
     return report
 
 
@@ -130,7 +130,7 @@ def longest(task: Task[Any, Any, Any], rows: Sequence[Encoded], folder: Path) ->
     """A few rows as training would read them, among the longest: whole, or chunks of a text, or windows of a series."""
     store = rows if isinstance(rows, Store) else Store.write(folder / "store", iter(rows))
     if not len(store):
-        raise DataError("there is no example to look at: the file is empty.")
+        raise DataError("there is no example to examine: the file is empty.")
     training = task.settings.training
     usual = type(task.settings)().training.batch_tokens
     few = copy.copy(task)

@@ -81,7 +81,7 @@ class Explanation(NamedTuple):
 def check_ending(path: Path) -> None:
     """Refuse a file that is neither a page nor a picture."""
     if path.suffix not in ENDINGS:
-        raise ConfigError(f"--out {path}: an explanation is written as .html, .svg or .png.")
+        raise ConfigError(f"--out {path}: the file must end in .html, .svg or .png.")
 
 
 def explain(
@@ -104,7 +104,7 @@ def explain(
         viewer_named(model.task, show, "--show")
         if show != "gates" and (layer is not None or direction is not None):
             what = "--layer" if layer is not None else "--direction"
-            raise ConfigError(f"{what} chooses among gates, but --show {show} shows none: leave it out.")
+            raise ConfigError(f"{what} selects gates, but --show {show} shows none: leave it out.")
     if best < 1:
         raise ConfigError(f"--best {best}: the best answer is 1, the next 2.")
     if best > 1:
@@ -168,7 +168,9 @@ def example_of(task: Task[Any, Any, Any], given: str) -> Any:
     if not is_named:
         if _is_of_data(given) and Path(given).is_file():
             first = next((example.line for example in task.questions(given, (line for _, line in lines(given)))), 1)
-            raise DataError(f"{given} is a file of inputs, and one is explained: name its line, as {given}:{first}.")
+            raise DataError(
+                f"{given} is a file with several inputs, but explain takes one: name a line, as {given}:{first}."
+            )
         [example] = task.questions(None, [given])
         return example
     for example in task.questions(file, (line for _, line in lines(file))):

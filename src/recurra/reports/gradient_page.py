@@ -38,7 +38,7 @@ MEANINGS = {
 def check_ending(path: Path) -> None:
     """Refuse a file that is neither a page nor a picture."""
     if path.suffix not in ENDINGS:
-        raise ConfigError(f"--out {path}: what the laboratory found is written as .html, .svg or .png.")
+        raise ConfigError(f"--out {path}: the file must end in .html, .svg or .png.")
 
 
 def write(found: Laboratory, path: Path) -> None:

@@ -118,7 +118,7 @@ def cells_of(text: str) -> list[Spec]:
     try:
         found = tomllib.loads(f"cells = {text}")["cells"]
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"--cells {text} is not a list as TOML writes it: {error}.") from error
+        raise ConfigError(f"--cells {text} is not a valid TOML list: {error}.") from error
     if any(not isinstance(cell, str | dict) or (isinstance(cell, dict) and "name" not in cell) for cell in found):
         raise ConfigError(f'--cells {text} must hold names, or tables with a name: ["lstm", {{name = "gru"}}].')
     return list(found)
@@ -161,7 +161,7 @@ def write(found: Lab, path: Path) -> None:
 def check_ending(path: Path) -> None:
     """Refuse a file that is neither a page nor a picture."""
     if path.suffix not in ENDINGS:
-        raise ConfigError(f"--out {path}: a comparison of cells is written as .html, .svg or .png.")
+        raise ConfigError(f"--out {path}: the file must end in .html, .svg or .png.")
 
 
 def view(found: Lab) -> Lines:

@@ -24,7 +24,9 @@ def score_files(gold: str | Path, predicted: str | Path, *, column: str | None =
     """
     wanted, found = list(rows(gold)), list(rows(predicted))
     if len(wanted) != len(found):
-        raise DataError(f"{gold} holds {len(wanted):,} answers, but {predicted} {len(found):,}: there is one for each.")
+        raise DataError(
+            f"{gold} holds {len(wanted):,} answers, but {predicted} {len(found):,}: both files need the same number."
+        )
     is_label = column_of(wanted[0], gold, column) == "label"
     right, given = [], []
     for row, other in zip(wanted, found, strict=True):
@@ -32,8 +34,8 @@ def score_files(gold: str | Path, predicted: str | Path, *, column: str | None =
         guess = answers(other, predicted, column, is_label=is_label)
         if len(answer) != len(guess):
             raise DataError(
-                f"{gold}:{row.line} has {len(answer)} tags, but {predicted}:{other.line} {len(guess)}: "
-                f"there is one for each element."
+                f"{gold}:{row.line} has {len(answer)} tags, but {predicted}:{other.line} {len(guess)}: both files "
+                f"need one tag per element."
             )
         right.append(answer)
         given.append(guess)

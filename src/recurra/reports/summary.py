@@ -31,7 +31,7 @@ class Run(NamedTuple):
         except ValueError:
             summary = None
         if not isinstance(summary, dict):
-            raise DataError(f"{path} is not one JSON object, as training writes it. Train again, or mend the file.")
+            raise DataError(f"{path} is not a JSON object written by training. Train again, or repair the file.")
         log, config = folder / FILE, folder / "config.toml"
         return cls(
             folder,

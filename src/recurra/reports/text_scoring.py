@@ -57,7 +57,8 @@ def score_texts(
     given = given_answers(predicted)
     if len(given) != len(right.golds):
         raise DataError(
-            f"{gold} holds {len(right.golds):,} answers, but {predicted} {len(given):,}: there is one for each row, "
+            f"{gold} holds {len(right.golds):,} answers, but {predicted} {len(given):,}: both files need one answer "
+            f"per row, "
             f"also where rows have the same source."
         )
     _check_one_answer_each(right, given, gold, predicted)
@@ -135,6 +136,7 @@ def _check_one_answer_each(
         before = first.setdefault(source, number)
         if given[before][0] != given[number][0]:
             raise DataError(
-                f"{predicted}:{given[number][1]}: this answer is not that of line {given[before][1]}, but the source "
+                f"{predicted}:{given[number][1]}: this answer differs from that of line {given[before][1]}, but the "
+                f"source "
                 f"is: rows of {gold} with the same source are several references of one answer."
             )

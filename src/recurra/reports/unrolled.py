@@ -73,7 +73,7 @@ class Drawing:
 def draw(task: Task[Any, Any, Any], path: File) -> None:
     """Write the picture to a file, .svg or .png."""
     if path.suffix not in (".svg", ".png"):
-        raise ConfigError(f"--draw {path}: a picture is written as .svg or .png.")
+        raise ConfigError(f"--draw {path}: the file must end in .svg or .png.")
     if path.suffix == ".png":
         as_png(path, unrolled(task))
     else:

@@ -56,11 +56,13 @@ def overrides(decoding: Any, asked: object) -> list[str]:
     known = {each.name: each for each in controls(decoding)}
     for name, value in asked.items():
         if not known:
-            raise ConfigError(f'"decoding" has no "{name}": answers of this model are not searched for. Leave it out.')
+            raise ConfigError(f'"decoding" has no "{name}": this model does not use a search. Leave it out.')
         if name not in known:
             raise ConfigError(f'"decoding" has no "{name}". {did_you_mean(name, list(known))}')
         if known[name].kind == "choice" and value in UNASKED and value not in known[name].choices:
-            raise ConfigError(f'"{name}" = "{value}" is for `recurra predict` alone: here it may be asked too much.')
+            raise ConfigError(
+                f'"{name}" = "{value}" is available only in `recurra predict`, because it can take too long here.'
+            )
         check_most(name, value)
     return [f"decoding.{name}={_typed(name, value)}" for name, value in sorted(asked.items())]
 

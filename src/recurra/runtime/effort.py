@@ -84,6 +84,6 @@ def check_written(task: Task[Any, Any, Any], examples: Sequence[Any], *, searche
     if found > MOST_WRITTEN:
         times = math.ceil(found / MOST_WRITTEN)
         raise DataError(
-            f"this is too much for one call, about {times} times: ask with fewer or shorter inputs, or for shorter "
-            f"answers, a narrower beam, fewer paths or fewer views."
+            f"this request needs about {times} times the work allowed in one call: send fewer or shorter inputs, or "
+            f"ask for shorter answers, a narrower beam, fewer paths or fewer views."
         )

@@ -20,7 +20,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-MISTAKE = "this is a mistake of the server, which says more about it where it was started."
+MISTAKE = "internal error; details are in the server's log."
 
 HEADERS = {
     "content-security-policy": POLICY,

@@ -163,7 +163,7 @@ class Hosted:
                 raise ConfigError(f'"{name}" is {KINDS[kind]}, but found {value!r:.60}.')
             check_most(name, value)
             if kind is not str and abs(value) > LARGEST:
-                raise ConfigError(f'"{name}" is too large a number to compute with.')
+                raise ConfigError(f'"{name}" is too large.')
         count = options.pop("count", 1)
         if count < 1:
             raise ConfigError(f'"count" is a whole number from 1 to {MOST["count"]}.')

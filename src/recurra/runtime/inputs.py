@@ -43,7 +43,7 @@ def checked(task: Task[Any, Any, Any], value: object) -> Any:
     are_words = isinstance(value, list) and all(isinstance(each, str) for each in value)
     fits = isinstance(value, str) or are_words if kind == "text" else isinstance(value, list)
     if not fits or (are_words and value and kind != "text"):
-        raise DataError(f"an input of this model is {ABOUT[kind]}, but found {_shown(value)}.")
+        raise DataError(f"the input of this model must be {ABOUT[kind]}, but found {_shown(value)}.")
     if kind == "text" and size > LONGEST:
         raise DataError(f"a text has {LONGEST:,} letters at most, but this one has {size:,}.")
     if kind != "text" and (len(value) > LONGEST or size > MOST_NUMBERS):  # type: ignore[arg-type]  # a list
@@ -82,7 +82,7 @@ def _pixels(url: str) -> list[Any]:
     """The rows of pixels of a picture in a data URL."""
     start, _, content = url.partition(",")
     if not start.startswith("data:image/") or not start.endswith(";base64"):
-        raise DataError(f"an input of this model is {ABOUT['picture']}, but found another text.")
+        raise DataError(f"the input of this model must be {ABOUT['picture']}, but found another text.")
     try:
         raw = base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError) as error:

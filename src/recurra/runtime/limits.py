@@ -194,7 +194,7 @@ def listening(
             listener.listen()
         except (OSError, OverflowError) as error:
             why = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
-            raise ConfigError(f"--port {port} cannot be used: {why}. --port 0 takes a free one.") from error
+            raise ConfigError(f"--port {port} cannot be used: {why}. --port 0 picks a free port.") from error
         said(f"http://127.0.0.1:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         with _ending():
             server_of(application, limits or Limits()).run([listener])

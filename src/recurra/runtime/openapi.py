@@ -32,7 +32,7 @@ MISTAKES = {
     "415": "the request is not called application/json",
     "500": "the run cannot be read, or the server made a mistake",
     "503": "the server ends, or too much is asked at once",
-    "507": "the memory does not suffice",
+    "507": "out of memory",
 }
 
 

@@ -182,7 +182,7 @@ async def answered(request: Request, compute: Callable[[], object], turn: asynci
         except (MemoryError, RuntimeError) as error:
             if not is_lack_of_memory(error):
                 raise
-            raise HTTPException(507, "the memory does not suffice for this: ask for less.") from error
+            raise HTTPException(507, "out of memory: send fewer or shorter inputs.") from error
     return Response(content, media_type="application/json")
 
 

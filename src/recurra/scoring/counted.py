@@ -109,7 +109,7 @@ class _Summed(Mapping[str, Numbers]):
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Counts of each of N items, and how scores are made of them. Make one by `Counted.of`.
+    """Per-item counts and the scores computed from them. Create one with `Counted.of`.
 
     An item is what is drawn as a whole where data are drawn again: a sentence and not a token.
     """
@@ -166,7 +166,7 @@ class Counted:
                 size = f"{len(column)} of them" if column.shape else "no list"
                 raise DataError(f"the count '{name}' needs a number for each of the {len(items)} items, but is {size}.")
         if scores and first not in scores:
-            raise ConfigError(f"first = '{first}' is none of the scores: {', '.join(scores)}.")
+            raise ConfigError(f"first = '{first}' is not one of the scores: {', '.join(scores)}.")
         return cls(
             tuple(items),
             found,

@@ -110,7 +110,7 @@ def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Count
     """
     choose(NAMES, first, "evaluation.first")
     if first in ("perplexity", "nll") and given.likelihood is None:
-        raise ConfigError(f"evaluation.first = '{first}' needs log-probabilities, but these answers come without.")
+        raise ConfigError(f"evaluation.first = '{first}' needs log-probabilities, but these predictions have none.")
     items = grouped(given)
     references, answers, lowercase = items.references, items.answers, given.lowercase
     changes = changes_of(items)

@@ -35,7 +35,7 @@ def together(
     if not steps:
         raise ConfigError("an ensemble needs at least one model.")
     if combine not in ("mean", "product"):
-        raise ConfigError(f"models are combined by 'mean' or 'product', not by {combine!r}.")
+        raise ConfigError(f"models of an ensemble can be combined by 'mean' or 'product', not by {combine!r}.")
 
     def step(tokens: Tensor, moving: tuple[Any, ...], fixed: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
         log_ps, moved = zip(

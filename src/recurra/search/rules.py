@@ -107,7 +107,7 @@ class Law:
                 if not 0 <= token < size:
                     raise ConfigError(f"{name} has the token {token}, but the vocabulary has {size}, from 0.")
         if len(self.banned) >= size:
-            raise ConfigError("every token of the vocabulary is banned, so that nothing can be chosen.")
+            raise ConfigError("every token of the vocabulary is banned, so no token can be chosen.")
 
     def dead_end(self, sentence: int, written: int) -> ConfigError:
         """The error of a sentence that cannot go on."""

@@ -162,7 +162,7 @@ def lengths_of(length: int | Sequence[int], rows: int) -> list[int]:
 
 def no_token() -> DataError:
     """The error of a model that has failed."""
-    return DataError("the model gives no next token a probability: its numbers are NaN or out of range.")
+    return DataError("the model's probabilities are NaN or out of range: it may have diverged in training.")
 
 
 def without(log_p: Tensor, banned: Iterable[int]) -> Tensor:
@@ -171,7 +171,7 @@ def without(log_p: Tensor, banned: Iterable[int]) -> Tensor:
     if not ids:
         return log_p
     if len(ids) >= log_p.shape[1]:
-        raise ConfigError("every token of the vocabulary is banned, so that nothing can be chosen.")
+        raise ConfigError("every token of the vocabulary is banned, so no token can be chosen.")
     return log_p.index_fill(1, torch.tensor(ids, device=log_p.device), -torch.inf)
 
 

@@ -125,7 +125,7 @@ class PairTexts:
         lowercase = found.get("lowercase") if isinstance(found, dict) else None
         known = ({"joint"}, {"source", "target"}, {"target"})
         if not isinstance(lowercase, dict) or {*lowercase} not in known:
-            raise DataError(f"{path} must say of both sides whether they are read without capitals.")
+            raise DataError(f"{path} must state for both sides whether text is lower-cased.")
         sides = {}
         for name, lower in lowercase.items():
             suffix = "" if name == "joint" else name
@@ -269,7 +269,8 @@ def learned_side(
     if most_frequent and len(vocabulary) == len(vocabulary.specials):
         [(token, count)] = most_frequent
         raise DataError(
-            f"no token of the {side} in {', '.join(files)} would be known: the most frequent, {token!r}, is there "
+            f"no token of the {side} in {', '.join(files)} would be in the vocabulary: the most frequent, {token!r}, "
+            f"is there "
             f"{count:,} times, but data.{side}.min_count = {settings.min_count} and data.{side}.max_size = "
             f"{'none' if settings.max_size is None else settings.max_size}."
         )

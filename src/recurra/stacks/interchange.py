@@ -13,7 +13,7 @@ from recurra.stacks.recurrent import Recurrent
 
 
 def from_torch(module: nn.RNNBase) -> Recurrent:
-    """A Recurrent that computes what a torch.nn.LSTM, GRU or RNN computes.
+    """Convert a torch.nn.LSTM, GRU or RNN to a Recurrent with the same weights.
 
     Like every Recurrent it reads rows first, whatever the module's batch_first. torch keeps two biases, b_ih and
     b_hh, where the equations have one: they are added, but for b_hn of the GRU,
@@ -30,7 +30,9 @@ def from_torch(module: nn.RNNBase) -> Recurrent:
         raise ConfigError(f"from_torch takes a torch.nn.LSTM, GRU or RNN, but got a {type(module).__name__}.")
     assert isinstance(module, nn.LSTM | nn.GRU | nn.RNN)
     if module.proj_size:
-        raise ConfigError(f"an LSTM with proj_size = {module.proj_size} has no counterpart among recurra's cells.")
+        raise ConfigError(
+            f"an LSTM with proj_size = {module.proj_size} is not supported: recurra has no LSTM cell with a projection."
+        )
     rnn = Recurrent(
         _spec(module),
         module.input_size,
@@ -49,7 +51,7 @@ def from_torch(module: nn.RNNBase) -> Recurrent:
 
 
 def to_torch(rnn: Recurrent) -> nn.LSTM | nn.GRU | nn.RNN:
-    """The torch module that computes what this Recurrent computes; refused where torch has none.
+    """Convert a Recurrent to the equivalent torch.nn module; raises ConfigError if torch has none.
 
     Each bias is saved as b_ih = b and b_hh = 0, so that their sum is the same to the last bit.
 
@@ -63,7 +65,7 @@ def to_torch(rnn: Recurrent) -> nn.LSTM | nn.GRU | nn.RNN:
     first = layers[0][0]
     reason = mismatch(first, first.fixed(1, next(first.parameters()))) or _unlike_torch(rnn)
     if reason is not None:
-        raise ConfigError(f"this Recurrent cannot become a torch module: {reason}.")
+        raise ConfigError(f"this Recurrent cannot be converted to a torch module: {reason}.")
     kernels = [[kernel(cell, cell.fixed(1, next(cell.parameters()))) for cell in layer] for layer in layers]
     function = kernels[0][0].function
     kind = {"lstm": nn.LSTM, "gru": nn.GRU}.get(function, nn.RNN)

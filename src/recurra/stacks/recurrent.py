@@ -39,7 +39,7 @@ TYPICAL_STEPS = 100
 
 
 class Recurrent(nn.Module):
-    """A stack of cells that reads a padded batch.
+    """A multi-layer recurrent network of any cell, for batches of different lengths.
 
     >>> rnn = Recurrent("gru", 3, 5, layers=2, bidirectional=True)
     >>> outputs, states = rnn(Padded(torch.randn(2, 7, 3), torch.tensor([7, 4])))
@@ -84,7 +84,7 @@ class Recurrent(nn.Module):
         self.bidirectional = check_flag(bidirectional, "bidirectional")
         self.direction = choose_name(("forward", "backward"), direction, "direction")
         if bidirectional and self.direction == "backward":
-            raise ConfigError("a bidirectional stack reads both ways: leave direction = 'backward' out.")
+            raise ConfigError("a bidirectional stack has no single direction: remove direction = 'backward'.")
         self.mix = choose_name(("last", "concat", "mean", "learned"), mix, "mix")
         self.skip = choose_name(("none", "residual", "highway"), skip, "skip")
         self.dropout = check_rate(dropout, "dropout")
@@ -168,7 +168,8 @@ class Recurrent(nn.Module):
         """
         if self.bidirectional or self.direction == "backward":
             raise ConfigError(
-                "a stack that reads backward cannot take one step at a time: its first output needs the last input. "
+                "a backward or bidirectional stack cannot run one step at a time: its first output needs the last "
+                "input. "
                 "Use bidirectional = false and direction = 'forward', or give it the whole sequence."
             )
         if self.training and self.dropout and self.locked:
@@ -230,7 +231,7 @@ class Recurrent(nn.Module):
 
         >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
         layer 1, peephole_lstm: planned
-            not single: it runs an 'lstm', this is 'peephole_lstm'
+            not single: it runs only 'lstm', but this is 'peephole_lstm'
             not vendor: torch has no kernel for 'peephole_lstm'
             not scan: the step of 'peephole_lstm' is not known to be linear in its state
             not loop: estimated 16.0 times the time of planned
@@ -370,7 +371,7 @@ def _fitted(state: AnyState, known: AnyState, x: Padded, number: int) -> AnyStat
 
 
 def detached(states: States) -> States:
-    """The same states without their history: what truncated back-propagation carries to the next chunk.
+    """The states detached from the autograd graph, for truncated back-propagation through time.
 
     >>> rnn = Recurrent("lstm", 2, 3)
     >>> _, states = rnn(Padded.full(torch.randn(1, 4, 2)))

@@ -255,7 +255,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             raise ConfigError(f"data.positive is for two classes, but there are {len(self.labels)}: leave it out.")
         if self.frames is not None and "bag" in self.settings.model.encoders:
             raise ConfigError(
-                "a bag counts the words of a text, but data.frames is a series of numbers: set model.encoder to "
+                "a bag of n-grams needs text, but data.frames is a series of numbers: set model.encoder to "
                 "rnn, pyramid, transformer or cnn."
             )
         if self.is_pictured:
@@ -368,7 +368,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def steps(self, example: LabelledSequence) -> list[str]:
         if self.is_pictured or not (self.reads or self.frames is not None):
-            raise ConfigError(f"what a {self.name} model like this reads has no steps one after the other.")
+            raise ConfigError(f"the input of this {self.name} model is not a sequence of steps.")
         return super().steps(example) if self.frames is not None else self.tokens(example)
 
     def stacks(self, model: Any) -> dict[str, Stack]:
@@ -397,7 +397,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         answer = self.answered(asked)
         if "attention" not in answer.detail:
             raise ConfigError(
-                f"the run {asked.run} does not weigh what it reads by attention: model.summary = attention does."
+                f"the run {asked.run} has no attention weights: train with model.summary = attention to get them."
             )
         weights = np.asarray(answer.detail["attention"], np.float64)
         if weights.ndim == 3:
@@ -408,7 +408,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return picture_attention(picture, names, places, weights.shape[2], answer.output)
         tokens = answer.detail.get("tokens", [str(number + 1) for number in range(weights.shape[1])])
         if not tokens:
-            raise DataError("there is no answer to explain: nothing was read.")
+            raise DataError("there is no answer to explain: the input is empty.")
         return queries(answer.output or NOTHING, tokens, weights)  # of several classes, it may be none
 
     def contributions(self, asked: Asked) -> View:
@@ -420,10 +420,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def probe(self, asked: Asked) -> Probe:
         """What speaks for the classes that are answered. (torch)"""
         if asked.several:
-            raise ConfigError("several runs answer as one here, each with vectors of its own: name one of them.")
+            raise ConfigError("saliency is not available for an ensemble of runs: name one of them.")
         if not self.reads and not (self.frames is not None and self.stacks(asked.model)):
             what = "a bag of words" if self.frames is None else "frames by convolutions"
-            raise ConfigError(f"saliency is of what is read step by step, but {asked.run} reads {what}.")
+            raise ConfigError(f"saliency needs a sequence of steps as input, but {asked.run} reads {what}.")
         model, labels = cast("Classifier", asked.model), self.labels.tokens
         threshold = self.settings.decoding.threshold
         return model.probe(self.copies(asked), self.steps(asked.example), labels, threshold)

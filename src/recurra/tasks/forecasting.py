@@ -65,8 +65,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         self.has_density = name_of(self.output) != "squared_error"
         if settings.decoding.paths and not self.has_density:
             raise ConfigError(
-                f"decoding.paths = {settings.decoding.paths} needs a density to draw from, which model.output = "
-                f"'squared_error' is not. Take 'gaussian', or decoding.paths = 0."
+                f"decoding.paths = {settings.decoding.paths} needs a distribution to sample from, which model.output "
+                f"= 'squared_error' does not predict. Use 'gaussian', or decoding.paths = 0."
             )
 
     @property
@@ -94,14 +94,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 least = np.fmin(least, np.fmin.reduce(values))
                 most = np.fmax(most, np.fmax.reduce(values))
         if is_empty:
-            raise DataError(f"{', '.join(data.files('train'))} holds no sequence to learn from.")
+            raise DataError(f"{', '.join(data.files('train'))} contains no sequences to train on.")
         scale = counted.finished()
         if data.values and not is_binary:
             for column, low, high in zip(data.values, least, most, strict=True):
                 if low == high:
                     raise DataError(
-                        f"the column '{column}' of {', '.join(data.files('train'))} is always {low:g}: there is "
-                        f"nothing to predict. Leave it out of data.values."
+                        f"the column '{column}' of {', '.join(data.files('train'))} is constant ({low:g}), so there "
+                        f"is nothing to predict. Leave it out of data.values."
                     )
         if is_binary:  # notes stay 0 and 1, however rare
             scale = Normal(np.zeros_like(scale.mean), np.ones_like(scale.spread))
@@ -118,7 +118,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             scale = Normal.load_all(folder / "scales.json")["values"]
             is_binary = bool(json.loads((folder / "kind.json").read_text("utf-8"))["is_binary"])
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise CheckpointError(f"{folder / 'kind.json'} cannot be read ({error}): the run is not whole.") from error
+            raise CheckpointError(
+                f"{folder / 'kind.json'} cannot be read ({error}): the run folder is incomplete."
+            ) from error
         return cls(settings, scale, is_binary=is_binary)
 
     def with_settings(self, settings: ForecastingSettings, folder: Path) -> Self:
@@ -159,10 +161,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if len(values) == 0:
             values, known = np.zeros((0, size)), np.zeros((0, size), bool)
         if values.shape[1] != size:
-            raise DataError(f"{example.place}: found {values.shape[1]} values a step, but the model has {size}.")
+            raise DataError(f"{example.place}: found {values.shape[1]} values per step, but the model expects {size}.")
         if self.gives_coins and not np.isin(values, (0, 1)).all():
             odd = values[~np.isin(values, (0, 1))][0]
-            raise DataError(f"{example.place}: found {odd:g}, but the model knows values of 0 and 1 alone.")
+            raise DataError(f"{example.place}: found {odd:g}, but the model accepts only the values 0 and 1.")
         if self.settings.data.difference:
             # The first step has no change; it is read as none and never predicted.
             values = np.diff(values, axis=0, prepend=values[:1])
@@ -308,7 +310,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         now = len(series) - horizon
         if now < 2:
             raise DataError(
-                f"a forecast is compared with what came: of {len(series)} steps, {horizon} are hidden (the horizon), "
+                f"the forecast is compared with the last values of the series: of {len(series)} steps, {horizon} are "
+                f"hidden (the horizon), "
                 f"and at least 2 must be left to read. Give a longer series, or --set decoding.horizon=…."
             )
         paths = forecasts.PATHS if self.has_density else 0

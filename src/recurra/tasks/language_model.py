@@ -119,7 +119,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         vocabulary = Vocabulary.counted(counts, specials=specials, min_count=text.min_count, max_size=text.max_size)
         if counts and len(vocabulary) == len(specials):
             raise DataError(
-                f"no token of {', '.join(data.files('train'))} would be known: the most frequent, "
+                f"no token of {', '.join(data.files('train'))} would be in the vocabulary: the most frequent, "
                 f"{counts.most_common(1)[0][0]!r}, is there {max(counts.values()):,} times, but data.text.min_count = "
                 f"{text.min_count} and data.text.max_size = {'none' if text.max_size is None else text.max_size}."
             )
@@ -210,7 +210,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         tokens = rows.size("tokens")
         if tokens < 2:
             raise DataError(
-                f"{', '.join(self.settings.data.files('train'))} is too short to learn from: it holds {tokens} token."
+                f"{', '.join(self.settings.data.files('train'))} is too short to train on: it contains {tokens} token."
             )
         reading, training = self.settings.reading, self.settings.training
         assert training.batch_size is not None, "checked by the settings"
@@ -323,8 +323,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         whole = np.concatenate([row["tokens"] for row in rows]).astype(np.int64) if rows else np.zeros(0, np.int64)
         if len(whole) < 2:
             raise DataError(
-                f"this text holds {len(whole)} token: with the first as given, nothing is left to predict. "
-                f"Take a longer one, or score its lines one by one: data.independent = true."
+                f"this text holds {len(whole)} token: with the first as given, nothing is left to predict. Use a "
+                f"longer text, or score its lines one by one: data.independent = true."
             )
         if self.settings.model.direction == "backward":
             whole = whole[::-1].copy()

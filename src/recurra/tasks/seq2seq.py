@@ -207,7 +207,7 @@ class Seq2Seq(ToSequence[Pair]):
     def probe(self, asked: Asked) -> Probe:
         """What speaks for each token of the answer. (torch)"""
         if asked.several:
-            raise ConfigError("several runs answer as one here, each with vectors of its own: name one of them.")
+            raise ConfigError("saliency is not available for an ensemble of runs: name one of them.")
         found, model = self.hypothesis(asked), cast("SequenceToSequence", asked.model)
         title = self.headline(self.shown(asked.example), found.text)
         return model.probe(self.copies(asked, found.row), self.steps(asked.example), found.tokens, title)

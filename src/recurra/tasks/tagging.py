@@ -104,7 +104,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             if sentence.values is not None:
                 values.add(sentence.values, f"{data.files('train')[sentence.file]}:{sentence.line}")
         if empty:
-            raise DataError(f"{', '.join(data.files('train'))} holds no sentence to learn from.")
+            raise DataError(f"{', '.join(data.files('train'))} contains no sentences to train on.")
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
         for form, count in forms.items():
@@ -115,7 +115,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             del counter[""]  # unlabelled
             if not counter:
                 raise DataError(
-                    f"the column '{name}' of {', '.join(data.files('train'))} is empty: there is no tag to learn."
+                    f"the column '{name}' of {', '.join(data.files('train'))} is empty: there are no tags to learn."
                 )
         return cls(
             settings,
@@ -350,7 +350,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def probe(self, asked: Asked) -> Probe:
         """What speaks for each tag. (torch)"""
         if not self.tags:
-            raise ConfigError(f"saliency is of tags, but {asked.run} gives none.")
+            raise ConfigError(f"saliency needs predicted tags, but {asked.run} predicts none.")
         batch = self.copies(asked)
         [output] = self.predict(asked.model, batch(1))
         names = [self.tags[0].tokens[number] for number in output.tags[0].tolist()]

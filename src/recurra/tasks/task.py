@@ -65,7 +65,7 @@ Carried: TypeAlias = "tuple[Tensor, ...]"
 
 
 class Loss(NamedTuple):
-    """Summed over what was predicted, and how many that were."""
+    """A summed loss and the number of predictions in it."""
 
     total: Tensor
     labels: int
@@ -75,7 +75,7 @@ class Loss(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """When in a training a loss is asked for."""
+    """The point in training (step, progress) at which a loss is computed."""
 
     step: int = 0  # updates made so far
     carried: Carried = ()  # what the batch before left, () at the start
@@ -85,14 +85,14 @@ START = Moment()
 
 
 class Judgement(NamedTuple):
-    """Whether an answer is right, and otherwise what is wrong with it, in words."""
+    """Whether a prediction is correct and, if not, an explanation."""
 
     is_right: bool
     mistakes: str = ""
 
 
 class Task(ABC, Generic[Example, Batch, Output]):
-    """A problem with its settings and all that was learned from the data before training: vocabularies, scales.
+    """The interface between a problem and the trainer: settings, vocabularies, encoding, loss and scores.
 
     Seven methods must be written; all others have defaults that work. In the order in which they are used:
 
@@ -270,7 +270,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
         Only --from asks. Without it, rows of a table of vectors would go to other tokens of the same number.
         """
         raise ConfigError(
-            f"--from needs to know which weights belong to which tokens, but {type(self).__name__} has no `axes`: "
+            f"--from must know which weights belong to which tokens, but {type(self).__name__} has no `axes`: "
             f"write that method, or start without --from."
         )
 
@@ -296,7 +296,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def together(self, models: Sequence[nn.Module]) -> nn.Module:
         """Several models of this task that answer as one. (torch)"""
-        raise ConfigError(f"models for {self.name} cannot answer together: give one run.")
+        raise ConfigError(f"models for {self.name} cannot be combined into an ensemble: give one run.")
 
     def described(self) -> str:
         """The model in words, one line; by default its settings."""
@@ -374,12 +374,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
         from recurra.analysis.gates import gates_of
 
         if asked.several:
-            raise ConfigError("several runs answer as one here, each with gates of its own: name one of them.")
+            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
         stacks = self.stacks(asked.model)
         if not stacks:
             raise ConfigError(
-                f"the run {asked.run} does not read its input with a recurrent network ({self.described()}), so that "
-                f"there are no gates to show."
+                f"the run {asked.run} has no recurrent encoder ({self.described()}), so there are no gates to show."
             )
         batch = self.copies(asked)(1)
         return gates_of(

@@ -198,8 +198,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
         if len({model.pointer is None for model in models}) > 1:
             raise ConfigError(
-                "of these runs some may copy words from the source (model.copy) and others not, so they do not choose "
-                "among the same: take runs that agree."
+                "some of these runs copy words from the source (model.copy) and others do not, so they cannot form "
+                "an ensemble: use runs with the same model.copy."
             )
         return Ensemble(models)
 
@@ -207,7 +207,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         from recurra.models.seq2seq import Forced
 
         if batch.target is None:
-            raise DataError("there is nothing to learn from a source without a target.")
+            raise DataError("a training example needs a target, but this one has only a source.")
         training, forcing = self.settings.training, self.forcing
         p = forcing.probability(moment.step)
         total = model.loss(batch, forced=Forced(p, forcing.unit, forcing.replacement), r_drop=training.r_drop)
@@ -242,8 +242,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                 golds = list(zip(sums.tolist(), batch.target.lengths.tolist(), strict=True))
             elif given:
                 raise DataError(
-                    "decoding.search = 'given' tells how likely a given target is, but some row has none: give rows "
-                    "with a source and a target."
+                    "decoding.search = 'given' scores given targets, but a row has none: give rows with a source and "
+                    "a target."
                 )
             found: list[list[Hypothesis]] = [[] for _ in golds]
             attends = name_of(self.settings.model.attention) != "none"
@@ -359,8 +359,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         """The answer that is asked about, with where the model looked. (torch)"""
         if not self.attends:
             raise ConfigError(
-                f"the run {asked.run} was trained with model.attention = none, so it looked nowhere: train one "
-                f"without that setting to see where it looks."
+                f"the run {asked.run} was trained with model.attention = none, so there are no attention weights: "
+                f"train without that setting to get them."
             )
         answer = self.answered(asked)
         every = [answer.detail, *answer.alternatives]
@@ -470,9 +470,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def check_explained(self, example: AnyExample) -> None:
         if self.settings.decoding.search == "given":
-            raise DataError("there is no answer to explain: decoding.search = given writes nothing.")
+            raise DataError("there is no answer to explain: decoding.search = given generates no output.")
         if self.settings.data.empty == "refuse" and self.is_empty(example):
-            raise DataError("there is no answer to explain: nothing was read.")
+            raise DataError("there is no answer to explain: the input is empty.")
 
 
 class Found(NamedTuple):

@@ -60,8 +60,8 @@ class Vec2Seq(ToSequence[Given]):
             model = dataclasses.replace(model, attention="none" if data.vector is not None else "projected_dot")
         elif attention != "none" and data.vector is not None:
             raise ConfigError(
-                f"model.attention = '{attention}' looks at one place after the other, but a vector is only one: leave "
-                f"it out. Features of several places are named by data.frames."
+                f"model.attention = '{attention}' needs several places to attend to, but a vector is one: leave it "
+                f"out. Features of several places are named by data.frames."
             )
         if model.label_smoothing is None:
             model = dataclasses.replace(model, label_smoothing=0.0 if data.vector is not None else 0.1)
@@ -252,7 +252,7 @@ class Vec2Seq(ToSequence[Given]):
 
         if self.settings.data.vector is not None:
             raise ConfigError(
-                f"the run {asked.run} is given one vector at a time, which has no places to look at: models of "
+                f"the run {asked.run} reads a single vector, which has no places to attend to: models of "
                 f"pictures and of features of places have attention to show."
             )
         answer = self.best_answer(asked)
@@ -314,9 +314,11 @@ def check_augmentation(augmentation: Augmentation, first: Given) -> None:
     """Refuse what can have no effect on what is given."""
     if first.picture is not None or first.vector is not None:
         idle = ("mask",) if first.picture is not None else ("shift", "rotate", "shear", "warp", "ink", "mask")
-        what = "a picture, but of a series" if first.picture is not None else "a vector, but of pictures or series"
+        what = "a picture, only to a series" if first.picture is not None else "a vector, only to pictures or series"
         for name in idle:
             if getattr(augmentation, name):
-                raise SettingError(f"augmentation.{name} is no change of {what}: leave it out.", ("augmentation", name))
+                raise SettingError(
+                    f"augmentation.{name} cannot be applied to {what}: leave it out.", ("augmentation", name)
+                )
     elif first.places is not None:
         augmentation.check_series("features of a grid are given" if first.is_grid else None)

@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         raise CheckpointError(
-            f"{path} cannot be written ({error.strerror or error}); what was there is unharmed."
+            f"{path} cannot be written ({error.strerror or error}); the old file is unchanged."
         ) from error
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -84,7 +84,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             start = file.read(8)
             size = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
             if not 0 < size <= LARGEST_HEADER or size > os.fstat(file.fileno()).st_size:
-                raise CheckpointError(f"{path} is not a file of weights (safetensors), or it was cut off.")
+                raise CheckpointError(f"{path} is not a file of weights (safetensors), or it is truncated.")
         with safe_open(str(path), framework="pt") as opened:
             words = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118

@@ -33,9 +33,9 @@ def culprit(model: nn.Module, run: Callable[[], Tensor]) -> str:
     try:
         loss = run()
         if first:
-            return f"the first value that is not finite comes out of layer '{first[0]}'"
+            return f"the first non-finite value is in the output of layer '{first[0]}'"
         if not bool(torch.isfinite(loss)):
-            return "every layer's output is finite, but the loss made of them is not"
+            return "the outputs of all layers are finite, but the loss is not"
         model.zero_grad()
         loss.backward()
         for name, parameter in model.named_parameters():

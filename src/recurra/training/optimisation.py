@@ -85,7 +85,7 @@ def optimiser(
     name, options = split(part, OPTIMISERS, "training.optimizer")
     if sparse and name not in SPARSE:
         raise ConfigError(
-            f"training.optimizer = '{name}' cannot learn a table of which a step meets few rows: take "
+            f"training.optimizer = '{name}' does not support sparse gradients: use "
             f"{', '.join(SPARSE)}, or set model.bag.sparse = false."
         )
     kind = SPARSE[name] if sparse else OPTIMISERS[name]
@@ -98,15 +98,15 @@ def optimiser(
             )
     if sparse and (options.get("momentum") or options.get("weight_decay")):
         raise ConfigError(
-            f"training.optimizer = '{name}' with momentum or weight_decay moves all rows of a table, and a step meets "
-            f"few: leave them out, or set model.bag.sparse = false."
+            f"training.optimizer = '{name}' with momentum or weight_decay updates all rows of a table, but gradients "
+            f"are sparse: leave them out, or set model.bag.sparse = false."
         )
     extra = {"fused": True} if name in FUSED and not sparse else {}
     options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
     try:
         return kind(parameters, lr=learning_rate, **options, **extra)  # type: ignore[call-arg, arg-type]
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"training.optimizer = '{name}' cannot be made: {error}.") from error
+        raise ConfigError(f"training.optimizer = '{name}' cannot be created: {error}.") from error
 
 
 def optimisers(part: Part, model: nn.Module, learning_rate: float) -> list[tuple[list[str], torch.optim.Optimizer]]:

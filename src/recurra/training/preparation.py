@@ -74,7 +74,7 @@ def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str]
 def _cached_or_made(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:
     files = settings.data.files("train")
     if not files:
-        raise ConfigError("there is nothing to learn from: set data.train, or give --train FILE.")
+        raise ConfigError("there is no training data: set data.train, or give --train FILE.")
     settings = kind.resolved(settings)
     if not settings.data.cache:
         return _made(kind, settings, _private(), say)
@@ -136,7 +136,9 @@ def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Cal
     try:
         task.save(folder)
     except OSError as error:
-        raise DataError(f"what was learned of the data cannot be written to {folder}: {error.strerror}.") from error
+        raise DataError(
+            f"vocabularies and statistics of the data cannot be written to {folder}: {error.strerror}."
+        ) from error
     left_out: list[str] = []
 
     def encoded() -> Iterator[Encoded]:
@@ -153,7 +155,7 @@ def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Cal
     say(f"read {examples} in {time.monotonic() - began:.1f} s")
     _say_left_out(folder, store, say)
     if not len(store):
-        raise DataError(f"nothing is left to learn from: {left_out[0] if left_out else 'the files are empty'}.")
+        raise DataError(f"no training examples are left: {left_out[0] if left_out else 'the files are empty'}.")
     return Prepared(task, store)
 
 

@@ -32,7 +32,7 @@ AHEAD = 4096
 
 
 class Trained:
-    """A model with its task, ready to predict.
+    """A trained model: predict, evaluate, explain and save.
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -153,7 +153,10 @@ class Trained:
         for keys, _, origin in given.assignments:
             if keys[0] not in ("evaluation", "decoding"):
                 words = "" if origin is None else origin.words
-                raise ConfigError(f"a trained model keeps its settings: {words} is none of evaluation or decoding.")
+                raise ConfigError(
+                    f"the settings of a trained model cannot be changed, except evaluation and decoding: remove "
+                    f"{words}."
+                )
         if not given.assignments:
             return self
         settings = self.task.settings
@@ -175,14 +178,13 @@ class Trained:
                 continue
             if name not in known:
                 raise ConfigError(
-                    f"{name} is for answers that are searched for, but {self.task.name} searches for none: leave it "
-                    f"out."
+                    f"{name} is an option of search, but {self.task.name} does not use a search: leave it out."
                 )
             given = given.also(("decoding", name), value, word=f"{name} = {value}")
         found = self._changed(given)
         if width is not None and found.task.decoding.search != "beam":
             raise ConfigError(
-                f"width = {width} is how many hypotheses a beam keeps, but the search is "
+                f"width = {width} is the width of a beam, but the search is "
                 f"'{found.task.decoding.search}': set search = 'beam', or leave width out."
             )
         return found
@@ -192,8 +194,8 @@ class Trained:
         found = self.task.writer(self.model, manner)
         if found is None:
             raise ConfigError(
-                f"the run {self.folder} cannot write text: it is a {self.task.name} model, and only a language model "
-                f"of text knows what may come next. `recurra predict` gives its answers."
+                f"the run {self.folder} cannot generate text: it is a {self.task.name} model, not a language model. "
+                f"Use `recurra predict` instead."
             )
         return found
 
@@ -201,11 +203,11 @@ class Trained:
         """Copy all that prediction needs to another folder."""
         if self.others:
             raise CheckpointError(
-                "several runs that answer as one are not saved as one: copy their folders, and load them together."
+                "an ensemble of runs cannot be saved as one run: copy the run folders and load them together."
             )
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise CheckpointError(f"{target} exists already and is not empty. Choose another folder.")
+            raise CheckpointError(f"{target} already exists and is not empty. Choose another folder.")
         try:
             target.mkdir(parents=True, exist_ok=True)
             self.task.save(target)
@@ -218,7 +220,7 @@ class Trained:
 
 
 def load(folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, device: str = "cpu") -> Trained:
-    """The best model of a run folder; or those of several, which answer as one, given as a list or as "a,b,c".
+    """Load the best model of a run; several runs, as a list or as "a,b,c", form an ensemble.
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -249,7 +251,7 @@ def folders(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     else:
         found = [Path(given)]
     if not found:
-        raise CheckpointError("there is no run to load: name a folder that `recurra train --out` made.")
+        raise CheckpointError("there is no run to load: name a folder created by `recurra train --out`.")
     return found
 
 
@@ -257,14 +259,14 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
     """Refuse to let models answer together that were made for different tasks or read other tokens."""
     if one.name != other.name:
         raise CheckpointError(
-            f"{path} is a run of {one.name}, {other_path} of {other.name}: they cannot answer as one."
+            f"{path} is a run of {one.name}, {other_path} of {other.name}: they cannot form an ensemble."
         )
     for file in files_of_vocabulary(path):
         twin = other_path / file.name
         if not twin.is_file() or twin.read_bytes() != file.read_bytes():
             raise CheckpointError(
-                f"{path} and {other_path} differ in {file.name}, so they do not mean the same by a token: train "
-                f"them on the same files with the same [data]."
+                f"{path} and {other_path} differ in {file.name}, so their vocabularies differ: train the runs of an "
+                f"ensemble on the same files with the same [data]."
             )
 
 
@@ -291,7 +293,7 @@ def load_task(folder: Path) -> Task[Any, Any, Any]:
         what = "there is no folder" if not folder.exists() else "there is no config.toml in"
         runs = sorted(str(path.parent) for path in folder.glob("seed-*/config.toml"))
         seeds = f" {folder} holds one for each seed: name one of them, or all as one, {','.join(runs)}." if runs else ""
-        raise CheckpointError(f"{what} {folder}: a run is a folder that `recurra train --out` made.{seeds}")
+        raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}")
     given = Given.of_run(folder)
     kind: type[Task[Any, Any, Any]] = find(Task, str(given.task or ""))
     kind = kind.fitting(given.table(kind.Settings))

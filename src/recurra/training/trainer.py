@@ -159,8 +159,8 @@ class Trainer:
         if (position.rows, position.elements) != (now.rows, now.elements):
             raise CheckpointError(
                 f"the training data has changed since this run began: it had {position.rows:,} examples of "
-                f"{position.elements:,} elements, and has {now.rows:,} of {now.elements:,}. Put the old data back, or "
-                f"start a new run from this one: --from {self.folder}."
+                f"{position.elements:,} elements, and has {now.rows:,} of {now.elements:,}. Restore the old data, or "
+                f"start a new run from these weights: --from {self.folder}."
             )
         carried = part("carried.")
         self.carried = tuple(carried[str(number)].to(self.device) for number in range(len(carried)))
@@ -175,7 +175,9 @@ class Trainer:
         batches = self.task.batches(self.store, position.epoch)
         total = self._total_steps(batches)
         if total is not None and total < FEW_STEPS and position.step == 0:
-            self.progress.note(f"only {total} updates, which is few: train for more epochs, or with smaller batches")
+            self.progress.note(
+                f"only {total} updates; models usually need thousands: train for more epochs, or with smaller batches"
+            )
         self.progress.start(position.step, total, training.epochs)
         began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
         self.model.train()
@@ -301,7 +303,7 @@ class Trainer:
         raise TrainingError(
             f"{what} at step {self.position.step + 1} (epoch {self.position.epoch + 1}): {why}. The batch was {shown}. "
             f"Look at these examples, or train with a lower training.learning_rate or training.clip"
-            + (f": --from {self.folder} begins with the last weights that were kept." if self._has_model() else ".")
+            + (f": --from {self.folder} starts from the last saved weights." if self._has_model() else ".")
         )
 
     def _progress(self, batches: Batches) -> float:
@@ -330,7 +332,7 @@ class Trainer:
         if training.epochs is not None and position.epoch >= training.epochs:
             return f"{training.epochs} epochs done"
         if training.minutes is not None and position.seconds >= 60 * training.minutes:
-            return f"{training.minutes:g} minutes are over"
+            return f"{training.minutes:g} minutes have passed"
         if training.patience is not None and position.worse >= training.patience:
             return f"no better score for {position.worse} validations"
         if position.rows == 0:

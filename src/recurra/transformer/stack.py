@@ -100,8 +100,8 @@ class Transformer(nn.Module):
         """
         if not self.causal:
             raise ConfigError(
-                "a Transformer that sees both ways cannot take one step at a time: its first output needs the last "
-                "input. Make it with causal = True."
+                "a bidirectional Transformer cannot run one step at a time: its first output needs the last input. "
+                "Create it with causal = True."
             )
         if not isinstance(x, Tensor) or x.dim() != 2:
             found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
@@ -185,7 +185,7 @@ class Transformer(nn.Module):
         if states is None:
             return []
         if not self.causal:
-            raise ConfigError("a Transformer that sees both ways carries no states: give none, or make it causal.")
+            raise ConfigError("a bidirectional Transformer carries no states: give none, or make it causal.")
         rows, size = len(x.lengths), self.output_size // self.heads
         pasts = [layer[0] for layer in states if are_caches(layer, (rows, self.heads, size))]
         if len(pasts) != len(states) or len(pasts) != len(self.layers):

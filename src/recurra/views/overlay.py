@@ -60,7 +60,7 @@ class Overlay(View):
                 f"{weights.shape}."
             )
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise DataError("the weights of attention are shares, but found a negative one or one that is no number.")
+            raise DataError("attention weights must be numbers of at least 0, but a negative value or NaN was found.")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "tokens", tuple(self.tokens))
         if self.picture is not None and self.picture.ndim == 2:

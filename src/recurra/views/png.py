@@ -32,8 +32,8 @@ def as_png(path: str | os.PathLike[str], scene: Scene, *, scale: float = 2.0) ->
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ConfigError(
-            f"'{path}' would be drawn by matplotlib, which is not installed: run pip install 'recurra[plot]', or write "
-            f"an .svg or .html file, which needs nothing."
+            f"'{path}' needs matplotlib to be drawn: run pip install 'recurra[plot]', or write "
+            f"an .svg or .html file, which needs no extra package."
         ) from error
     import matplotlib
 

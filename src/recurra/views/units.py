@@ -64,7 +64,7 @@ class Units(View):
 
     def __post_init__(self) -> None:
         if not self.tokens or not self.values:
-            raise DataError("there are no values of units to show: nothing was read.")
+            raise DataError("there are no units to show: the input is empty.")
         steps = (len(self.tokens),)
         for name, each in self.values.items():
             shapes = {np.shape(values) for values in (each.means, each.low, each.high, *np.asarray(each.rows))}

@@ -31,7 +31,7 @@ PAGE, PHONE = 864.0, 360.0
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class View(ABC):
-    """One thing to see. A kind of view is a dataclass whose fields are all that is drawn.
+    """A visualisation. Each kind is a dataclass whose fields contain everything that is drawn.
 
     `title` is its heading on a page, `caption` stands in the picture, `about` tells a reader of a page how to read it.
     `numbers` are further values for programs: json() has them, and nothing is drawn of them.
@@ -110,7 +110,7 @@ class View(ABC):
         """Write a page (.html) or a picture (.svg, .png)."""
         path = Path(path)
         if path.suffix not in (".html", ".svg", ".png"):
-            raise ConfigError(f"{path}: a view is written as .html, .svg or .png.")
+            raise ConfigError(f"{path}: the file must end in .html, .svg or .png.")
         if path.suffix == ".png":
             self.png(path, width)
         else:

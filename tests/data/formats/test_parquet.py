@@ -105,13 +105,13 @@ def test_what_is_not_parquet_is_refused(name: str, tmp_path: Path) -> None:
     file.write_bytes(CORRUPT[name])
     with pytest.raises(DataError) as refusal:
         list(rows(file))
-    assert str(refusal.value).startswith(f"{file}: this is not a Parquet file, or a corrupt one; 0 rows were read (")
+    assert str(refusal.value).startswith(f"{file}: this is not a Parquet file, or it is corrupt; 0 rows were read (")
 
 
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "a.parquet", {"a": list(range(1000))})
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(DataError, match="this is not a Parquet file, or a corrupt one"):
+    with pytest.raises(DataError, match="this is not a Parquet file, or it is corrupt"):
         list(rows(file))
 
 
@@ -148,7 +148,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_compressed_parquet_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is compressed, but Parquet is compressed inside\. Unpack it first\."):
+    with pytest.raises(DataError, match=r"is compressed, but Parquet files are compressed already\. Unpack it first\."):
         list(rows(tmp_path / "a.parquet.gz"))
 
 

@@ -228,8 +228,8 @@ def test_empty_text_has_no_pieces() -> None:
         (lambda: Subwords().pieces, ConfigError, "not trained yet"),
         (lambda: Subwords(kind="wordpiece"), ConfigError, "kind = 'wordpiece' is not known."),  # type: ignore[arg-type]
         (lambda: tokenizer({"name": "subwords", "size": 1}), ConfigError, "must be at least 2, but is 1."),
-        (lambda: Subwords(dropout=1.5), ConfigError, "a chance between 0 and 1, but is 1.5."),
-        (lambda: Subwords(kind="unigram", dropout=0.1), ConfigError, "passes over merges, which only kind = 'bpe' has"),
+        (lambda: Subwords(dropout=1.5), ConfigError, "must be a probability between 0 and 1, but is 1.5."),
+        (lambda: Subwords(kind="unigram", dropout=0.1), ConfigError, "skips merges, and only kind = 'bpe' has merges"),
         (lambda: Subwords().trained([]), DataError, "subwords cannot be trained: the texts are empty."),
         (lambda: Subwords(kind="unigram").trained([" ", ""]), DataError, "the texts are empty."),
         (lambda: Subwords().trained(["a", "b\ud800"]), DataError, r"'b\ud800' is not valid Unicode: it holds a lone"),

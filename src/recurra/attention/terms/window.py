@@ -28,9 +28,7 @@ class Window(nn.Module):
     ) -> None:
         super().__init__()
         if check_size(width, "width") % 2 == 0:
-            raise ConfigError(
-                f"the width of a location term is a place and as many on both sides, so odd: not {width}."
-            )
+            raise ConfigError(f"the width of a location term must be odd, so that it is centred, but is {width}.")
         if dimensions not in (1, 2):
             raise ConfigError(f"the dimensions of a location term are 1 or 2, but are {dimensions!r}.")
         self.width, self.dimensions = width, dimensions

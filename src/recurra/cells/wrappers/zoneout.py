@@ -35,8 +35,8 @@ class Zoneout(Wrapper):
                 raise ConfigError(f"'{cell.name}' has no state '{name}' to zone out. {did_you_mean(name, names)}")
             if name not in may:
                 raise ConfigError(
-                    f"zoneout cannot keep the state '{name}' of '{cell.name}': it is measured on a scale that moves "
-                    f"with the step. Give a rate for {', '.join(may)} alone: rate = {{{may[0]} = …}}."
+                    f"zoneout cannot keep the state '{name}' of '{cell.name}': its scale changes at every step. Give "
+                    f"a rate for {', '.join(may)} alone: rate = {{{may[0]} = …}}."
                 )
         self.rates = {name: check_rate(rate[name], f"zoneout rate of {name}", below_one=False) for name in rate}
         self.zoned = tuple(name for name in names if self.rates.get(name, 0) > 0)

@@ -56,7 +56,7 @@ def reader(
     kind = find(Reader, name)
     if columns is not None:
         if "columns" not in options_of(kind):
-            raise ConfigError(f"a {name} file has columns of its own, so leave data.columns out; it is {columns!r}.")
+            raise ConfigError(f"the columns of a {name} file are fixed: remove data.columns, which is {columns!r}.")
         if "columns" in options:
             raise ConfigError("columns is given twice, in data.format and in data.columns. Keep one of them.")
         options["columns"] = columns
@@ -110,8 +110,8 @@ def _by_extension(path: PathLike) -> str:
     opened(path).close()  # a file that is not there is said to be missing
     shown = f"the ending '.{ending}'" if ending else "a name without an ending"
     raise DataError(
-        f"'{path}': the format cannot be told from {shown}. Known: {', '.join(f'.{name}' for name in sorted(known))}, "
-        f"also with .gz or .zst. Otherwise say which it is: data.format = {' | '.join(sorted({*known.values()}))}. "
+        f"'{path}': cannot detect the format from {shown}. Known: {', '.join(f'.{name}' for name in sorted(known))}, "
+        f"also with .gz or .zst. Otherwise set data.format = {' | '.join(sorted({*known.values()}))}. "
         f'Two parallel files are written as one, as in "train.en,train.de".'
     )
 

@@ -38,7 +38,7 @@ class NPZ(Reader):
 
     def read(self, path: PathLike) -> Iterator[Row]:
         if str(path).lower().endswith((".gz", ".zst")):
-            raise DataError(f"'{path}' is compressed, but an archive is compressed inside. Unpack it first.")
+            raise DataError(f"'{path}' is compressed, but .npz files are compressed already. Unpack it first.")
         with opened(path) as file:
             found = {name: _cut(path, name, array, lengths) for name, array, lengths in self._arrays(path, file)}
         first = next(iter(found))
@@ -77,12 +77,13 @@ class NPZ(Reader):
             is_of_objects = "allow_pickle" in str(error)
             if is_of_objects and name:
                 raise DataError(
-                    f"{path}: the array '{name}' holds Python objects, which are not read, for that would run what the "
-                    f"file says. Save rows of different length as one array after the other, with their lengths in "
+                    f"{path}: the array '{name}' holds Python objects, which are not read because loading them could "
+                    f"run code from the file. Save rows of different length as one array after the other, with their "
+                    f"lengths in "
                     f"'{name}{LENGTHS}'."
                 ) from error
             why = "it does not begin as one" if is_of_objects else error
-            raise DataError(f"{path}: this is not an .npz archive, or a corrupt one ({why}).") from error
+            raise DataError(f"{path}: this is not an .npz archive, or it is corrupt ({why}).") from error
 
 
 def _is_lengths(name: str, files: Sequence[str]) -> bool:

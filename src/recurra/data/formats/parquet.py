@@ -33,7 +33,7 @@ class Parquet(Reader):
         except ImportError as error:
             raise DataError(f"'{path}' needs the pyarrow package: pip install 'recurra[data]'.") from error
         if str(path).lower().endswith((".gz", ".zst")):
-            raise DataError(f"'{path}' is compressed, but Parquet is compressed inside. Unpack it first.")
+            raise DataError(f"'{path}' is compressed, but Parquet files are compressed already. Unpack it first.")
         number = 0
         with opened(path) as file:
             try:
@@ -57,7 +57,7 @@ class Parquet(Reader):
             ) as error:
                 reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
                 raise DataError(
-                    f"{path}: this is not a Parquet file, or a corrupt one; {number:,} rows were read ({reason})."
+                    f"{path}: this is not a Parquet file, or it is corrupt; {number:,} rows were read ({reason})."
                 ) from error
 
     def _roles(self, path: PathLike, schema: Any, arrow: ModuleType) -> dict[str, str]:

@@ -58,7 +58,7 @@ def _single(raw: object, what: str) -> str | float | None:
                 raw.encode("utf-8")
             except UnicodeEncodeError as error:
                 raise DataError(
-                    f"{what} holds half of a surrogate pair, which is no character. Mend its escapes."
+                    f"{what} holds half of a surrogate pair, which is not a valid character. Correct its \\u escapes."
                 ) from error
         return raw
     if isinstance(raw, int | float):
@@ -68,8 +68,7 @@ def _single(raw: object, what: str) -> str | float | None:
             finite = False
         if not finite:
             raise DataError(
-                f"{what} is not a finite number that a computer's float can hold. Fill it in, remove the row, or write "
-                f"null where one may be missing."
+                f"{what} is not a finite number. Fill it in, remove the row, or write null where one may be missing."
             )
         return raw
     kind = "an object" if isinstance(raw, Mapping) else f"a {type(raw).__name__}"

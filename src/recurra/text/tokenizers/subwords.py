@@ -57,9 +57,9 @@ class Subwords(Tokenizer):
         if size < 2:
             raise ConfigError(f"the size of subwords must be at least 2, but is {size}.")
         if not 0 <= dropout <= 1:
-            raise ConfigError(f"the dropout of subwords is a chance between 0 and 1, but is {dropout}.")
+            raise ConfigError(f"the dropout of subwords must be a probability between 0 and 1, but is {dropout}.")
         if dropout and kind != "bpe":
-            raise ConfigError("the dropout of subwords passes over merges, which only kind = 'bpe' has.")
+            raise ConfigError("the dropout of subwords skips merges, and only kind = 'bpe' has merges.")
 
     def trained(self, texts: Iterable[str]) -> Self:
         """The subwords learnt from the texts; what was learnt before is not used.
@@ -131,9 +131,9 @@ class Subwords(Tokenizer):
         if kind is None:
             raise DataError(f"subwords are of type BPE or Unigram, but this model is of type {model.get('type')!r}.")
         if not isinstance(before, Mapping) or (before.get("type"), before.get("replacement")) != ("Metaspace", MARK):
-            raise DataError(f"these subwords do not mark blanks by {MARK} (pre_tokenizer Metaspace); train them anew.")
+            raise DataError(f"these subwords do not mark blanks by {MARK} (pre_tokenizer Metaspace); train them again.")
         if model.get("byte_fallback") or UNSEEN not in (model.get("unk_token"), _unknown_of(model)):
-            raise DataError(f"these subwords do not write {UNSEEN} for what they do not know; train them anew.")
+            raise DataError(f"these subwords do not write {UNSEEN} for what they do not know; train them again.")
         if not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
             raise DataError(f"the dropout of these subwords must be between 0 and 1, but is {dropout!r}.")
         # The library would drop merges at every call and without a seed; here that is done by split.
