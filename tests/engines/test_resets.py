@@ -275,7 +275,7 @@ def test_a_stack_may_start_from_other_numbers(spec: str) -> None:
         with torch.no_grad():
             reasons = dict(rnn.engine_report(Padded.full(x)).layers[0].refusals)
             if engine == "vendor" and spec == "lstm":
-                with pytest.raises(EngineError, match="within a row torch's kernels start anew from zeros, and this"):
+                with pytest.raises(EngineError, match="torch's kernels can only reset the state to zeros, but this"):
                     rnn(Padded.full(x), resets=resets)
             elif engine == "auto" or reasons[engine] is None:
                 found = rnn(Padded.full(x), resets=resets)[0].values
