@@ -11,8 +11,7 @@ import recurra
 
 ROOMS = ("analysis", "commands", "generation", "reports", "runtime", "training")
 PACKAGE = Path(recurra.__file__).parent
-LOOSE = [path for path in PACKAGE.glob("*.py") if path.name != "settings.py"]  # which knows settings, and no tasks
-FILES = sorted([*(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")), *LOOSE])
+FILES = sorted([*(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")), *PACKAGE.glob("*.py")])
 
 
 def questions(source: str) -> list[str]:
