@@ -56,7 +56,7 @@ def test_importing_recurra_does_not_import_torch() -> None:
 
 def test_the_names_to_extend_recurra_with_are_these() -> None:
     assert " ".join(extend.__all__) == (
-        "KINDS SERIES START UNLABELLED AnyCell AnyState Asked Attended Attention Axes Batches Carried Cell "
+        "KINDS SERIES START UNLABELLED AnswerKind AnyCell AnyState Asked Attended Attention Axes Batches Carried Cell "
         "ConfigError Counted Curve Data DataError Density Distribution Drop Encoded Features Head HeatMap Judgement "
         "Lines Loss Memory Merge Moment OfItems Output Padded Panel Part Past Prediction Probe Product Purpose Reader "
         "Readout Recurrent Row Schema Scores Several Shape Source Summarised Summary Sums Table Task Term Text "

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recurra.stacks.recurrent import Recurrent
     from recurra.tasks.task import (
         START,
+        AnswerKind,
         Asked,
         Axes,
         Carried,
@@ -91,6 +92,7 @@ _HOMES = {
     "SERIES": "recurra.views.purpose",
     "START": "recurra.tasks.task",
     "UNLABELLED": "recurra.heads",
+    "AnswerKind": "recurra.tasks.task",
     "AnyCell": "recurra.cells",
     "AnyState": "recurra.cells",
     "Asked": "recurra.tasks.task",
@@ -173,6 +175,7 @@ __all__ = [
     "SERIES",
     "START",
     "UNLABELLED",
+    "AnswerKind",
     "AnyCell",
     "AnyState",
     "Asked",

@@ -21,6 +21,7 @@ from recurra import DataError, Padded, Recurrent, pad
 from recurra.extend import (
     SERIES,
     START,
+    AnswerKind,
     Asked,
     Counted,
     Data,
@@ -158,6 +159,9 @@ class CTC(Task[Row, Batch, BestPath]):
     def answer(self, example: Row, output: BestPath) -> Prediction:
         detail = {"path": [self.symbols.tokens[number] for number in output.numbers]}
         return Prediction("", " ".join(self.written(output)), float(output.logs.sum()), example.line, detail)
+
+    def answer_kind(self) -> AnswerKind:
+        return "written"
 
     def counted(self, examples: Sequence[Row], outputs: Sequence[BestPath]) -> Counted:
         gold, found = [spelt(example) for example in examples], [self.written(output) for output in outputs]

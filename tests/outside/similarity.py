@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from recurra import DataError, Padded, Recurrent, pad
 from recurra.extend import (
     START,
+    AnswerKind,
     Asked,
     Axes,
     Counted,
@@ -138,7 +139,10 @@ class Similarity(Task[Row, Batch, float]):
         return [self.mean + self.spread * each for each in model(batch)[:, 0].tolist()]
 
     def answer(self, example: Row, output: float) -> Prediction:
-        return Prediction(str(self.sent(example)), f"{output:.4f}", 0.0, example.line, {"value": output})
+        return Prediction(str(self.sent(example)), f"{output:.4f}", 0.0, example.line, {"values": [output]})
+
+    def answer_kind(self) -> AnswerKind:
+        return "numbers"
 
     def counted(self, examples: Sequence[Row], outputs: Sequence[float]) -> Counted:
         x, y = np.array([value(example) for example in examples]), np.array(outputs)

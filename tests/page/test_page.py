@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page.conftest import IMAGE, LEVELS
@@ -351,12 +352,32 @@ def test_the_command_for_a_program_says_what_was_asked(page: Page) -> None:
 
 def test_a_task_of_ones_own_is_asked_answered_and_explained_in_the_kinds_of_its_views(page: Page) -> None:
     page.goto("/?run=speech&input=[[1,0],[1,0],[0,1]]")
-    expect(answer(page)).to_contain_text("a b")
+    expect(answer(page).locator(".written .answer-large")).to_have_text("a b")
+    expect(answer(page).get_by_role("button")).to_have_count(0)  # nothing is drawn by chance: it has no writer
     expect(page.get_by_role("tab")).to_have_text(["The best path over the frames", "Gates over time"])
     heat_map = panel(page).get_by_role("img").first
     expect(heat_map).to_be_visible()
     page.get_by_role("tab", name="Gates over time").click()
     expect(panel(page)).to_contain_text("lstm, layer 1 of 1")
+
+
+def test_a_task_of_ones_own_that_answers_with_numbers_has_them_in_large(page: Page) -> None:
+    page.goto("/?run=alike&input=the+cat%09a+cat")
+    expect(answer(page).locator(".answer-large strong")).to_have_text(re.compile(r"^−?\d\.\d+$"))
+
+
+@pytest.mark.parametrize(("run", "given"), [("text", "one"), ("colours", "[255,0,0]")])
+def test_a_run_that_generates_offers_other_texts(page: Page, run: str, given: str) -> None:
+    page.goto(f"/?run={run}&input={given}")
+    expect(answer(page).get_by_role("button", name=re.compile("Another|Draw some"))).to_be_visible()
+
+
+def test_enter_begins_a_line_only_in_a_text_that_the_run_goes_on_with(page: Page) -> None:
+    for run, read in (("text", "one\n"), ("tags", "one")):
+        page.goto(f"/?run={run}&input=one")
+        field(page).press("End")
+        field(page).press("Enter")
+        expect(field(page)).to_have_value(read)
 
 
 def test_two_texts_of_a_task_of_ones_own_are_typed_in_two_fields(page: Page) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from recurra.data.checking.tasks import TASKS
 from recurra.views.kinds import KINDS
 
 PAGE = Path(str(resources.files("recurra") / "page"))
@@ -82,6 +83,31 @@ def test_every_kind_of_view_has_one_drawer() -> None:
 def test_no_drawer_knows_tasks_or_names_of_views() -> None:
     for name in [*VIEWS, "drawers.js"]:
         assert not re.search(r"\.task\b|\brun\.|seq2seq|language_model|saliency|probabilities", source(name)), name
+
+
+DECIDED = re.compile(
+    rf"\[[^\]\n]*\.task\]|\.task\s*[!=]==?\s*[\"'`]|switch\s*\([^)]*\.task|\b(?:{'|'.join(TASKS)})\b\s*[\"'`:]"
+)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_script_decides_anything_by_the_name_of_a_task(name: str) -> None:
+    assert DECIDED.findall(source(name)) == []
+    assert "run.task" not in source(name) or name == "heading.js"  # which shows it
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        'run.task !== "language_model"',
+        "TASKS[context.run.task]",
+        "{ tagging: drawTags }",
+        "switch (run.task)",
+        '"vec2seq"',
+    ],
+)
+def test_a_decision_by_the_name_of_a_task_would_be_found(sentence: str) -> None:
+    assert DECIDED.search(sentence)
 
 
 class _Elements(HTMLParser):

@@ -342,6 +342,33 @@ def test_a_view_of_any_name_is_shown_with_its_title(view: Page) -> None:
     expect(view.locator(".bar-number")).to_have_text(["75.0 %", "25.0 %"])
 
 
+ANSWER = """async ([run, answer]) => {
+  const { draw } = await import("/page/answers.js");
+  const place = document.createElement("div");
+  document.querySelector("main").replaceChildren(place);
+  draw(place, answer, { run: { input: {}, decoding: [], ...run }, value: "a", best: 1, ask: {} });
+}"""
+SURPRISE = {"tokens": ["a", "</s>"], "log_probabilities": [-1, -2], "nll": 1.5, "perplexity": 4.48}
+
+
+@pytest.mark.parametrize("kind", ["tags", "classes", "numbers", "likelihood", "series", "hologram"])
+def test_an_answer_that_cannot_be_drawn_as_its_kind_is_shown_as_text(view: Page, kind: str) -> None:
+    view.evaluate(ANSWER, [{"answer": kind, "generates": True}, {"output": "4.2"}])
+    expect(view.locator("main .answer-words")).to_have_text("4.2")
+
+
+def test_classes_without_a_label_are_shown_as_text(view: Page) -> None:
+    view.evaluate(ANSWER, [{"answer": "classes"}, {"output": "yes", "probabilities": {"yes": 0.9, "no": 0.1}}])
+    expect(view.locator("main .answer-words")).to_have_text("yes")
+
+
+def test_a_likelihood_is_shown_without_a_continuation_where_the_run_does_not_generate(view: Page) -> None:
+    view.evaluate(ANSWER, [{"answer": "likelihood", "generates": False}, SURPRISE])
+    expect(view.locator("main")).to_contain_text("perplexity 4.48")
+    expect(view.locator("main").get_by_role("button")).to_have_count(0)
+    expect(view.locator("main")).not_to_contain_text("how it goes on")
+
+
 def test_a_token_that_is_pointed_at_stays_where_it_is(view: Page, draw: Draw) -> None:
     places = "(labels) => labels.map((label) => label.getBoundingClientRect().top)"
     draw(looked(3, 3))
@@ -368,7 +395,7 @@ def test_answers_that_do_not_stand_by_their_probability_say_what_they_stand_by(v
       const { drawWritten } = await import("/page/written.js");
       const place = document.createElement("div");
       const [best, ...alternatives] = logs.map((log) => ({ output: "x ^ { 2 }", score: -1, log_probability: log }));
-      drawWritten(place, { ...best, alternatives }, { run: { task: "seq2seq", input: {} }, best: 1, choose() {} });
+      drawWritten(place, { ...best, alternatives }, { run: { input: {} }, best: 1, choose() {} });
       return [place.textContent.includes("by their score"), place.querySelectorAll(".nth math").length];
     }"""
     assert view.evaluate(drawn, [-1, -2, -3]) == [False, 3]

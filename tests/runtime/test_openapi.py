@@ -126,6 +126,17 @@ def test_the_list_of_runs_is_as_described(port: int) -> None:
     assert list(faults(found, answer_schema("/api/runs", "get"))) == []
 
 
+def test_every_run_says_how_its_answers_are_drawn_and_whether_it_generates(port: int) -> None:
+    found = asked(port, request("/api/runs")).json["runs"]
+    assert {run["name"]: run["answer"] for run in found} == {
+        **{"sounds": "written", "ink": "written", "colours": "written", "intents": "classes"},
+        **{"tags": "tags", "text": "likelihood", "levels": "series"},
+    }
+    for run in found:
+        written = posted(port, f"/api/runs/{run['name']}/generate", {"prompt": ASKED[run["name"]], "length": 2})
+        assert run["generates"] == (written.status == 200), run["name"]
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_what_each_task_answers_is_as_described(port: int, name: str) -> None:
     samples = asked(port, request(f"/api/runs/{name}/samples")).json

@@ -189,6 +189,7 @@ def test_numbers_are_learned_in_their_own_unit(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "a.jsonl", rows)
     model = trained(tmp_path, file, "model.summary=mean", "training.steps=150")
     scores = model.evaluate(file)
+    assert model.task.answer_kind() == "numbers"
     assert scores.first == "rmse"
     assert not scores.higher_is_better
     assert scores.values["rmse"] < 5  # the spread of the targets is about 25

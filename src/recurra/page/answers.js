@@ -1,19 +1,20 @@
-// What a run answers, in the way of its task.
+// What a run answers, drawn as the kind of answer that its task names.
 
-import { drawClasses } from "./classes.js";
+import { drawClasses, drawNumbers } from "./classes.js";
 import { drawContinuation } from "./continuation.js";
 import { element } from "./dom.js";
 import { drawForecast } from "./forecast.js";
 import { drawTags } from "./spans.js";
 import { drawWritten } from "./written.js";
 
-const TASKS = {
-  tagging: drawTags,
-  classification: drawClasses,
-  language_model: drawContinuation,
-  forecasting: drawForecast,
-  seq2seq: drawWritten,
-  vec2seq: drawWritten,
+/** By the kind of answer: what draws it, and whether an answer has the fields that are drawn. */
+const KINDS = {
+  tags: { drawn: drawTags, fits: ({ tokens }) => tokens },
+  classes: { drawn: drawClasses, fits: ({ probabilities, label, labels }) => probabilities && (label ?? labels) !== undefined },
+  numbers: { drawn: drawNumbers, fits: ({ values }) => values },
+  likelihood: { drawn: drawContinuation, fits: ({ tokens, log_probabilities: logs, nll }) => tokens && logs && nll !== undefined },
+  written: { drawn: drawWritten, fits: () => true },
+  series: { drawn: drawForecast, fits: ({ values }) => values },
 };
 
 /**
@@ -22,11 +23,12 @@ const TASKS = {
  * that is explained, and `choose(number)` for another.
  */
 export function draw(place, answer, context) {
-  place.classList.add("answered", `of-${context.run.task}`);
-  (TASKS[context.run.task] ?? drawPlain)(place, answer, context);
+  place.classList.add("answered");
+  const kind = KINDS[context.run.answer];
+  (kind?.fits(answer) ? kind.drawn : drawPlain)(place, answer, context);
 }
 
-/** The answer of a task that this page has no way of its own for: the text that `recurra predict` prints. */
+/** An answer that is a plain text, or lacks what its kind is drawn from: what `recurra predict` prints. */
 function drawPlain(place, answer) {
   place.append(element("p", { class: "answer-words" }, answer.output || "∅"));
 }

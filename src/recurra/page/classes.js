@@ -2,10 +2,14 @@
 
 import { element, short } from "./dom.js";
 
-/** Fill a place with an answer of classification. */
+/** Fill a place with classes and their probabilities. */
 export function drawClasses(place, answer, context) {
-  if (answer.values) place.append(...numbers(answer.values));
-  else place.append(verdict(answer, context), bars(answer));
+  place.append(verdict(answer, context), bars(answer));
+}
+
+/** Fill a place with predicted numbers. */
+export function drawNumbers(place, { values }) {
+  place.append(...numbers(values));
 }
 
 function verdict(answer, { run, decoding = {} }) {

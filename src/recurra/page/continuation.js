@@ -1,4 +1,4 @@
-// A language model at work: how each token surprised it, and how it would go on.
+// How likely a text is: how each token surprised the model, and how a model that generates would go on.
 
 import { latest } from "./api.js";
 import { element, short, visible } from "./dom.js";
@@ -17,9 +17,9 @@ function keptOf(ask) {
   return kept.get(ask);
 }
 
-/** Fill a place with an answer of a language model. */
+/** Fill a place with a text, how surprising it is, and how it goes on where the run generates. */
 export function drawContinuation(place, answer, context) {
-  const { ask, value } = context;
+  const { ask, run, value } = context;
   const mine = keptOf(ask);
   const text = Array.isArray(value) ? value.join(" ") : value;
   const written = element("span", { class: "continued", title: "How the model goes on" });
@@ -29,9 +29,8 @@ export function drawContinuation(place, answer, context) {
   const copy = element("div", { class: "prose", dir: "auto" }, tokensOf(answer, text), written);
   place.append(
     copy,
-    element("p", { class: "continued-tools" }, another, seed),
-    said,
-    element("p", { class: "continued-about" }, ...about(answer)),
+    ...(run.generates ? [element("p", { class: "continued-tools" }, another, seed), said] : []),
+    element("p", { class: "continued-about" }, ...about(answer, run)),
     table(answer),
   );
 
@@ -65,7 +64,7 @@ export function drawContinuation(place, answer, context) {
     }
   }
 
-  write(mine.seed);
+  if (run.generates) write(mine.seed);
 }
 
 function asked(answer, text, { run, decoding = {} }, seed) {
@@ -117,11 +116,11 @@ function told(token, bits) {
   return `${token.length > 1 ? token : visible(token)}: p ${short(2 ** -bits)}, ${bits.toFixed(1)} bits`;
 }
 
-function about(answer) {
+function about(answer, run) {
   const bits = answer.nll / Math.LN2;
   return [
     element("span", { class: "key surprise" }, "surprising"),
-    element("span", { class: "key continued-key" }, "how it goes on"),
+    ...(run.generates ? [element("span", { class: "key continued-key" }, "how it goes on")] : []),
     `${bits.toFixed(2)} bits a token, perplexity ${short(answer.perplexity)}.`,
   ];
 }

@@ -8,7 +8,7 @@ import { rows } from "./numbers.js";
 /** So many steps of what was given are shown before what follows. */
 const SHOWN = 200;
 
-/** Fill a place with an answer of forecasting. */
+/** Fill a place with a series and what follows. */
 export function drawForecast(place, answer, { run, value }) {
   const given = rows(value) ?? [];
   if (!answer.values.length) {

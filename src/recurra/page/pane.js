@@ -67,7 +67,8 @@ export function pane(run, { runs, change, choose, remove }) {
   function hurried(event) {
     if (event.key !== "Enter" || event.isComposing) return;
     const isText = event.target.matches("textarea, input");
-    if (isText && !event.shiftKey && run.task !== "language_model") event.preventDefault();
+    const goesOn = run.generates && run.input.kind === "text";
+    if (isText && !event.shiftKey && !goesOn) event.preventDefault();
     // After the key itself has done its work.
     setTimeout(() => {
       take();
@@ -137,9 +138,9 @@ export function pane(run, { runs, change, choose, remove }) {
 
   function draw() {
     answered.best = state.best;
-    // What the eye sees is said as well, in short; a language model answers with numbers, and says its words itself.
+    // What the eye sees is said as well, in short; of a likelihood the output is bare numbers, and its drawer speaks.
     const { output } = state.best > 1 ? answered.answer.alternatives[state.best - 2] : answered.answer;
-    said.textContent = run.task === "language_model" ? "" : `Answer: ${String(output).slice(0, 200)}`;
+    said.textContent = run.answer === "likelihood" ? "" : `Answer: ${String(output).slice(0, 200)}`;
     tellUnknown(answered.answer.not_in_vocabulary ?? []);
     redrawn(answer, (place) =>
       drawAnswer(place, answered.answer, {

@@ -22,7 +22,7 @@ function numberOf(run, kind) {
   return kinds.get(kind);
 }
 
-/** Fill a place with an answer of tagging. */
+/** Fill a place with tokens and their tags or numbers. */
 export function drawTags(place, answer, { run }) {
   const columns = Object.entries(answer).filter(([name, tags]) => !KNOWN.includes(name) && Array.isArray(tags));
   const steps = columns[0]?.[1].length ?? answer.values?.length ?? answer.tokens.length;

@@ -7,8 +7,8 @@ let count = 0;
 /** A field of a run that reads text. */
 export function textField(run, { onchange }) {
   const names = run.input.columns.length > 1 ? run.input.columns : [""];
-  // A language model goes on from nothing too.
-  const empty = run.task === "language_model" ? "" : null;
+  // A model that generates goes on from nothing too.
+  const empty = run.generates ? "" : null;
   const areas = names.map(() => area(names.length > 1, onchange));
   const node = element("div", { class: "texts" }, names.map((name, number) => labelled(name, areas[number])));
 

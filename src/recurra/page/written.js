@@ -9,14 +9,14 @@ import { hex } from "./vector.js";
 /** So many are drawn at once. */
 const DRAWN = 8;
 
-/** Fill a place with an answer of sequence or vector to sequence. */
+/** Fill a place with a text that was written. */
 export function drawWritten(place, answer, context) {
   const { best, run } = context;
   const every = [answer, ...(answer.alternatives ?? [])];
   const chosen = every[best - 1] ?? answer;
   place.append(large(chosen, context));
   if (every.length > 1) place.append(list(every, context), ...order(every));
-  if (run.task === "vec2seq") place.append(draws(context));
+  if (run.generates) place.append(draws(context));
 }
 
 function large(chosen, context) {

@@ -78,6 +78,8 @@ class Hosted:
                 for each in controls(self.task.decoding)
                 if each.name not in self.task.unused_decoding
             ],
+            "answer": self.task.answer_kind(),
+            "generates": self.task.purpose().generate != "",
             "views": list(self.task.viewers()),
             "summary": _summary(folders(self.given)[0]),
         }

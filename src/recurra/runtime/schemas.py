@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from recurra.reading.schema import ABOUT, Kind
 from recurra.runtime.effort import MOST
+from recurra.views.prediction import AnswerKind
 
 JsonSchema = dict[str, Any]
 
@@ -107,6 +108,12 @@ SCHEMAS: dict[str, JsonSchema] = {
                 }
             ),
             "decoding": listed(of("Control")),
+            "answer": said(
+                {"enum": list(get_args(AnswerKind))},
+                "how the page draws an answer: tags of tokens, classes with probabilities, numbers, the likelihood of "
+                "a text, a written text with alternatives, the next steps of a series, or else the output as text",
+            ),
+            "generates": said(FLAG, "generate writes texts with this run"),
             "views": said(TEXTS, "what explain may have to show"),
             "summary": held(
                 {},
@@ -137,7 +144,10 @@ SCHEMAS: dict[str, JsonSchema] = {
             "source_tokens": TEXTS,
             "attention": said(listed({}), "of each query its weights, over words or over places"),
             "columns": said(WHOLE, "places of a picture that make a row"),
-            "values": said(listed(NUMBERS), "of a forecast, step by step"),
+            "values": said(
+                {"anyOf": [NUMBERS, listed(NUMBERS)]},
+                "predicted numbers; of a forecast or of tokens, a list for each step",
+            ),
             "alternatives": said(listed({}), "next best answers, each with output, score and the like; or classes"),
         },
         others=True,

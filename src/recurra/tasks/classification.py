@@ -33,7 +33,20 @@ from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_s
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, View, Viewer
+from recurra.tasks.task import (
+    START,
+    AnswerKind,
+    Asked,
+    Axes,
+    Judgement,
+    Loss,
+    Moment,
+    Prediction,
+    Purpose,
+    Task,
+    View,
+    Viewer,
+)
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors
@@ -449,6 +462,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         places = {label: place for place, label in enumerate(self.labels.tokens)}
         wanted = ",".join(sorted(example.labels, key=lambda label: places.get(label, len(places))))
         return Judgement(answer.output == wanted, f"{wanted} is right")
+
+    def answer_kind(self) -> AnswerKind:
+        return "classes" if self.targets is None else "numbers"
 
     def purpose(self) -> Purpose:
         data = self.settings.data

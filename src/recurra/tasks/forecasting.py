@@ -30,7 +30,7 @@ from recurra.reading.series import Steps, compared, filled, sequences, with_colu
 from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import frame_scores, value_scores
 from recurra.settings import Part, name_of
-from recurra.tasks.task import START, Asked, Loss, Moment, Prediction, Purpose, Task, Viewer
+from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Task, Viewer
 from recurra.views.purpose import SERIES
 
 if TYPE_CHECKING:
@@ -348,6 +348,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return [
             (dataclasses.replace(each, values=each.values[:end], known=each.known[:end]), end) for each, end in ends
         ]
+
+    def answer_kind(self) -> AnswerKind:
+        return "series"
 
     def purpose(self) -> Purpose:
         what = "frames of a sequence" if self.from_nothing else "steps of a series"

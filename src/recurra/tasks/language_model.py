@@ -25,7 +25,7 @@ from recurra.reading.texts import Passage, passages, text_of, with_column
 from recurra.scoring.counted import Counted
 from recurra.scoring.formulas import perplexity, ratio, total
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, View, Viewer
+from recurra.tasks.task import START, AnswerKind, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, View, Viewer
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
 from recurra.text.vocabulary import UNKNOWN
@@ -346,6 +346,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             detail["log_probabilities"] = [round(float(number), 6) for number in output.log_probabilities]
         detail["unknown"] = output.unknown
         return Prediction(example.text, f"{-output.nats:.4f}\t{output.predicted}", -output.nats, example.line, detail)
+
+    def answer_kind(self) -> AnswerKind:
+        return "likelihood"
 
     def writer(self, model: Any, manner: Manner) -> Writer:
         from recurra.generation.writer import Writer

@@ -27,7 +27,20 @@ from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.scoring.counted import Counted
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, name_of
-from recurra.tasks.task import START, Asked, Axes, Judgement, Loss, Moment, Prediction, Purpose, Task, View, Viewer
+from recurra.tasks.task import (
+    START,
+    AnswerKind,
+    Asked,
+    Axes,
+    Judgement,
+    Loss,
+    Moment,
+    Prediction,
+    Purpose,
+    Task,
+    View,
+    Viewer,
+)
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
@@ -380,6 +393,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         if self.labels is not None and answer.detail["label"] != example.label:
             wrong.append(f"{example.label} is right")
         return Judgement(not wrong, ", ".join(wrong))
+
+    def answer_kind(self) -> AnswerKind:
+        return "tags"
 
     def purpose(self) -> Purpose:
         if self.frames is None:

@@ -21,7 +21,7 @@ from recurra.reading.schema import Schema
 from recurra.reading.tables import rows_of, task_rows
 from recurra.scoring.scores import Scores
 from recurra.settings import table_of
-from recurra.views.prediction import Prediction
+from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
 from recurra.views.table import in_words
 from recurra.views.view import View
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "START",
+    "AnswerKind",
     "Asked",
     "Axes",
     "Carried",
@@ -323,6 +324,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
+
+    def answer_kind(self) -> AnswerKind:
+        """How the page draws an answer; `AnswerKind` lists what each kind needs in `detail`."""
+        return "text"
 
     @property
     def decoding(self) -> Any:

@@ -29,7 +29,7 @@ from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_lo
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
 from recurra.settings import name_of
-from recurra.tasks.task import START, Asked, Judgement, Loss, Moment, Prediction, Task, View, Viewer
+from recurra.tasks.task import START, AnswerKind, Asked, Judgement, Loss, Moment, Prediction, Task, View, Viewer
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
@@ -280,6 +280,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         rows = {"beam": decoding.width, "sampling": decoding.best}.get(decoding.search, 1)
         longest = math.inf if decoding.max_ratio is None else decoding.max_ratio * max(lengths) + 10
         return rows * min(decoding.max_length, longest) * (len(lengths) + sum(lengths) / LOOKS)
+
+    def answer_kind(self) -> AnswerKind:
+        return "written"
 
     def answer(self, example: AnyExample, output: Written) -> Prediction:
         source = self.shown(example)

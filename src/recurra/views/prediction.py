@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+AnswerKind: TypeAlias = Literal["text", "tags", "classes", "numbers", "likelihood", "written", "series"]
+"""How the page draws an answer, and what `detail` must hold for that; without it, the page shows the output.
+
+text        the output as it is
+tags        tokens with their tags: "tokens", and a list of tags by the name of each column; or "values" of each token
+classes     "label" or a list "labels", and "probabilities" by the names of the classes
+numbers     "values", a list of numbers
+likelihood  how surprising a text is: "tokens", the last of them its end, "log_probabilities", "nll", "perplexity"
+written     a new text; "alternatives" may hold other answers, each with "output", "score" and "log_probability"
+series      the next steps of a series: "values", a list of numbers for each step
+"""
 
 
 class Prediction(NamedTuple):
