@@ -342,6 +342,12 @@ def test_a_view_of_any_name_is_shown_with_its_title(view: Page) -> None:
     expect(view.locator(".bar-number")).to_have_text(["75.0 %", "25.0 %"])
 
 
+def test_a_tab_goes_by_the_name_of_its_view_until_that_has_come(view: Page) -> None:
+    for name, label in (("attention", "Attention"), ("frames_of_speech", "Frames of speech")):
+        view.evaluate(VIEWS_OF, [name, {}])
+        expect(view.get_by_role("tab")).to_have_text(label)
+
+
 ANSWER = """async ([run, answer]) => {
   const { draw } = await import("/page/answers.js");
   const place = document.createElement("div");

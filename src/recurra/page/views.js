@@ -6,21 +6,13 @@ import { element, redrawn, same } from "./dom.js";
 import { drawView } from "./drawers.js";
 import { tabs } from "./tabs.js";
 
-/** What the views of the house are called before they are there; any other goes by its name until it says its title. */
-const TITLES = {
-  attention: "Where it looked",
-  probabilities: "How sure it was",
-  saliency: "What mattered",
-  tree: "How it searched",
-  gates: "Gates over time",
-};
-
+/** What a tab is called until its view has arrived, which has a title. */
 const inWords = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
 
 /** The tabs of a run; `change` is told what a reader changed of the pane's state. */
 export function views(run, ask, { change }) {
   const explain = latest(ask.explain);
-  const titles = Object.fromEntries(run.views.map((name) => [name, TITLES[name] ?? inWords(name)]));
+  const titles = Object.fromEntries(run.views.map((name) => [name, inWords(name)]));
   const { list, panel, show: select, rename } = tabs(titles, {
     label: "Views of the answer",
     onchoose: (tab) => change({ tab }, { push: true }),
