@@ -7,6 +7,7 @@ import math
 import re
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -235,3 +236,43 @@ def test_a_curve_that_is_not_drawn_is_not_in_the_legend() -> None:
     picture = Lines([Panel("f1", [Curve("drawn", [0.5, 0.25]), Curve("absent", nothing)])], "epoch").svg()
     assert ">drawn<" in picture
     assert ">absent<" not in picture
+
+
+def test_curves_and_bands_take_arrays() -> None:
+    ys, xs = np.array([1.0, 2.0]), np.array([1, 2])
+    of_arrays, of_lists = (
+        Lines([Panel("p", [Curve("c", y, x)], bands=[Band("b", y, y, x)])])
+        for y, x in ((ys, xs), (ys.tolist(), xs.tolist()))
+    )
+    assert of_arrays.svg() == of_lists.svg()
+    assert (of_arrays.text(), of_arrays.json()) == (of_lists.text(), of_lists.json())
+    assert Curve("c", ys, xs) == Curve("c", [1.0, 2.0], [1, 2])
+    with pytest.raises(DataError, match=r"'c' needs its numbers one after the other, but they are of shape \(1, 2\)"):
+        Curve("c", ys[None])
+
+
+def test_a_curve_without_points_has_no_steps_to_point_at() -> None:
+    view = Lines([Panel("a", [Curve("c", [])])], together=True)
+    assert titles(view.svg()) == []
+
+
+@pytest.mark.parametrize("x", [5, -1, 0.5])
+def test_a_place_that_has_no_name_is_refused_where_steps_have_names(x: float) -> None:
+    curve, band, mark = Curve("here", [1.0], [x]), Band("here", [1.0], [2.0], [x]), Mark("here", x, 1.0)
+    for panel in (Panel("p", [curve]), Panel("p", [], bands=[band]), Panel("p", [], marks=[mark])):
+        with pytest.raises(DataError, match=rf"'here' has a value at step {x}, but x_labels names 1 steps"):
+            Lines([panel], x_labels=["p"])
+
+
+def test_bars_stand_on_zero_and_negative_ones_hang_from_it() -> None:
+    scene = Lines([Panel("gain", [Curve("n", [2.0, -1.0, 1.0, 0.0])], bars=True)], x_labels=[*"abcd"]).scene()
+    up, down, half, none = (shape for shape in scene.shapes if isinstance(shape, Box))
+    assert up.y + up.height == pytest.approx(half.y + half.height) == pytest.approx(down.y) == pytest.approx(none.y)
+    assert (half.height, down.height, none.height) == pytest.approx((up.height / 2, up.height / 2, 0))
+    places = {shape.text: shape.y for shape in scene.shapes if isinstance(shape, Words)}
+    assert places["2"] < up.y < down.y + down.height < places["−1"] < places["a"] - 8, "the number is below its bar"
+
+
+def test_bars_of_nothing_have_no_height() -> None:
+    boxes = [s for s in Lines([Panel("n", [Curve("n", [0.0, 0.0])], bars=True)]).scene().shapes if isinstance(s, Box)]
+    assert [box.height for box in boxes] == [0, 0]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from recurra.errors import DataError
 from recurra.text.visible import without_controls
@@ -58,29 +59,57 @@ class Point(NamedTuple):
     y: float  # NaN: a gap
 
 
-class Curve(NamedTuple):
-    """A named curve. Without x, the points are at 0, 1, …; with dots, points show their values."""
-
+class _Curve(NamedTuple):
     name: str
     y: Sequence[float]
     x: Sequence[float] = ()
     look: Look = "one"
     dots: bool = False
 
+
+class Curve(_Curve):
+    """A named curve. Without x, the points are at 0, 1, …; with dots, points show their values. Arrays become lists.
+
+    >>> Curve("loss", np.array([2.0, 1.0])).y
+    [2.0, 1.0]
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, y: ArrayLike, x: ArrayLike = (), look: Look = "one", dots: bool = False) -> Self:
+        return super().__new__(cls, name, _numbers(name, y), _numbers(name, x), look, dots)
+
+    @property
+    def places(self) -> Sequence[float]:
+        """Where the points are."""
+        return self.x or range(len(self.y))
+
     @property
     def points(self) -> list[Point]:
         """The points in their order; what is too large to draw is a gap, what is too small is 0."""
-        return [Point(x, _drawable(y)) for x, y in zip(self.x or range(len(self.y)), self.y, strict=True)]
+        return [Point(x, _drawable(y)) for x, y in zip(self.places, self.y, strict=True)]
 
 
-class Band(NamedTuple):
-    """An area between two curves."""
-
+class _Band(NamedTuple):
     name: str
     low: Sequence[float]
     high: Sequence[float]
     x: Sequence[float] = ()
     look: Look = "strong"
+
+
+class Band(_Band):
+    """An area between two curves; arrays become lists."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, low: ArrayLike, high: ArrayLike, x: ArrayLike = (), look: Look = "strong") -> Self:
+        return super().__new__(cls, name, _numbers(name, low), _numbers(name, high), _numbers(name, x), look)
+
+    @property
+    def places(self) -> Sequence[float]:
+        """Where the ends are."""
+        return self.x or range(len(self.low))
 
 
 class Mark(NamedTuple):
@@ -132,6 +161,20 @@ class Lines(View):
             for band in panel.bands:
                 if len({len(band.low), len(band.high), len(band.x or band.low)}) > 1:
                     raise DataError(f"the ends of the band '{band.name}' differ in number.")
+            if self.x_labels:
+                self._check_places(panel)
+
+    def _check_places(self, panel: Panel) -> None:
+        """Steps with names are counted from 0, and nothing lies between or beyond them."""
+        placed = [(curve.name, x) for curve in panel.curves for x in curve.places]
+        placed += [(band.name, x) for band in panel.bands for x in band.places]
+        placed += [(mark.name, mark.x) for mark in panel.marks]
+        for name, x in placed:
+            if x not in range(len(self.x_labels)):
+                raise DataError(
+                    f"'{name}' has a value at step {x:g}, but x_labels names {len(self.x_labels)} steps, counted from "
+                    "0: name all steps, or leave x_labels out."
+                )
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -172,7 +215,7 @@ class Lines(View):
             (", ".join(filter(None, (panel if often[curve.name] > 1 else "", curve.name))) or panel, curve)
             for panel, curve in every
         ]
-        known = [dict(zip(curve.x or range(len(curve.y)), curve.y, strict=True)) for _, curve in curves]
+        known = [dict(zip(curve.places, curve.y, strict=True)) for _, curve in curves]
         steps = sorted({x for each in known for x in each})
         chosen = [
             steps[n] for n in np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int))
@@ -210,8 +253,8 @@ class Lines(View):
         """The common axis; steps with names of their own stand in the middle of as many equal parts."""
         if self.x_labels:
             return Axis(-0.5, len(self.x_labels) - 0.5, pixels)
-        steps = [x for panel in self.panels for curve in panel.curves for x in (curve.x or range(len(curve.y)))]
-        steps += [x for panel in self.panels for band in panel.bands for x in (band.x or range(len(band.low)))]
+        steps = [x for panel in self.panels for curve in panel.curves for x in curve.places]
+        steps += [x for panel in self.panels for band in panel.bands for x in band.places]
         steps += [mark.x for panel in self.panels for mark in panel.marks]
         if steps and 0 < min(steps) * 10 < max(steps):
             steps.append(0)  # a run that begins at step 1 or 100 begins at the left edge
@@ -245,15 +288,16 @@ class _Panel:
         values += [_drawable(value) for band in panel.bands for value in (*band.low, *band.high)]
         values += [_drawable(mark.y) for mark in panel.marks]
         known = [value for value in values if math.isfinite(value)] or [0.0]
-        self.up = Axis.around(
-            [*known, 0.0] if panel.bars else known, 1, margin=0.0 if panel.bars else 0.05, log=panel.log
-        )
+        if panel.bars:
+            known = [*known, 0.0] if any(known) else [0.0, 1.0]  # bars stand on 0, those of nothing at the bottom
+        self.up = Axis.around(known, 1, margin=0.0 if panel.bars else 0.05, log=panel.log)
         self.top = top
         self.legend = list(self._legend())
         below = max((shape.y for shape in self.legend if isinstance(shape, Words)), default=top + 18)
         self.above = below + 12 + (14 if panel.bars else 0)  # the curves' own rectangle
         self.bottom = self.above + max(20.0, panel.height - 42)
-        self.end = self.bottom + 8
+        hangs = panel.bars and min(known) < 0  # the number of a negative bar stands below it
+        self.end = self.bottom + (22 if hangs else 8)
         self.up = self.up._replace(pixels=self.bottom - self.above)
 
     def place(self, point: Point) -> tuple[float, float]:
@@ -322,15 +366,19 @@ class _Panel:
     def _bars(self, curve: Curve, points: Sequence[Point]) -> Iterator[Shape]:
         step = self.across.place(1) - self.across.place(0)
         wide = min(step, 60) * 0.7
+        zero = self.bottom - self.up.place(0)
         for point in points:
             if not math.isnan(point.y):
                 x, y = self.place(point)
-                yield Box(x - wide / 2, y, wide, self.bottom - y, "grid", title=self._named(curve.name, point), round=0)
-                yield Words(f"{point.y:,.6g}", x, y - 4, "middle", _SIZE)
+                said = self._named(curve.name, point)
+                yield Box(x - wide / 2, min(y, zero), wide, abs(zero - y), "grid", title=said, round=0)
+                yield Words(minus(f"{point.y:,.6g}"), x, y + 13 if point.y < 0 else y - 4, "middle", _SIZE)
+        if zero < self.bottom:
+            yield Path([(_LEFT, zero), (_LEFT + self.across.pixels, zero)], "ink", 1)
 
     def _band(self, band: Band) -> Iterator[Shape]:
-        xs = band.x or range(len(band.low))
-        ends = [(x, _drawable(low), _drawable(high)) for x, low, high in zip(xs, band.low, band.high, strict=True)]
+        places = zip(band.places, band.low, band.high, strict=True)
+        ends = [(x, _drawable(low), _drawable(high)) for x, low, high in places]
         known = [each for each in ends if not math.isnan(each[1] + each[2])]
         if len(known) > 1:
             there = [self.place(Point(x, high)) for x, _, high in known]
@@ -340,7 +388,7 @@ class _Panel:
     def _strips(self) -> Iterator[Shape]:
         """An unseen box for each step, which says the numbers of all curves there."""
         steps = sorted({point.x for _, points in self.curves for point in points})
-        if len(steps) > _STRIPS:
+        if not steps or len(steps) > _STRIPS:
             return
         places = [_LEFT + self.across.place(x) for x in steps]
         edges = [places[0], *((one + other) / 2 for one, other in itertools.pairwise(places)), places[-1]]
@@ -362,6 +410,14 @@ def _stroke(points: Sequence[tuple[float, float]], look: Look, title: str = "") 
 def _in_words(panel: Panel) -> str:
     named = [curve.name for curve in panel.curves if curve.name and not panel.bars]
     return f"{panel.title} ({', '.join(named)})" if named else panel.title
+
+
+def _numbers(name: str, values: ArrayLike) -> list[float]:
+    found = np.asarray(values)
+    if found.ndim != 1:
+        raise DataError(f"'{name}' needs its numbers one after the other, but they are of shape {found.shape}.")
+    numbers: list[float] = found.tolist()
+    return numbers
 
 
 def _drawable(value: float) -> float:
