@@ -8,6 +8,7 @@ import re
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recurra.errors import ConfigError, DataError
+from recurra.views.distribution import Distribution
 from recurra.views.heat_map import HeatMap
 from recurra.views.kinds import KINDS, view_of
+from recurra.views.several import Several
 from recurra.views.tokens import Row, Tokens
 from recurra.views.view import View
 from tests.views.made import EVERY, EVIL, parsed, size, titles
@@ -128,3 +131,25 @@ def test_numbers_for_programs_are_in_the_json_and_come_back() -> None:
     view = HeatMap(["a"], ["b"], [[0.5]], numbers={"pharaoh": "0-0", "exact": np.array([0.123456789])})
     assert view.json()["pharaoh"] == "0-0"
     assert view_of(view.json()).numbers == {"pharaoh": "0-0", "exact": [0.123456789]}
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@settings(FEW, max_examples=1)
+@given(data=st.data())
+def test_numbers_do_not_take_the_name_of_a_field(kind: str, data: st.DataObject) -> None:
+    view: View = data.draw(EVERY[kind]())
+    for name in ("kind", "title", next(name for name in view.json() if name not in ("kind", "title"))):
+        with pytest.raises(DataError, match=f"numbers of a view are named '{name}', but that is a field of "):
+            replace(view, numbers={name: 1})
+
+
+def test_tables_of_several_views_that_are_called_the_same_are_numbered() -> None:
+    one, two, three = (Distribution(["a"], [share]) for share in (0.25, 0.5, 0.75))
+    tables = Several([one, two, three, replace(one, title="T"), replace(two, title="T")]).tables()
+    assert {name: table.rows for name, table in tables.items()} == {
+        "As numbers": [["a", "25.0 %"]],
+        "As numbers (2)": [["a", "50.0 %"]],
+        "As numbers (3)": [["a", "75.0 %"]],
+        "T: as numbers": [["a", "25.0 %"]],
+        "T: as numbers (2)": [["a", "50.0 %"]],
+    }

@@ -41,6 +41,7 @@ class Distribution(View):
     said: Sequence[str] = ()  # more about each name, where it is pointed at
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         shares = np.asarray(self.shares, np.float64)
         shares = shares[:, None] if shares.ndim == 1 else shares
         if shares.shape != (len(self.names), len(self.parts)) or not shares.size:

@@ -52,6 +52,7 @@ class HeatMap(View):
     of_column: str = ""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         weights = np.asarray(self.weights, np.float64)
         if weights.shape != (len(self.rows), len(self.columns)) or not weights.size:
             raise DataError(

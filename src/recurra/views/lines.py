@@ -150,6 +150,7 @@ class Lines(View):
     together: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for panel in self.panels:
             for curve in panel.curves:
                 if curve.x and len(curve.x) != len(curve.y):

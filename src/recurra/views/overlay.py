@@ -53,6 +53,7 @@ class Overlay(View):
     picture: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         weights = np.asarray(self.weights, np.float64)
         if weights.ndim != 3 or len(weights) != len(self.tokens) or not weights.size:
             raise DataError(

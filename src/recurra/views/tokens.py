@@ -79,6 +79,7 @@ class Tokens(View):
     subtitle: str = ""  # beneath the caption of a map, and in the terminal
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.tokens or not self.rows:
             raise DataError("coloured tokens need at least one token and one row of strengths.")
         rows = []

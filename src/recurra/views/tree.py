@@ -108,6 +108,7 @@ class BeamTree(View):
     about: str = dataclasses.field(default=_ABOUT, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.steps or not self.answers:
             raise DataError("the search took no step, so there is no tree to show.")
         rounded = [

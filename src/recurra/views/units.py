@@ -63,6 +63,7 @@ class Units(View):
     about: str = dataclasses.field(default=_ABOUT, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.tokens or not self.values:
             raise DataError("there are no units to show: the input is empty.")
         steps = (len(self.tokens),)
