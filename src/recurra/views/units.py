@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from recurra.errors import DataError
 from recurra.text.visible import without_controls
 from recurra.views.scene import Box, Cells, Path, Scene, Shape, Words, width_of
 from recurra.views.table import Table
-from recurra.views.view import WIDTH, View, captioned, labels, minus, rounded
+from recurra.views.view import WIDTH, View, captioned, labels, minus, plain, rounded
 
 MOST = 24
 """So many units are drawn: of more, those whose output changes most."""
@@ -23,6 +24,8 @@ _EDGE, _LINE, _CURVE, _GAP, _UNIT = 12.0, 22.0, 34.0, 24.0, 7.0  # pixels: aroun
 _SLIMMEST, _WIDEST = 9.0, 34.0  # of a step
 _NARROWEST = 130.0  # of a panel, with its name
 _SLANT = 0.7072  # sine and cosine of 45 degrees
+
+_DIGITS = 9  # of means and ranges: so many more than are said that what is said is rounded once
 
 _ABOUT = (
     "Time goes to the right, a line is a unit: blue above 0, orange below, stronger if larger. The curve is the mean "
@@ -95,8 +98,7 @@ class Units(View):
         found = {}
         for name, each in values.items():
             units = chosen.setdefault(len(each), _ordered(each, most))
-            low, high = rounded(each.min(0)), rounded(each.max(0))
-            found[name] = Values(rounded(each.mean(0)), units.tolist(), rounded(each[units], 4), low, high)
+            found[name] = Values(each.mean(0), units.tolist(), each[units], each.min(0), each.max(0))
         count = max((len(each) for each in values.values()), default=0)
         few = f" Of {count} units, the {most} that change most are drawn; means are over all." if count > most else ""
         return cls(tokens, found, title=title, caption=caption, about=_ABOUT + few)
@@ -109,6 +111,21 @@ class Units(View):
             for name, each in given["values"].items()
         }
         return super().from_json({**given, "values": values})
+
+    @cached_property
+    def shown(self) -> dict[str, Values]:
+        """The values as they are drawn, said and written: units are colours, for which few digits suffice."""
+        return {
+            name: Values(
+                *(rounded(each.means, _DIGITS), each.units, rounded(each.rows, 4)),
+                *(rounded(each.low, _DIGITS), rounded(each.high, _DIGITS)),
+            )
+            for name, each in self.values.items()
+        }
+
+    def json(self) -> dict[str, Any]:
+        """The value as JSON has it."""
+        return {**super().json(), "values": plain(self.shown)}
 
     def text(self) -> str:
         """For the terminal: the mean of each value over all units, token by token.
@@ -125,7 +142,7 @@ class Units(View):
 
     def tables(self) -> dict[str, Table]:
         """The means over all units."""
-        means = [np.asarray(each.means).tolist() for each in self.values.values()]
+        means = [np.asarray(each.means).tolist() for each in self.shown.values()]
         rows = [[token, *row] for token, *row in zip(labels(self.tokens), *means, strict=True)]
         return {"Means as numbers": Table(["token", *self.values], rows)}
 
@@ -150,7 +167,7 @@ class Units(View):
                 left = _EDGE + place * (panel + _GAP)
                 if row == 0:
                     shapes += _axis(tokens, left, top, wide, size, slanted)
-                shapes += _panel(name, self.values[name], tokens, left, top, wide, rise if row == 0 else 0)
+                shapes += _panel(name, self.shown[name], tokens, left, top, wide, rise if row == 0 else 0)
             top += _CURVE + 4 + _UNIT * max(len(self.values[name].units) for name in some) + _GAP + _LINE
         across = max(a_row * (panel + _GAP) - _GAP, width_of(caption)) + 2 * _EDGE
         label = f"{self.title or 'Units'}, {caption}: {' '.join(tokens)}"
