@@ -17,7 +17,7 @@ from recurra.text.visible import without_controls
 from recurra.views.heat_map import map_scene
 from recurra.views.scene import Box, Colour, Scene, Shape, Words, width_of
 from recurra.views.table import Table
-from recurra.views.view import PAGE, WIDTH, View, captioned, labels, minus, rounded
+from recurra.views.view import PAGE, WIDTH, View, captioned, labels, minus, minuses, rounded
 
 FEW = 5
 """So many rows are drawn as coloured words, more as a map of rows by tokens."""
@@ -155,7 +155,7 @@ class Tokens(View):
                 right = max(right, width - _EDGE if turned else x)
             y += _ROW
             if row.note:
-                shapes.append(Words(row.note, _EDGE, y + 10, size=11, colour="soft"))
+                shapes.append(Words(minuses(row.note), _EDGE, y + 10, size=11, colour="soft"))
                 right = max(right, _EDGE + width_of(row.note, 11))
                 y += _LINE
             y += 6
@@ -200,7 +200,7 @@ class Tokens(View):
             ]
             pieces.append(f"<p><strong>{escape(heading)}</strong></p>" if heading else "")
             pieces.append(f'<p class="words" dir="{way}">{" ".join(spans)}</p>')
-            pieces.append(f'<p class="soft">{escape(row.note)}</p>' if row.note else "")
+            pieces.append(f'<p class="soft">{escape(minuses(row.note))}</p>' if row.note else "")
         return "\n".join(filter(None, pieces))
 
     def tables(self) -> dict[str, Table]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -169,6 +170,15 @@ def labels(tokens: Iterable[str]) -> list[str]:
 def minus(text: str) -> str:
     """A number with a real minus."""
     return text.replace("-", "−")
+
+
+def minuses(text: str) -> str:
+    """A sentence for a picture or a page, whose numbers have a real minus; hyphens stay. A terminal has '-' alone.
+
+    >>> minuses("log-odds -1.50, from 2 to -.5")
+    'log-odds −1.50, from 2 to −.5'
+    """
+    return re.sub(r"(?<!\S)-(?=[\d.])", "−", text)
 
 
 def captioned(caption: str, *lines: str) -> str:
