@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from recurra.errors import DataError
 from recurra.views.axis import Axis, decades, number_labels, ticks
 from recurra.views.lines import LOOKS, Band, Curve, Lines, Mark, Panel, Point, smoothed, thinned
-from recurra.views.scene import Box, Circle, Path, Scene, Words
+from recurra.views.scene import Box, Circle, Label, Path, Scene
 from tests.views.made import titles, words
 
 moderate = st.floats(-1e12, 1e12, allow_nan=False)
@@ -130,10 +130,10 @@ def curve(scene: Scene, name: str) -> list[tuple[float, float]]:
 
 def test_points_are_where_the_axes_say() -> None:
     scene = Lines([Panel("f1", [Curve("a", [0.0, 50.0, 100.0], [0, 100, 200])])]).scene()
-    places = {shape.text: (shape.x, shape.y - 4) for shape in scene.shapes if isinstance(shape, Words)}
+    places = {shape.text: (shape.x, shape.y - 4) for shape in scene.shapes if isinstance(shape, Label)}
     found = curve(scene, "a")
     assert [x for x, _ in found] == pytest.approx([places[step][0] for step in ("0", "100", "200")])
-    texts = [(shape.text, shape.y - 4) for shape in scene.shapes if isinstance(shape, Words) and shape.anchor == "end"]
+    texts = [(shape.text, shape.y - 4) for shape in scene.shapes if isinstance(shape, Label) and shape.anchor == "end"]
     heights = dict(texts)
     assert found[1][1] == pytest.approx((heights["0"] + heights["100"]) / 2)
 
@@ -175,7 +175,7 @@ def test_a_band_lies_between_its_ends_and_a_mark_stands_out() -> None:
     )
     said = [shape.title for shape in scene.shapes if isinstance(shape, Circle) and shape.title]
     assert said == ["best: 2 at step 1"]
-    assert {"a", "likely", "best"} <= {shape.text for shape in scene.shapes if isinstance(shape, Words)}
+    assert {"a", "likely", "best"} <= {shape.text for shape in scene.shapes if isinstance(shape, Label)}
 
 
 def test_a_mark_beyond_the_curves_is_within_the_picture() -> None:
@@ -194,7 +194,7 @@ def test_curves_differ_without_colours_too() -> None:
 def test_a_legend_too_long_for_one_row_takes_more() -> None:
     curves = [Curve(f"metric number {n}", [0.5]) for n in range(4)]
     one, many = (Lines([Panel("p", curves[:count])]).scene(300) for count in (1, 4))
-    texts = [shape for shape in many.shapes if isinstance(shape, Words) and shape.text.startswith("metric")]
+    texts = [shape for shape in many.shapes if isinstance(shape, Label) and shape.text.startswith("metric")]
     assert len({shape.y for shape in texts}) == 4
     assert many.height > one.height, "a long legend does not press the curves together"
 
@@ -269,7 +269,7 @@ def test_bars_stand_on_zero_and_negative_ones_hang_from_it() -> None:
     up, down, half, none = (shape for shape in scene.shapes if isinstance(shape, Box))
     assert up.y + up.height == pytest.approx(half.y + half.height) == pytest.approx(down.y) == pytest.approx(none.y)
     assert (half.height, down.height, none.height) == pytest.approx((up.height / 2, up.height / 2, 0))
-    places = {shape.text: shape.y for shape in scene.shapes if isinstance(shape, Words)}
+    places = {shape.text: shape.y for shape in scene.shapes if isinstance(shape, Label)}
     assert places["2"] < up.y < down.y + down.height < places["−1"] < places["a"] - 8, "the number is below its bar"
 
 

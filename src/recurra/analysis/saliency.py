@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from recurra.errors import DataError
 from recurra.padding import Padded, fitted
 from recurra.views.several import Several
-from recurra.views.tokens import FEW, Row, Tokens
+from recurra.views.tokens import FEW, TokenRow, Tokens
 from recurra.views.view import labels, rounded
 
 Method = Literal["integrated", "gradient"]
@@ -281,7 +281,7 @@ def _tokens(found: Saliency) -> Tokens:
             note += f"; the colours stand for all of the difference but {lack:.0%}"
         said = [f"{value:+.3f}" for value in rounded(values[number])]
         heading = f"{labels([answer])[0]}: {name}"
-        rows.append(Row(answer, found.shares[number], said, heading, note, f"{whole[number]:.2f}"))
+        rows.append(TokenRow(answer, found.shares[number], said, heading, note, f"{whole[number]:.2f}"))
     return Tokens(
         found.tokens,
         rows,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from recurra.errors import DataError
 from recurra.text.visible import without_controls
 from recurra.views.axis import Axis, number_labels, ticks
-from recurra.views.scene import Box, Circle, Colour, Path, Scene, Shape, Words, width_of
+from recurra.views.scene import Box, Circle, Colour, Label, Path, Scene, SceneShape, width_of
 from recurra.views.table import Table
 from recurra.views.view import PAGE, PHONE, WIDTH, View, captioned, minus
 
@@ -233,12 +233,12 @@ class Lines(View):
         caption = without_controls(self.caption)
         label = f"{self.title or 'Lines'}: {', '.join(map(_in_words, self.panels)) or 'nothing yet'}"
         if not self.panels:
-            words = Words(caption or "There is nothing to draw yet.", width / 2, 40, "middle", _SIZE)
+            words = Label(caption or "There is nothing to draw yet.", width / 2, 40, "middle", _SIZE)
             return Scene(width, 80, [words], label)
-        shapes: list[Shape] = []
+        shapes: list[SceneShape] = []
         top = _EDGE
         if caption:
-            shapes.append(Words(caption, _LEFT, top + 14, bold=True))
+            shapes.append(Label(caption, _LEFT, top + 14, bold=True))
             top += _LINE
         across = self._axis(width - _LEFT - _RIGHT)
         steps = self._steps(across)
@@ -246,8 +246,8 @@ class Lines(View):
             drawn = _Panel(self, panel, across, [x for x, _ in steps], top)
             shapes += drawn.shapes()
             top = drawn.end
-        shapes += [Words(text, _LEFT + x, top + 14, "middle", _SIZE) for x, text in steps]
-        shapes.append(Words(self.x, width - _RIGHT, top + 30, "end", _SIZE))
+        shapes += [Label(text, _LEFT + x, top + 14, "middle", _SIZE) for x, text in steps]
+        shapes.append(Label(self.x, width - _RIGHT, top + 30, "end", _SIZE))
         return Scene(max(width, _LEFT + width_of(caption) + _RIGHT), top + _FOOT, shapes, label)
 
     def _axis(self, pixels: float) -> Axis:
@@ -294,7 +294,7 @@ class _Panel:
         self.up = Axis.around(known, 1, margin=0.0 if panel.bars else 0.05, log=panel.log)
         self.top = top
         self.legend = list(self._legend())
-        below = max((shape.y for shape in self.legend if isinstance(shape, Words)), default=top + 18)
+        below = max((shape.y for shape in self.legend if isinstance(shape, Label)), default=top + 18)
         self.above = below + 12 + (14 if panel.bars else 0)  # the curves' own rectangle
         self.bottom = self.above + max(20.0, panel.height - 42)
         hangs = panel.bars and min(known) < 0  # the number of a negative bar stands below it
@@ -304,14 +304,14 @@ class _Panel:
     def place(self, point: Point) -> tuple[float, float]:
         return _LEFT + self.across.place(point.x), self.bottom - self.up.place(point.y)
 
-    def shapes(self) -> Iterator[Shape]:
+    def shapes(self) -> Iterator[SceneShape]:
         right = _LEFT + self.across.pixels
         yield from self.legend
         if not self.panel.bars:
             for tick, text in self.up.ticks(max(4, int(self.up.pixels / 28))):
                 y = self.bottom - self.up.place(tick)
                 yield Path([(_LEFT, y), (right, y)], "grid", 1)
-                yield Words(minus(text), _LEFT - 8, y + 4, "end", _SIZE)
+                yield Label(minus(text), _LEFT - 8, y + 4, "end", _SIZE)
         yield Path([(_LEFT, self.above), (_LEFT, self.bottom), (right, self.bottom)], "ink", 1)
         if not self.view.x_labels:
             yield from (Path([(_LEFT + x, self.bottom), (_LEFT + x, self.bottom + 4)], "ink", 1) for x in self.steps)
@@ -326,10 +326,10 @@ class _Panel:
         if self.view.together:
             yield from self._strips()
 
-    def _legend(self) -> Iterator[Shape]:
+    def _legend(self) -> Iterator[SceneShape]:
         """The title, and a sample of each curve with its name; a row more where one is full."""
         title = self.panel.title + (" (log scale)" if self.up.log else "")
-        yield Words(title, _LEFT, self.top + 18, size=_SIZE, bold=True)
+        yield Label(title, _LEFT, self.top + 18, size=_SIZE, bold=True)
         x, y = _LEFT + _LETTER * width_of(title, _SIZE) + 24, self.top + 14
         # A curve without a number is not drawn, and so not named.
         known = [curve for curve, points in self.curves if not all(math.isnan(point.y) for point in points)]
@@ -347,10 +347,10 @@ class _Panel:
                 yield Box(x, y - 5, 20, 10, LOOKS[look].colour, 0.22, round=0)
             else:
                 yield _stroke([(x, y), (x + 20, y)], look)
-            yield Words(name, x + 26, y + 4, size=_SIZE)
+            yield Label(name, x + 26, y + 4, size=_SIZE)
             x += size
 
-    def _line(self, curve: Curve, points: Sequence[Point]) -> Iterator[Shape]:
+    def _line(self, curve: Curve, points: Sequence[Point]) -> Iterator[SceneShape]:
         pieces = thinned(points, self.across)
         for piece in pieces:
             if len(piece) > 1:
@@ -364,7 +364,7 @@ class _Panel:
         where = f" at {self.view.x} {self.view.x_of(point.x)}"
         return f"{without_controls(name) or self.panel.title}: {_said(point.y)}{where}"
 
-    def _bars(self, curve: Curve, points: Sequence[Point]) -> Iterator[Shape]:
+    def _bars(self, curve: Curve, points: Sequence[Point]) -> Iterator[SceneShape]:
         step = self.across.place(1) - self.across.place(0)
         wide = min(step, 60) * 0.7
         zero = self.bottom - self.up.place(0)
@@ -373,11 +373,11 @@ class _Panel:
                 x, y = self.place(point)
                 said = self._named(curve.name, point)
                 yield Box(x - wide / 2, min(y, zero), wide, abs(zero - y), "grid", title=said, round=0)
-                yield Words(minus(f"{point.y:,.6g}"), x, y + 13 if point.y < 0 else y - 4, "middle", _SIZE)
+                yield Label(minus(f"{point.y:,.6g}"), x, y + 13 if point.y < 0 else y - 4, "middle", _SIZE)
         if zero < self.bottom:
             yield Path([(_LEFT, zero), (_LEFT + self.across.pixels, zero)], "ink", 1)
 
-    def _band(self, band: Band) -> Iterator[Shape]:
+    def _band(self, band: Band) -> Iterator[SceneShape]:
         places = zip(band.places, band.low, band.high, strict=True)
         ends = [(x, _drawable(low), _drawable(high)) for x, low, high in places]
         known = [each for each in ends if not math.isnan(each[1] + each[2])]
@@ -386,7 +386,7 @@ class _Panel:
             back = [self.place(Point(x, low)) for x, low, _ in reversed(known)]
             yield Path([*there, *back], LOOKS[band.look].colour, filled=True, strength=0.22)
 
-    def _strips(self) -> Iterator[Shape]:
+    def _strips(self) -> Iterator[SceneShape]:
         """An unseen box for each step, which says the numbers of all curves there."""
         steps = sorted({point.x for _, points in self.curves for point in points})
         if not steps or len(steps) > _STRIPS:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recurra.errors import DataError
 from recurra.text.visible import without_controls
-from recurra.views.scene import Box, Cells, Path, Scene, Shape, Words, width_of
+from recurra.views.scene import Box, Cells, Label, Path, Scene, SceneShape, width_of
 from recurra.views.table import Table
 from recurra.views.view import WIDTH, View, captioned, labels, minus, plain, rounded
 
@@ -158,7 +158,7 @@ class Units(View):
         panel = math.ceil(max(_NARROWEST, wide * len(tokens), *ends))
         a_row = max(1, min(len(self.values), int((width - 2 * _EDGE + _GAP) // (panel + _GAP))))
         rise = math.ceil(longest * _SLANT) + 14 if slanted else _LINE
-        shapes: list[Shape] = [Words(caption, _EDGE, _EDGE + 12, bold=True)]
+        shapes: list[SceneShape] = [Label(caption, _EDGE, _EDGE + 12, bold=True)]
         top = _EDGE + _LINE + _LINE + rise
         names = list(self.values)
         for row in range(0, len(names), a_row):
@@ -179,15 +179,17 @@ def _ordered(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     return largest[np.argsort(np.abs(values[largest]).argmax(1), kind="stable")]
 
 
-def _axis(tokens: Sequence[str], left: float, top: float, wide: float, size: float, slanted: bool) -> Iterable[Shape]:
+def _axis(
+    tokens: Sequence[str], left: float, top: float, wide: float, size: float, slanted: bool
+) -> Iterable[SceneShape]:
     for number, token in enumerate(tokens):
         x = left + (number + 0.5) * wide
-        yield Words(token, x - 1 if slanted else x, top - 6, "start" if slanted else "middle", size, slanted=slanted)
+        yield Label(token, x - 1 if slanted else x, top - 6, "start" if slanted else "middle", size, slanted=slanted)
 
 
 def _panel(
     name: str, values: Values, tokens: Sequence[str], left: float, top: float, wide: float, rise: float
-) -> Iterable[Shape]:
+) -> Iterable[SceneShape]:
     means, lows, highs, chosen = (np.asarray(each) for each in (values.means, values.low, values.high, values.rows))
     limit = values.limit
     lowest = -limit if lows.min() < 0 else 0.0
@@ -197,9 +199,9 @@ def _panel(
     def height(value: float) -> float:
         return bottom - (min(max(value, lowest), limit) - lowest) / (limit - lowest) * _CURVE
 
-    yield Words(name, left, top - rise - 7, bold=True)
+    yield Label(name, left, top - rise - 7, bold=True)
     said = minus(f"{lowest:.3g} to {limit:.3g}{beyond}")
-    yield Words(said, left + width_of(name) + 8, top - rise - 7, size=11, colour="soft")
+    yield Label(said, left + width_of(name) + 8, top - rise - 7, size=11, colour="soft")
     yield Box(left, top, wide * len(means), _CURVE)
     yield Path([(left, height(0.0)), (left + wide * len(means), height(0.0))], "line", 1)
     curve = [(left + (n + 0.5) * wide, height(mean)) for n, mean in enumerate(means)]
