@@ -276,3 +276,11 @@ def test_bars_stand_on_zero_and_negative_ones_hang_from_it() -> None:
 def test_bars_of_nothing_have_no_height() -> None:
     boxes = [s for s in Lines([Panel("n", [Curve("n", [0.0, 0.0])], bars=True)]).scene().shapes if isinstance(s, Box)]
     assert [box.height for box in boxes] == [0, 0]
+
+
+def test_numbers_too_far_apart_to_reckon_with_are_gaps_and_zeros_on_every_axis() -> None:
+    values = [1e-190, 1.0, 100.0, 1e190]
+    for log in (True, False):
+        found = curve(Lines([Panel("p", [Curve("c", values)], log=log)]).scene(), "c")
+        assert found == curve(Lines([Panel("p", [Curve("c", [0.0, 1.0, 100.0, math.nan])], log=log)]).scene(), "c")
+        assert len(found) == 3

@@ -87,7 +87,7 @@ class Curve(_Curve):
     @property
     def points(self) -> list[Point]:
         """The points in their order; what is too large to draw is a gap, what is too small is 0."""
-        return [Point(x, _drawable(y)) for x, y in zip(self.places, self.y, strict=True)]
+        return [Point(x, drawable(y)) for x, y in zip(self.places, self.y, strict=True)]
 
 
 class _Band(NamedTuple):
@@ -286,8 +286,8 @@ class _Panel:
         self.view, self.panel, self.across, self.steps = view, panel, across, steps
         self.curves = [(curve, curve.points) for curve in panel.curves]
         values = [point.y for _, points in self.curves for point in points]
-        values += [_drawable(value) for band in panel.bands for value in (*band.low, *band.high)]
-        values += [_drawable(mark.y) for mark in panel.marks]
+        values += [drawable(value) for band in panel.bands for value in (*band.low, *band.high)]
+        values += [drawable(mark.y) for mark in panel.marks]
         known = [value for value in values if math.isfinite(value)] or [0.0]
         if panel.bars:
             known = [*known, 0.0] if any(known) else [0.0, 1.0]  # bars stand on 0, those of nothing at the bottom
@@ -320,7 +320,7 @@ class _Panel:
         for curve, points in self.curves:
             yield from self._bars(curve, points) if self.panel.bars else self._line(curve, points)
         for mark in self.panel.marks:
-            point = Point(mark.x, _drawable(mark.y))
+            point = Point(mark.x, drawable(mark.y))
             if not math.isnan(point.y):
                 yield Circle(*self.place(point), 4, "ink", filled=True, title=self._named(mark.name, point))
         if self.view.together:
@@ -379,7 +379,7 @@ class _Panel:
 
     def _band(self, band: Band) -> Iterator[SceneShape]:
         places = zip(band.places, band.low, band.high, strict=True)
-        ends = [(x, _drawable(low), _drawable(high)) for x, low, high in places]
+        ends = [(x, drawable(low), drawable(high)) for x, low, high in places]
         known = [each for each in ends if not math.isnan(each[1] + each[2])]
         if len(known) > 1:
             there = [self.place(Point(x, high)) for x, _, high in known]
@@ -421,9 +421,13 @@ def _numbers(name: str, values: ArrayLike) -> list[float]:
     return numbers
 
 
-def _drawable(value: float) -> float:
-    """What is too large to reckon with is a gap, and what is too small is 0."""
-    return (value if abs(value) > 1e-200 else 0.0) if abs(value) < 1e200 else math.nan
+def drawable(value: float) -> float:
+    """What is too large to reckon with is a gap, and what is too small is 0: the ratio of any two others is finite.
+
+    >>> drawable(0.5), drawable(-1e150), drawable(1e-150)
+    (0.5, nan, 0.0)
+    """
+    return (value if abs(value) > 1e-100 else 0.0) if abs(value) < 1e100 else math.nan
 
 
 def _said(value: float) -> str:
