@@ -56,12 +56,14 @@ def test_importing_recurra_does_not_import_torch() -> None:
 
 def test_the_names_to_extend_recurra_with_are_these() -> None:
     assert " ".join(extend.__all__) == (
-        "KINDS SERIES START UNLABELLED AnswerKind AnyCell AnyState Asked Attended Attention Axes Batches Carried Cell "
-        "ConfigError Counted Curve Data DataError Density Distribution Drop Encoded Features Head HeatMap Judgement "
-        "Lines Loss Memory Merge Moment OfItems Output Padded Panel Part Past Prediction Probe Product Purpose Reader "
-        "Readout Recurrent Row Schema Scores Several Shape Source Summarised Summary Sums Table Task Term Text "
-        "Tokenizer Tokens Training View Viewer Vocabulary Wiring WiringState Wrapper built cells_of contributions "
-        "edit_distance layers_of matrix only ratio root rows rows_of section setting"
+        "KINDS SERIES START UNLABELLED Anatomy AnswerKind AnyCell AnyState Asked Attended Attention Axes Band "
+        "Batches BeamTree Carried Cell ConfigError Counted Curve Data DataError Density Distribution Drop Encoded "
+        "Features Generated Head HeatMap Judgement Lines Loss Manner Mark Memory Merge Moment OfItems Output "
+        "Overlay Padded Panel Part Past Prediction Probe Product Purpose Reader Readout Recurrent Row Schema Scores "
+        "Several Shape Source Stack Summarised Summary Sums Table Tally Task Term Text TextSource TokenRow "
+        "Tokenizer Tokens Training Units UnrolledLevel View Viewer Vocabulary Wiring WiringState Wrapper built "
+        "cells_of contributions edit_distance layers_of matrix only perplexity ratio root rows rows_of section "
+        "setting total"
     )
     assert all(getattr(extend, name) is not None for name in extend.__all__)
     assert dir(extend) == sorted(extend.__all__)

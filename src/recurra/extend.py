@@ -18,6 +18,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from recurra.analysis.anatomy import Anatomy, UnrolledLevel
+    from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe, contributions
     from recurra.attention import Attended, Attention, Memory, Past
     from recurra.attention.terms.term import Term
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from recurra.densities import Density
     from recurra.encoders.summaries import Summarised, Summary
     from recurra.errors import ConfigError, DataError
+    from recurra.generation.generated import Generated, Manner, TextSource
     from recurra.heads import UNLABELLED, Head
     from recurra.metrics.edits import edit_distance
     from recurra.named import built
@@ -37,8 +40,8 @@ if TYPE_CHECKING:
     from recurra.padding import Padded
     from recurra.reading.sentences import matrix
     from recurra.reading.tables import rows_of
-    from recurra.scoring.counted import Counted, OfItems
-    from recurra.scoring.formulas import Sums, ratio, root
+    from recurra.scoring.counted import Counted, OfItems, Tally
+    from recurra.scoring.formulas import Sums, perplexity, ratio, root, total
     from recurra.settings import Part, section, setting
     from recurra.stacks.merge import Merge
     from recurra.stacks.recurrent import Recurrent
@@ -61,11 +64,14 @@ if TYPE_CHECKING:
     from recurra.text import Tokenizer, Vocabulary
     from recurra.views.distribution import Distribution
     from recurra.views.heat_map import HeatMap
-    from recurra.views.lines import Curve, Lines, Panel
+    from recurra.views.lines import Band, Curve, Lines, Mark, Panel
+    from recurra.views.overlay import Overlay
     from recurra.views.purpose import SERIES
     from recurra.views.several import Several
     from recurra.views.table import Table
-    from recurra.views.tokens import Tokens
+    from recurra.views.tokens import TokenRow, Tokens
+    from recurra.views.tree import BeamTree
+    from recurra.views.units import Units
     from recurra.views.view import View
     from recurra.wirings import Features, Shape, Source, Wiring, WiringState
     from recurra.wirings.wiring import Readout, cells_of, layers_of, only
@@ -92,6 +98,7 @@ _HOMES = {
     "SERIES": "recurra.views.purpose",
     "START": "recurra.tasks.task",
     "UNLABELLED": "recurra.heads",
+    "Anatomy": "recurra.analysis.anatomy",
     "AnswerKind": "recurra.tasks.task",
     "AnyCell": "recurra.cells",
     "AnyState": "recurra.cells",
@@ -99,7 +106,9 @@ _HOMES = {
     "Attended": "recurra.attention",
     "Attention": "recurra.attention",
     "Axes": "recurra.tasks.task",
+    "Band": "recurra.views.lines",
     "Batches": "recurra.data.batches",
+    "BeamTree": "recurra.views.tree",
     "Carried": "recurra.tasks.task",
     "Cell": "recurra.cells",
     "ConfigError": "recurra.errors",
@@ -112,16 +121,20 @@ _HOMES = {
     "Drop": "recurra.cells",
     "Encoded": "recurra.data.store",
     "Features": "recurra.wirings",
+    "Generated": "recurra.generation.generated",
     "Head": "recurra.heads",
     "HeatMap": "recurra.views.heat_map",
     "Judgement": "recurra.tasks.task",
     "Lines": "recurra.views.lines",
     "Loss": "recurra.tasks.task",
+    "Manner": "recurra.generation.generated",
+    "Mark": "recurra.views.lines",
     "Memory": "recurra.attention",
     "Merge": "recurra.stacks.merge",
     "Moment": "recurra.tasks.task",
     "OfItems": "recurra.scoring.counted",
     "Output": "recurra.outputs",
+    "Overlay": "recurra.views.overlay",
     "Padded": "recurra.padding",
     "Panel": "recurra.views.lines",
     "Part": "recurra.settings",
@@ -139,16 +152,22 @@ _HOMES = {
     "Several": "recurra.views.several",
     "Shape": "recurra.wirings",
     "Source": "recurra.wirings",
+    "Stack": "recurra.analysis.gates",
     "Summarised": "recurra.encoders.summaries",
     "Summary": "recurra.encoders.summaries",
     "Sums": "recurra.scoring.formulas",
     "Table": "recurra.views.table",
+    "Tally": "recurra.scoring.counted",
     "Task": "recurra.tasks.task",
     "Term": "recurra.attention.terms.term",
     "Text": "recurra.config",
+    "TextSource": "recurra.generation.generated",
+    "TokenRow": "recurra.views.tokens",
     "Tokenizer": "recurra.text",
     "Tokens": "recurra.views.tokens",
     "Training": "recurra.config",
+    "Units": "recurra.views.units",
+    "UnrolledLevel": "recurra.analysis.anatomy",
     "View": "recurra.views.view",
     "Viewer": "recurra.tasks.task",
     "Vocabulary": "recurra.text",
@@ -162,12 +181,14 @@ _HOMES = {
     "layers_of": "recurra.wirings.wiring",
     "matrix": "recurra.reading.sentences",
     "only": "recurra.wirings.wiring",
+    "perplexity": "recurra.scoring.formulas",
     "ratio": "recurra.scoring.formulas",
     "root": "recurra.scoring.formulas",
     "rows": "recurra.data",
     "rows_of": "recurra.reading.tables",
     "section": "recurra.settings",
     "setting": "recurra.settings",
+    "total": "recurra.scoring.formulas",
 }
 
 __all__ = [
@@ -175,6 +196,7 @@ __all__ = [
     "SERIES",
     "START",
     "UNLABELLED",
+    "Anatomy",
     "AnswerKind",
     "AnyCell",
     "AnyState",
@@ -182,7 +204,9 @@ __all__ = [
     "Attended",
     "Attention",
     "Axes",
+    "Band",
     "Batches",
+    "BeamTree",
     "Carried",
     "Cell",
     "ConfigError",
@@ -195,16 +219,20 @@ __all__ = [
     "Drop",
     "Encoded",
     "Features",
+    "Generated",
     "Head",
     "HeatMap",
     "Judgement",
     "Lines",
     "Loss",
+    "Manner",
+    "Mark",
     "Memory",
     "Merge",
     "Moment",
     "OfItems",
     "Output",
+    "Overlay",
     "Padded",
     "Panel",
     "Part",
@@ -222,16 +250,22 @@ __all__ = [
     "Several",
     "Shape",
     "Source",
+    "Stack",
     "Summarised",
     "Summary",
     "Sums",
     "Table",
+    "Tally",
     "Task",
     "Term",
     "Text",
+    "TextSource",
+    "TokenRow",
     "Tokenizer",
     "Tokens",
     "Training",
+    "Units",
+    "UnrolledLevel",
     "View",
     "Viewer",
     "Vocabulary",
@@ -245,12 +279,14 @@ __all__ = [
     "layers_of",
     "matrix",
     "only",
+    "perplexity",
     "ratio",
     "root",
     "rows",
     "rows_of",
     "section",
     "setting",
+    "total",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from recurra.reports.explaining import example_of
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from recurra.views.kinds import view_of
 from tests.analysis import small_runs
 from tests.analysis.asking import gates_of
 
@@ -183,3 +185,13 @@ def test_values_that_are_not_rare_set_the_strongest_colour() -> None:
         Gates("ab", {"h": values}, "").view().values["h"].limit for values in (np.eye(2) / 5, 3 * np.ones((4, 2)))
     )
     assert (small, large) == (1.0, 3.0)
+
+
+def test_a_mean_is_rounded_once() -> None:
+    mean = 0.641_549_6  # both are 0.64155 with five digits, which cannot be rounded to four
+    above = 0.641_550_4
+    view = Gates(["a", "b"], {"z": np.array([[mean, above]])}, "gru").view()
+    assert np.asarray(view.values["z"].means).tolist() == [mean, above]
+    assert [line.split() for line in view.text().splitlines()[2:]] == [["a", "0.6415"], ["b", "0.6416"]]
+    again = view_of(json.loads(json.dumps(view.json())))
+    assert again.text() == view.text()

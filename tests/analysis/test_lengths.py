@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recurra.analysis.lengths import ByLength
 from recurra.errors import DataError
-from recurra.views.scene import Box, Circle, Words
+from recurra.views.scene import Box, Circle, Label
 from recurra.views.table import Table
 
 RUNS = {"attention": [41.0, 40.0, 37.5], "no <attention>": [38.0, math.nan, 20.5]}
@@ -41,7 +41,7 @@ def test_the_items_of_a_bucket_are_a_bar_and_a_number() -> None:
     shapes = BY.view().scene().shapes
     bars = [shape.height for shape in shapes if isinstance(shape, Box)]
     assert [bar / bars[1] for bar in bars] == pytest.approx([180 / 1190, 1, 140 / 1190])
-    words = {shape.text for shape in shapes if isinstance(shape, Words)}
+    words = {shape.text for shape in shapes if isinstance(shape, Label)}
     assert {"180", "1,190", "140", "1-9", "10-19", "20-38", "bleu", "attention", "no <attention>"} <= words
 
 

@@ -220,3 +220,11 @@ def test_the_surprise_of_a_token_is_its_colour() -> None:
     assert np.asarray(row.strengths).tolist() == [0.0, -0.0625, -1.0]
     assert row.note == "5.67 bits a token on average, perplexity 50.80; full colour is 16 bits"
     assert row.heading == "Surprise: a text"
+
+
+def test_the_terminal_has_one_minus_and_a_page_the_real_one() -> None:
+    found = view(Saliency(["not"], ["praise"], [[-0.5]], [-1.5], [-1.0], "integrated", "log odds"))
+    assert "log odds -1.50, without the input -1.00" in found.text()
+    assert "−" not in found.text()
+    for drawn in (found.svg(), found.html()):
+        assert "log odds −1.50, without the input −1.00" in drawn

@@ -21,7 +21,7 @@ from recurra.views.kinds import KINDS
 from recurra.views.lines import Band, Curve, Lines, Mark, Panel
 from recurra.views.overlay import Overlay
 from recurra.views.several import Several
-from recurra.views.tokens import Row, Tokens
+from recurra.views.tokens import TokenRow, Tokens
 from recurra.views.tree import BeamTree, End, Node, Step
 from recurra.views.units import Units, Values
 from recurra.views.view import View
@@ -126,7 +126,7 @@ def every(text: str) -> list[View]:
         HeatMap([text], [text], [[1.0]], title=text, about=text),
         Probabilities([text], [-1.0]).view(),
         explained(saliency),
-        Tokens([text], [Row(text, [1.0], [text])] * 2, title=text),
+        Tokens([text], [TokenRow(text, [1.0], [text])] * 2, title=text),
         BeamTree([Step(1, 1, [node])], [End(0, 0)], title=text, caption=text),
         gates([text]),
         places([text, text]),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recurra.reports.curves import learning_curves
 from recurra.training.log import EventLine, Line, TrainLine, ValidLine
 from recurra.views.lines import Lines
-from recurra.views.scene import Path, Words
+from recurra.views.scene import Label, Path
 from tests.views.made import parsed, titles, words
 
 
@@ -36,7 +36,7 @@ def path(view: Lines, name: str) -> Sequence[tuple[float, float]]:
 
 def test_points_are_where_the_axes_say() -> None:
     view = learning_curves(run())
-    texts = {shape.text: shape for shape in view.scene().shapes if isinstance(shape, Words)}
+    texts = {shape.text: shape for shape in view.scene().shapes if isinstance(shape, Label)}
     xs = [x for x, _ in path(view, "valid")]
     assert xs == pytest.approx([texts[f"{step}"].x for step in (50, 100, 150, 200)], abs=0.2)
     rates = path(view, "learning rate")

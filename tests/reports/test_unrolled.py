@@ -9,7 +9,7 @@ import pytest
 
 from recurra import cli
 from recurra.reports.unrolled import unrolled
-from recurra.views.scene import Box, Scene, Words
+from recurra.views.scene import Box, Label, Scene
 from recurra.views.svg import as_svg
 from tests.runtime.small_tasks import KINDS, AnyTask, of_every_kind, prepared
 from tests.tasks import small_pairs
@@ -22,7 +22,7 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AnyTask]:
 
 
 def words(scene: Scene) -> list[str]:
-    return [shape.text for shape in scene.shapes if isinstance(shape, Words)]
+    return [shape.text for shape in scene.shapes if isinstance(shape, Label)]
 
 
 def states(scene: Scene) -> list[str]:

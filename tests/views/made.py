@@ -17,7 +17,7 @@ from recurra.views.heat_map import HeatMap
 from recurra.views.lines import LOOKS, Band, Curve, Lines, Mark, Panel
 from recurra.views.overlay import Overlay
 from recurra.views.several import Several
-from recurra.views.tokens import Row, Tokens
+from recurra.views.tokens import TokenRow, Tokens
 from recurra.views.tree import BeamTree, End, Node, Step
 from recurra.views.units import Units
 from recurra.views.view import View
@@ -88,7 +88,7 @@ def overlays(draw: st.DrawFn) -> Overlay:
 def token_rows(draw: st.DrawFn) -> Tokens:
     count, rows = _some(draw), _some(draw, most=8)
     every = [
-        Row(draw(token), _array(draw, st.floats(-1.5, 1.5), count), [draw(text)] * count, *[draw(text)] * 3)
+        TokenRow(draw(token), _array(draw, st.floats(-1.5, 1.5), count), [draw(text)] * count, *[draw(text)] * 3)
         for _ in range(rows)
     ]
     return Tokens(

@@ -7,6 +7,7 @@ import math
 import re
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from recurra.errors import DataError
 from recurra.views.axis import Axis, decades, number_labels, ticks
 from recurra.views.lines import LOOKS, Band, Curve, Lines, Mark, Panel, Point, smoothed, thinned
-from recurra.views.scene import Box, Circle, Path, Scene, Words
+from recurra.views.scene import Box, Circle, Label, Path, Scene
 from tests.views.made import titles, words
 
 moderate = st.floats(-1e12, 1e12, allow_nan=False)
@@ -129,10 +130,10 @@ def curve(scene: Scene, name: str) -> list[tuple[float, float]]:
 
 def test_points_are_where_the_axes_say() -> None:
     scene = Lines([Panel("f1", [Curve("a", [0.0, 50.0, 100.0], [0, 100, 200])])]).scene()
-    places = {shape.text: (shape.x, shape.y - 4) for shape in scene.shapes if isinstance(shape, Words)}
+    places = {shape.text: (shape.x, shape.y - 4) for shape in scene.shapes if isinstance(shape, Label)}
     found = curve(scene, "a")
     assert [x for x, _ in found] == pytest.approx([places[step][0] for step in ("0", "100", "200")])
-    texts = [(shape.text, shape.y - 4) for shape in scene.shapes if isinstance(shape, Words) and shape.anchor == "end"]
+    texts = [(shape.text, shape.y - 4) for shape in scene.shapes if isinstance(shape, Label) and shape.anchor == "end"]
     heights = dict(texts)
     assert found[1][1] == pytest.approx((heights["0"] + heights["100"]) / 2)
 
@@ -174,7 +175,7 @@ def test_a_band_lies_between_its_ends_and_a_mark_stands_out() -> None:
     )
     said = [shape.title for shape in scene.shapes if isinstance(shape, Circle) and shape.title]
     assert said == ["best: 2 at step 1"]
-    assert {"a", "likely", "best"} <= {shape.text for shape in scene.shapes if isinstance(shape, Words)}
+    assert {"a", "likely", "best"} <= {shape.text for shape in scene.shapes if isinstance(shape, Label)}
 
 
 def test_a_mark_beyond_the_curves_is_within_the_picture() -> None:
@@ -193,7 +194,7 @@ def test_curves_differ_without_colours_too() -> None:
 def test_a_legend_too_long_for_one_row_takes_more() -> None:
     curves = [Curve(f"metric number {n}", [0.5]) for n in range(4)]
     one, many = (Lines([Panel("p", curves[:count])]).scene(300) for count in (1, 4))
-    texts = [shape for shape in many.shapes if isinstance(shape, Words) and shape.text.startswith("metric")]
+    texts = [shape for shape in many.shapes if isinstance(shape, Label) and shape.text.startswith("metric")]
     assert len({shape.y for shape in texts}) == 4
     assert many.height > one.height, "a long legend does not press the curves together"
 
@@ -235,3 +236,51 @@ def test_a_curve_that_is_not_drawn_is_not_in_the_legend() -> None:
     picture = Lines([Panel("f1", [Curve("drawn", [0.5, 0.25]), Curve("absent", nothing)])], "epoch").svg()
     assert ">drawn<" in picture
     assert ">absent<" not in picture
+
+
+def test_curves_and_bands_take_arrays() -> None:
+    ys, xs = np.array([1.0, 2.0]), np.array([1, 2])
+    of_arrays, of_lists = (
+        Lines([Panel("p", [Curve("c", y, x)], bands=[Band("b", y, y, x)])])
+        for y, x in ((ys, xs), (ys.tolist(), xs.tolist()))
+    )
+    assert of_arrays.svg() == of_lists.svg()
+    assert (of_arrays.text(), of_arrays.json()) == (of_lists.text(), of_lists.json())
+    assert Curve("c", ys, xs) == Curve("c", [1.0, 2.0], [1, 2])
+    with pytest.raises(DataError, match=r"'c' needs its numbers one after the other, but they are of shape \(1, 2\)"):
+        Curve("c", ys[None])
+
+
+def test_a_curve_without_points_has_no_steps_to_point_at() -> None:
+    view = Lines([Panel("a", [Curve("c", [])])], together=True)
+    assert titles(view.svg()) == []
+
+
+@pytest.mark.parametrize("x", [5, -1, 0.5])
+def test_a_place_that_has_no_name_is_refused_where_steps_have_names(x: float) -> None:
+    curve, band, mark = Curve("here", [1.0], [x]), Band("here", [1.0], [2.0], [x]), Mark("here", x, 1.0)
+    for panel in (Panel("p", [curve]), Panel("p", [], bands=[band]), Panel("p", [], marks=[mark])):
+        with pytest.raises(DataError, match=rf"'here' has a value at step {x}, but x_labels names 1 steps"):
+            Lines([panel], x_labels=["p"])
+
+
+def test_bars_stand_on_zero_and_negative_ones_hang_from_it() -> None:
+    scene = Lines([Panel("gain", [Curve("n", [2.0, -1.0, 1.0, 0.0])], bars=True)], x_labels=[*"abcd"]).scene()
+    up, down, half, none = (shape for shape in scene.shapes if isinstance(shape, Box))
+    assert up.y + up.height == pytest.approx(half.y + half.height) == pytest.approx(down.y) == pytest.approx(none.y)
+    assert (half.height, down.height, none.height) == pytest.approx((up.height / 2, up.height / 2, 0))
+    places = {shape.text: shape.y for shape in scene.shapes if isinstance(shape, Label)}
+    assert places["2"] < up.y < down.y + down.height < places["−1"] < places["a"] - 8, "the number is below its bar"
+
+
+def test_bars_of_nothing_have_no_height() -> None:
+    boxes = [s for s in Lines([Panel("n", [Curve("n", [0.0, 0.0])], bars=True)]).scene().shapes if isinstance(s, Box)]
+    assert [box.height for box in boxes] == [0, 0]
+
+
+def test_numbers_too_far_apart_to_reckon_with_are_gaps_and_zeros_on_every_axis() -> None:
+    values = [1e-190, 1.0, 100.0, 1e190]
+    for log in (True, False):
+        found = curve(Lines([Panel("p", [Curve("c", values)], log=log)]).scene(), "c")
+        assert found == curve(Lines([Panel("p", [Curve("c", [0.0, 1.0, 100.0, math.nan])], log=log)]).scene(), "c")
+        assert len(found) == 3

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recurra.errors import DataError
 from recurra.views.overlay import MOST, Overlay
 from recurra.views.pixels import write_png
-from recurra.views.scene import Box, Image, Scene, Words
+from recurra.views.scene import Box, Image, Label, Scene
 from tests.views.made import ODD, parsed, words
 
 
@@ -106,7 +106,7 @@ def test_a_token_that_looked_nowhere_has_no_colour() -> None:
     found = Overlay(["x"], np.zeros((1, 2, 2)))
     assert places(found.scene()) == []
     assert found.looks() == [("x", 1, 1, 0.0, 1)]
-    assert "x" in [shape.text for shape in found.scene().shapes if isinstance(shape, Words)]
+    assert "x" in [shape.text for shape in found.scene().shapes if isinstance(shape, Label)]
 
 
 @pytest.mark.parametrize(

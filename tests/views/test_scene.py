@@ -10,7 +10,7 @@ import pytest
 
 from recurra.views.pixels import from_address, write_png
 from recurra.views.png import as_png
-from recurra.views.scene import COLOURS, Box, Cells, Circle, Image, Scene, Words
+from recurra.views.scene import COLOURS, Box, Cells, Circle, Image, Label, Scene
 from recurra.views.scene import Path as Line
 from recurra.views.svg import as_svg
 from tests.views.made import SVG, parsed, titles
@@ -25,7 +25,7 @@ EVERY = Scene(
         Line([(110, 10), (120, 10), (120, 20)], "three", filled=True, strength=0.2),
         Circle(60, 20, 4, "less", filled=True, title="a dot"),
         Circle(75, 20, title="a ring"),
-        Words("words", 100, 20, "middle", 11, bold=True, slanted=True, name="a"),
+        Label("words", 100, 20, "middle", 11, bold=True, slanted=True, name="a"),
         Cells(130, 40, 10, 10, np.array([[0.5, -1.0], [0.0, 2.0]])),
         Image(150, 10, 20, 20, np.eye(4, dtype=np.uint8) * 255, is_ink=True),
         Image(175, 10, 20, 20, np.full((4, 4, 3), 99, np.uint8), strength=0.5),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import json
 import re
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import recurra.text
+from recurra import extend, views
 from recurra.errors import ConfigError, DataError
+from recurra.views.distribution import Distribution
 from recurra.views.heat_map import HeatMap
 from recurra.views.kinds import KINDS, view_of
-from recurra.views.tokens import Row, Tokens
+from recurra.views.several import Several
+from recurra.views.tokens import TokenRow, Tokens
 from recurra.views.view import View
 from tests.views.made import EVERY, EVIL, parsed, size, titles
 
@@ -62,7 +68,7 @@ def test_every_drawing_is_well_formed_and_takes_no_text_for_markup(kind: str, da
 def test_markup_in_tokens_is_said_as_it_is_where_it_is_pointed_at() -> None:
     drawing = HeatMap([EVIL], ["a"], [[1.0]]).svg()
     assert titles(drawing) == ["<script>alert(1)</scrip… ← a: 1.000"]
-    assert titles(Tokens(["a"], [Row("", [1.0], [EVIL])]).svg()) == [f"a: {EVIL}"]
+    assert titles(Tokens(["a"], [TokenRow("", [1.0], [EVIL])]).svg()) == [f"a: {EVIL}"]
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -128,3 +134,34 @@ def test_numbers_for_programs_are_in_the_json_and_come_back() -> None:
     view = HeatMap(["a"], ["b"], [[0.5]], numbers={"pharaoh": "0-0", "exact": np.array([0.123456789])})
     assert view.json()["pharaoh"] == "0-0"
     assert view_of(view.json()).numbers == {"pharaoh": "0-0", "exact": [0.123456789]}
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@settings(FEW, max_examples=1)
+@given(data=st.data())
+def test_numbers_do_not_take_the_name_of_a_field(kind: str, data: st.DataObject) -> None:
+    view: View = data.draw(EVERY[kind]())
+    for name in ("kind", "title", next(name for name in view.json() if name not in ("kind", "title"))):
+        with pytest.raises(DataError, match=f"numbers of a view are named '{name}', but that is a field of "):
+            replace(view, numbers={name: 1})
+
+
+def test_tables_of_several_views_that_are_called_the_same_are_numbered() -> None:
+    one, two, three = (Distribution(["a"], [share]) for share in (0.25, 0.5, 0.75))
+    tables = Several([one, two, three, replace(one, title="T"), replace(two, title="T")]).tables()
+    assert {name: table.rows for name, table in tables.items()} == {
+        "As numbers": [["a", "25.0 %"]],
+        "As numbers (2)": [["a", "50.0 %"]],
+        "As numbers (3)": [["a", "75.0 %"]],
+        "T: as numbers": [["a", "25.0 %"]],
+        "T: as numbers (2)": [["a", "50.0 %"]],
+    }
+
+
+def test_no_part_of_a_view_has_the_name_of_something_else_that_is_imported_by_name() -> None:
+    known = {name: getattr(module, name) for module in (recurra.text, extend) for name in module.__all__}
+    for path in Path(views.__file__).parent.glob("*.py"):
+        module = importlib.import_module(f"recurra.views.{path.stem}")
+        found = re.findall(r"^(?:class (\w+)|(\w+): TypeAlias)", path.read_text("utf-8"), re.MULTILINE)
+        for name in {of_class or of_alias for of_class, of_alias in found} & known.keys():
+            assert getattr(module, name) is known[name], f"{name} of {path.name} is the name of something else too"

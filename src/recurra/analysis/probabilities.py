@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recurra.errors import DataError
 from recurra.views.table import Table
-from recurra.views.tokens import Row, Tokens
+from recurra.views.tokens import TokenRow, Tokens
 from recurra.views.view import labels, rounded
 
 LEAST_SCALE = 8.0
@@ -54,7 +54,7 @@ class Probabilities:
         """
         bits, p = self.bits, np.exp(np.asarray(self.log_probabilities))
         scale, mean = max(LEAST_SCALE, float(bits.max())), float(bits.mean())
-        row = Row(
+        row = TokenRow(
             "",
             -bits / scale,
             [f"p {each:.4g}, {surprise:.2f} bits" for each, surprise in zip(p, bits, strict=True)],

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.views.table import Table
-from recurra.views.tokens import Row, Tokens
+from recurra.views.tokens import TokenRow, Tokens
 from recurra.views.view import labels, rounded
 
 
@@ -42,5 +42,5 @@ def queries(said: str, tokens: Sequence[str], weights: NDArray[np.float64]) -> T
     )
 
 
-def _row(name: str, weights: NDArray[np.float64], heading: str = "") -> Row:
-    return Row(name, weights / (weights.max() or 1.0), [f"{weight:.3f}" for weight in weights], heading)
+def _row(name: str, weights: NDArray[np.float64], heading: str = "") -> TokenRow:
+    return TokenRow(name, weights / (weights.max() or 1.0), [f"{weight:.3f}" for weight in weights], heading)

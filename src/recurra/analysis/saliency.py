@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from recurra.errors import DataError
 from recurra.padding import Padded, fitted
 from recurra.views.several import Several
-from recurra.views.tokens import FEW, Row, Tokens
-from recurra.views.view import labels, minus, rounded
+from recurra.views.tokens import FEW, TokenRow, Tokens
+from recurra.views.view import labels, rounded
 
 Method = Literal["integrated", "gradient"]
 
@@ -275,13 +275,13 @@ def _tokens(found: Saliency) -> Tokens:
     values, whole, nothing = (np.asarray(each) for each in (found.values, found.whole, found.nothing))
     name, rows = NAMES[found.method], []
     for number, answer in enumerate(found.answers):
-        note = minus(f"{found.unit} {whole[number]:.2f}, without the input {nothing[number]:.2f}")
+        note = f"{found.unit} {whole[number]:.2f}, without the input {nothing[number]:.2f}"
         lack = found.missing[number]
         if found.method == "integrated" and lack > TOLERANCE:
             note += f"; the colours stand for all of the difference but {lack:.0%}"
         said = [f"{value:+.3f}" for value in rounded(values[number])]
         heading = f"{labels([answer])[0]}: {name}"
-        rows.append(Row(answer, found.shares[number], said, heading, note, f"{whole[number]:.2f}"))
+        rows.append(TokenRow(answer, found.shares[number], said, heading, note, f"{whole[number]:.2f}"))
     return Tokens(
         found.tokens,
         rows,

@@ -15,7 +15,7 @@ export function draw(place, numbers, { state, change }) {
 
   function show(number) {
     const { name, strengths, said, note } = rows[number];
-    const about = [name && note ? [named(name), ": "] : [], note || []].flat();
+    const about = [name && note ? [named(name), ": "] : [], note ? real(note) : []].flat();
     summary.replaceChildren(...about);
     summary.hidden = about.length === 0;
     words.replaceChildren(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from recurra.training.log import Line, TrainLine, ValidLine
-from recurra.views.lines import Curve, Lines, Look, Mark, Panel, Point, smoothed
+from recurra.views.lines import Curve, Lines, Look, Mark, Panel, Point, drawable, smoothed
 
 HIGH, LOW = 230.0, 154.0
 """Pixels of a panel that matters most, and of the others."""
@@ -28,27 +28,27 @@ def learning_curves(lines: Sequence[Line], *, metrics: Sequence[str] = ()) -> Li
     valid = sorted((line for line in lines if isinstance(line, ValidLine)), key=lambda line: line.step)
     metrics = metrics or list(dict.fromkeys(name for line in valid for name in list(line.scores)[:1]))
     best = next((line for line in reversed(valid) if line.best), None)
-    raw = [_point(line.step, line.loss) for line in train]
+    raw = [Point(line.step, drawable(line.loss)) for line in train]
     loss = [
         _curve("train", smoothed(raw)),
-        _curve("valid", (_point(v.step, v.loss) for v in valid), "solid", dots=True),
+        _curve("valid", (Point(v.step, drawable(v.loss)) for v in valid), "solid", dots=True),
     ]
     if len(train) > RAW:
         loss = [_curve("train, raw", raw, "raw"), *loss]
     scores, marks = [], []
     for number, name in enumerate(metrics):
-        points = [_point(line.step, line.scores.get(name, math.nan)) for line in valid]
+        points = [Point(line.step, drawable(line.scores.get(name, math.nan))) for line in valid]
         scores.append(_curve(f"{name}, valid", points, _LOOKS[number % len(_LOOKS)], dots=True))
         if best is not None and not math.isnan(best.scores.get(name, math.nan)):
             marks.append(Mark("best", best.step, best.scores[name]))
-    rate = [_curve("", (_point(line.step, line.learning_rate) for line in train), "three")]
+    rate = [_curve("", (Point(line.step, drawable(line.learning_rate)) for line in train), "three")]
     panels = [
         Panel("loss", loss, HIGH, log=True),
         Panel(", ".join(metrics), scores, HIGH, marks=marks),
         Panel("learning rate", rate, LOW),
     ]
     for name in dict.fromkeys(name for line in train for name in line.logged):
-        told = [_point(line.step, line.logged.get(name, math.nan)) for line in train]
+        told = [Point(line.step, drawable(line.logged.get(name, math.nan))) for line in train]
         panels.append(Panel(name.replace("_", " "), [_curve("", told, "four", dots=True)], LOW))
     return Lines(
         [panel for panel in map(_known, panels) if panel.curves], title="Learning curves", caption=_caption(panels)
@@ -67,8 +67,3 @@ def _known(panel: Panel) -> Panel:
 def _curve(name: str, points: Iterable[Point], look: Look = "one", *, dots: bool = False) -> Curve:
     points = list(points)
     return Curve(name, [point.y for point in points], [point.x for point in points], look, dots)
-
-
-def _point(step: int, value: float) -> Point:
-    """A point; what is too large to reckon with is a gap, and what is too small is 0."""
-    return Point(step, (value if abs(value) > 1e-100 else 0.0) if abs(value) < 1e100 else math.nan)

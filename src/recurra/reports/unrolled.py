@@ -12,7 +12,7 @@ from recurra.errors import ConfigError
 from recurra.tasks.task import Task
 from recurra.views.page import write_whole
 from recurra.views.png import as_png
-from recurra.views.scene import Box, Colour, Path, Scene, Shape, Words, moved, width_of
+from recurra.views.scene import Box, Colour, Label, Path, Scene, SceneShape, moved, width_of
 from recurra.views.svg import as_svg
 
 STEPS = ("₁", "₂", "₃", "ₜ")
@@ -38,7 +38,7 @@ class Drawing:
     """Shapes that are added one by one."""
 
     def __init__(self) -> None:
-        self.shapes: list[Shape] = []
+        self.shapes: list[SceneShape] = []
 
     def box(
         self, x: float, y: float, text: str, *, width: float = SIDE, colour: Colour = "panel", title: str = ""
@@ -58,7 +58,7 @@ class Drawing:
         anchor: Literal["start", "middle", "end"] = "middle",
         colour: Colour = "ink",
     ) -> None:
-        self.shapes.append(Words(text, x, y, anchor, colour=colour))
+        self.shapes.append(Label(text, x, y, anchor, colour=colour))
 
     def arrow(self, *points: tuple[float, float], colour: Colour = "soft", dashed: bool = False) -> None:
         """A line with a head at its end."""
@@ -100,8 +100,8 @@ def unrolled(task: Task[Any, Any, Any]) -> Scene:
     return Scene(width, down + 78, shapes, f"A {task.name} model over time: {said}")
 
 
-def top_of(shape: Shape) -> float:
-    return min(y for _, y in shape.points) if isinstance(shape, Path) else shape.y - 13 * isinstance(shape, Words)
+def top_of(shape: SceneShape) -> float:
+    return min(y for _, y in shape.points) if isinstance(shape, Path) else shape.y - 13 * isinstance(shape, Label)
 
 
 def placed(left: float) -> list[float]:

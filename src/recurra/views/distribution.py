@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from recurra.errors import DataError
 from recurra.text.visible import without_controls
-from recurra.views.scene import Box, Colour, Scene, Shape, Words, width_of
+from recurra.views.scene import Box, Colour, Label, Scene, SceneShape, width_of
 from recurra.views.table import Table
 from recurra.views.view import PAGE, PHONE, WIDTH, View, captioned, labels
 
@@ -41,6 +41,7 @@ class Distribution(View):
     said: Sequence[str] = ()  # more about each name, where it is pointed at
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         shares = np.asarray(self.shares, np.float64)
         shares = shares[:, None] if shares.ndim == 1 else shares
         if shares.shape != (len(self.names), len(self.parts)) or not shares.size:
@@ -69,10 +70,10 @@ class Distribution(View):
     def scene(self, width: float = WIDTH) -> Scene:
         """A bar for each name; a part that is pointed at says its share."""
         names, caption = labels(self.names), without_controls(self.caption)
-        shapes: list[Shape] = []
+        shapes: list[SceneShape] = []
         top = _EDGE
         if caption:
-            shapes.append(Words(caption, _EDGE, top + 12, size=12, bold=True))
+            shapes.append(Label(caption, _EDGE, top + 12, size=12, bold=True))
             top += _LINE
         numbers = [", ".join(f"{share:.0%}" for share in shares) for shares in np.asarray(self.shares)]
         left = _EDGE + max(width_of(name, 12) for name in names) + 8
@@ -81,7 +82,7 @@ class Distribution(View):
         for number, (name, shares) in enumerate(zip(names, np.asarray(self.shares), strict=True)):
             y = top + _ROW * number
             about = f"{name}: {self.said[number]}" if self.said else name
-            shapes.append(Words(name, left - 8, y + 12, "end", 12))
+            shapes.append(Label(name, left - 8, y + 12, "end", 12))
             shapes.append(Box(left, y, across, _BAR, "grid", title=about, round=0))
             x = left
             for place, (part, share) in enumerate(zip(self.parts, shares.tolist(), strict=True)):
@@ -90,7 +91,7 @@ class Distribution(View):
                 said = f"{name}: {share:.1%} {part}"
                 shapes.append(Box(at, y, long, _BAR, _COLOURS[place % len(_COLOURS)], title=said, round=0))
                 x += long
-            shapes.append(Words(numbers[number], left + across + 6, y + 12, size=12))
+            shapes.append(Label(numbers[number], left + across + 6, y + 12, size=12))
         bottom = top + _ROW * len(names)
         right = max(left + across + beside, _EDGE + width_of(caption, 12)) + _EDGE
         return Scene(right, bottom + _EDGE, shapes, f"{self.title or 'Shares'}: {', '.join(names)}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recurra.errors import DataError
 from recurra.text.visible import columns as columns_of
-from recurra.views.scene import Box, Path, Scene, Shape, Words, width_of
+from recurra.views.scene import Box, Label, Path, Scene, SceneShape, width_of
 from recurra.views.table import Table
 from recurra.views.view import WIDTH, View, captioned, labels, rounded
 
@@ -52,6 +52,7 @@ class HeatMap(View):
     of_column: str = ""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         weights = np.asarray(self.weights, np.float64)
         if weights.shape != (len(self.rows), len(self.columns)) or not weights.size:
             raise DataError(
@@ -164,9 +165,9 @@ def map_scene(
     slanted = max(width_of(token, size) for token in columns) > cell - 2
     above = min(size, 0.68 * cell) if slanted else size  # slanted texts stand closer to each other
     reach = [width_of(token, above) * (_SLANT if slanted else 0.5) for token in columns]
-    shapes: list[Shape] = []
+    shapes: list[SceneShape] = []
     top = _EDGE
-    for text, look in ((caption, Words("", 0, 0, bold=True)), (note, Words("", 0, 0, size=11, colour="soft"))):
+    for text, look in ((caption, Label("", 0, 0, bold=True)), (note, Label("", 0, 0, size=11, colour="soft"))):
         if text:
             shapes.append(look._replace(text=text, x=_EDGE, y=top + 14))
             top += _LINE
@@ -179,14 +180,14 @@ def map_scene(
     for n, token in enumerate(columns):
         x = left + (n + 0.5 - 0.1 * slanted) * cell
         anchor = "start" if slanted else "middle"
-        shapes.append(Words(token, x, top - 8, anchor, above, slanted=slanted, name=f"c{n}"))  # type: ignore[arg-type]
+        shapes.append(Label(token, x, top - 8, anchor, above, slanted=slanted, name=f"c{n}"))  # type: ignore[arg-type]
     for n, token in enumerate(rows):
         y = top + (n + 0.5) * cell + size / 3
-        shapes.append(Words(token, left - 8, y, "end", size, name=f"r{n}"))
+        shapes.append(Label(token, left - 8, y, "end", size, name=f"r{n}"))
         if totals:
-            shapes.append(Words(totals[n], edge + _TOTALS, y, "end", min(11.0, size), colour="soft"))
+            shapes.append(Label(totals[n], edge + _TOTALS, y, "end", min(11.0, size), colour="soft"))
     if totals:
-        shapes.append(Words(total, edge + _TOTALS, top - 8, "end", 11, colour="soft"))
+        shapes.append(Label(total, edge + _TOTALS, top - 8, "end", 11, colour="soft"))
     for row, column in np.argwhere(np.abs(strengths) >= (_WEAKEST_SIGNED if signed else _WEAKEST)).tolist():
         strength = float(strengths[row, column])
         shapes.append(
@@ -203,7 +204,7 @@ def map_scene(
             )
         )
     if footer:
-        shapes.append(Words(footer, _EDGE, bottom + 18, size=11, colour="soft"))
+        shapes.append(Label(footer, _EDGE, bottom + 18, size=11, colour="soft"))
         bottom += _LINE
     ends = [left + (n + 0.5) * cell + size for n, size in enumerate(reach)]
     texts = [_EDGE + width_of(caption), _EDGE + width_of(note, 11), _EDGE + width_of(footer, 11)]

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from recurra.errors import DataError
 from recurra.text.visible import without_controls
 from recurra.views.axis import Axis, number_labels, ticks
-from recurra.views.scene import Box, Circle, Colour, Path, Scene, Shape, Words, width_of
+from recurra.views.scene import Box, Circle, Colour, Label, Path, Scene, SceneShape, width_of
 from recurra.views.table import Table
 from recurra.views.view import PAGE, PHONE, WIDTH, View, captioned, minus
 
@@ -58,29 +59,57 @@ class Point(NamedTuple):
     y: float  # NaN: a gap
 
 
-class Curve(NamedTuple):
-    """A named curve. Without x, the points are at 0, 1, …; with dots, points show their values."""
-
+class _Curve(NamedTuple):
     name: str
     y: Sequence[float]
     x: Sequence[float] = ()
     look: Look = "one"
     dots: bool = False
 
+
+class Curve(_Curve):
+    """A named curve. Without x, the points are at 0, 1, …; with dots, points show their values. Arrays become lists.
+
+    >>> Curve("loss", np.array([2.0, 1.0])).y
+    [2.0, 1.0]
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, y: ArrayLike, x: ArrayLike = (), look: Look = "one", dots: bool = False) -> Self:
+        return super().__new__(cls, name, _numbers(name, y), _numbers(name, x), look, dots)
+
+    @property
+    def places(self) -> Sequence[float]:
+        """Where the points are."""
+        return self.x or range(len(self.y))
+
     @property
     def points(self) -> list[Point]:
         """The points in their order; what is too large to draw is a gap, what is too small is 0."""
-        return [Point(x, _drawable(y)) for x, y in zip(self.x or range(len(self.y)), self.y, strict=True)]
+        return [Point(x, drawable(y)) for x, y in zip(self.places, self.y, strict=True)]
 
 
-class Band(NamedTuple):
-    """An area between two curves."""
-
+class _Band(NamedTuple):
     name: str
     low: Sequence[float]
     high: Sequence[float]
     x: Sequence[float] = ()
     look: Look = "strong"
+
+
+class Band(_Band):
+    """An area between two curves; arrays become lists."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, low: ArrayLike, high: ArrayLike, x: ArrayLike = (), look: Look = "strong") -> Self:
+        return super().__new__(cls, name, _numbers(name, low), _numbers(name, high), _numbers(name, x), look)
+
+    @property
+    def places(self) -> Sequence[float]:
+        """Where the ends are."""
+        return self.x or range(len(self.low))
 
 
 class Mark(NamedTuple):
@@ -121,6 +150,7 @@ class Lines(View):
     together: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for panel in self.panels:
             for curve in panel.curves:
                 if curve.x and len(curve.x) != len(curve.y):
@@ -132,6 +162,20 @@ class Lines(View):
             for band in panel.bands:
                 if len({len(band.low), len(band.high), len(band.x or band.low)}) > 1:
                     raise DataError(f"the ends of the band '{band.name}' differ in number.")
+            if self.x_labels:
+                self._check_places(panel)
+
+    def _check_places(self, panel: Panel) -> None:
+        """Steps with names are counted from 0, and nothing lies between or beyond them."""
+        placed = [(curve.name, x) for curve in panel.curves for x in curve.places]
+        placed += [(band.name, x) for band in panel.bands for x in band.places]
+        placed += [(mark.name, mark.x) for mark in panel.marks]
+        for name, x in placed:
+            if x not in range(len(self.x_labels)):
+                raise DataError(
+                    f"'{name}' has a value at step {x:g}, but x_labels names {len(self.x_labels)} steps, counted from "
+                    "0: name all steps, or leave x_labels out."
+                )
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -172,7 +216,7 @@ class Lines(View):
             (", ".join(filter(None, (panel if often[curve.name] > 1 else "", curve.name))) or panel, curve)
             for panel, curve in every
         ]
-        known = [dict(zip(curve.x or range(len(curve.y)), curve.y, strict=True)) for _, curve in curves]
+        known = [dict(zip(curve.places, curve.y, strict=True)) for _, curve in curves]
         steps = sorted({x for each in known for x in each})
         chosen = [
             steps[n] for n in np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int))
@@ -189,12 +233,12 @@ class Lines(View):
         caption = without_controls(self.caption)
         label = f"{self.title or 'Lines'}: {', '.join(map(_in_words, self.panels)) or 'nothing yet'}"
         if not self.panels:
-            words = Words(caption or "There is nothing to draw yet.", width / 2, 40, "middle", _SIZE)
+            words = Label(caption or "There is nothing to draw yet.", width / 2, 40, "middle", _SIZE)
             return Scene(width, 80, [words], label)
-        shapes: list[Shape] = []
+        shapes: list[SceneShape] = []
         top = _EDGE
         if caption:
-            shapes.append(Words(caption, _LEFT, top + 14, bold=True))
+            shapes.append(Label(caption, _LEFT, top + 14, bold=True))
             top += _LINE
         across = self._axis(width - _LEFT - _RIGHT)
         steps = self._steps(across)
@@ -202,16 +246,16 @@ class Lines(View):
             drawn = _Panel(self, panel, across, [x for x, _ in steps], top)
             shapes += drawn.shapes()
             top = drawn.end
-        shapes += [Words(text, _LEFT + x, top + 14, "middle", _SIZE) for x, text in steps]
-        shapes.append(Words(self.x, width - _RIGHT, top + 30, "end", _SIZE))
+        shapes += [Label(text, _LEFT + x, top + 14, "middle", _SIZE) for x, text in steps]
+        shapes.append(Label(self.x, width - _RIGHT, top + 30, "end", _SIZE))
         return Scene(max(width, _LEFT + width_of(caption) + _RIGHT), top + _FOOT, shapes, label)
 
     def _axis(self, pixels: float) -> Axis:
         """The common axis; steps with names of their own stand in the middle of as many equal parts."""
         if self.x_labels:
             return Axis(-0.5, len(self.x_labels) - 0.5, pixels)
-        steps = [x for panel in self.panels for curve in panel.curves for x in (curve.x or range(len(curve.y)))]
-        steps += [x for panel in self.panels for band in panel.bands for x in (band.x or range(len(band.low)))]
+        steps = [x for panel in self.panels for curve in panel.curves for x in curve.places]
+        steps += [x for panel in self.panels for band in panel.bands for x in band.places]
         steps += [mark.x for panel in self.panels for mark in panel.marks]
         if steps and 0 < min(steps) * 10 < max(steps):
             steps.append(0)  # a run that begins at step 1 or 100 begins at the left edge
@@ -242,31 +286,32 @@ class _Panel:
         self.view, self.panel, self.across, self.steps = view, panel, across, steps
         self.curves = [(curve, curve.points) for curve in panel.curves]
         values = [point.y for _, points in self.curves for point in points]
-        values += [_drawable(value) for band in panel.bands for value in (*band.low, *band.high)]
-        values += [_drawable(mark.y) for mark in panel.marks]
+        values += [drawable(value) for band in panel.bands for value in (*band.low, *band.high)]
+        values += [drawable(mark.y) for mark in panel.marks]
         known = [value for value in values if math.isfinite(value)] or [0.0]
-        self.up = Axis.around(
-            [*known, 0.0] if panel.bars else known, 1, margin=0.0 if panel.bars else 0.05, log=panel.log
-        )
+        if panel.bars:
+            known = [*known, 0.0] if any(known) else [0.0, 1.0]  # bars stand on 0, those of nothing at the bottom
+        self.up = Axis.around(known, 1, margin=0.0 if panel.bars else 0.05, log=panel.log)
         self.top = top
         self.legend = list(self._legend())
-        below = max((shape.y for shape in self.legend if isinstance(shape, Words)), default=top + 18)
+        below = max((shape.y for shape in self.legend if isinstance(shape, Label)), default=top + 18)
         self.above = below + 12 + (14 if panel.bars else 0)  # the curves' own rectangle
         self.bottom = self.above + max(20.0, panel.height - 42)
-        self.end = self.bottom + 8
+        hangs = panel.bars and min(known) < 0  # the number of a negative bar stands below it
+        self.end = self.bottom + (22 if hangs else 8)
         self.up = self.up._replace(pixels=self.bottom - self.above)
 
     def place(self, point: Point) -> tuple[float, float]:
         return _LEFT + self.across.place(point.x), self.bottom - self.up.place(point.y)
 
-    def shapes(self) -> Iterator[Shape]:
+    def shapes(self) -> Iterator[SceneShape]:
         right = _LEFT + self.across.pixels
         yield from self.legend
         if not self.panel.bars:
             for tick, text in self.up.ticks(max(4, int(self.up.pixels / 28))):
                 y = self.bottom - self.up.place(tick)
                 yield Path([(_LEFT, y), (right, y)], "grid", 1)
-                yield Words(minus(text), _LEFT - 8, y + 4, "end", _SIZE)
+                yield Label(minus(text), _LEFT - 8, y + 4, "end", _SIZE)
         yield Path([(_LEFT, self.above), (_LEFT, self.bottom), (right, self.bottom)], "ink", 1)
         if not self.view.x_labels:
             yield from (Path([(_LEFT + x, self.bottom), (_LEFT + x, self.bottom + 4)], "ink", 1) for x in self.steps)
@@ -275,16 +320,16 @@ class _Panel:
         for curve, points in self.curves:
             yield from self._bars(curve, points) if self.panel.bars else self._line(curve, points)
         for mark in self.panel.marks:
-            point = Point(mark.x, _drawable(mark.y))
+            point = Point(mark.x, drawable(mark.y))
             if not math.isnan(point.y):
                 yield Circle(*self.place(point), 4, "ink", filled=True, title=self._named(mark.name, point))
         if self.view.together:
             yield from self._strips()
 
-    def _legend(self) -> Iterator[Shape]:
+    def _legend(self) -> Iterator[SceneShape]:
         """The title, and a sample of each curve with its name; a row more where one is full."""
         title = self.panel.title + (" (log scale)" if self.up.log else "")
-        yield Words(title, _LEFT, self.top + 18, size=_SIZE, bold=True)
+        yield Label(title, _LEFT, self.top + 18, size=_SIZE, bold=True)
         x, y = _LEFT + _LETTER * width_of(title, _SIZE) + 24, self.top + 14
         # A curve without a number is not drawn, and so not named.
         known = [curve for curve, points in self.curves if not all(math.isnan(point.y) for point in points)]
@@ -302,10 +347,10 @@ class _Panel:
                 yield Box(x, y - 5, 20, 10, LOOKS[look].colour, 0.22, round=0)
             else:
                 yield _stroke([(x, y), (x + 20, y)], look)
-            yield Words(name, x + 26, y + 4, size=_SIZE)
+            yield Label(name, x + 26, y + 4, size=_SIZE)
             x += size
 
-    def _line(self, curve: Curve, points: Sequence[Point]) -> Iterator[Shape]:
+    def _line(self, curve: Curve, points: Sequence[Point]) -> Iterator[SceneShape]:
         pieces = thinned(points, self.across)
         for piece in pieces:
             if len(piece) > 1:
@@ -319,28 +364,32 @@ class _Panel:
         where = f" at {self.view.x} {self.view.x_of(point.x)}"
         return f"{without_controls(name) or self.panel.title}: {_said(point.y)}{where}"
 
-    def _bars(self, curve: Curve, points: Sequence[Point]) -> Iterator[Shape]:
+    def _bars(self, curve: Curve, points: Sequence[Point]) -> Iterator[SceneShape]:
         step = self.across.place(1) - self.across.place(0)
         wide = min(step, 60) * 0.7
+        zero = self.bottom - self.up.place(0)
         for point in points:
             if not math.isnan(point.y):
                 x, y = self.place(point)
-                yield Box(x - wide / 2, y, wide, self.bottom - y, "grid", title=self._named(curve.name, point), round=0)
-                yield Words(f"{point.y:,.6g}", x, y - 4, "middle", _SIZE)
+                said = self._named(curve.name, point)
+                yield Box(x - wide / 2, min(y, zero), wide, abs(zero - y), "grid", title=said, round=0)
+                yield Label(minus(f"{point.y:,.6g}"), x, y + 13 if point.y < 0 else y - 4, "middle", _SIZE)
+        if zero < self.bottom:
+            yield Path([(_LEFT, zero), (_LEFT + self.across.pixels, zero)], "ink", 1)
 
-    def _band(self, band: Band) -> Iterator[Shape]:
-        xs = band.x or range(len(band.low))
-        ends = [(x, _drawable(low), _drawable(high)) for x, low, high in zip(xs, band.low, band.high, strict=True)]
+    def _band(self, band: Band) -> Iterator[SceneShape]:
+        places = zip(band.places, band.low, band.high, strict=True)
+        ends = [(x, drawable(low), drawable(high)) for x, low, high in places]
         known = [each for each in ends if not math.isnan(each[1] + each[2])]
         if len(known) > 1:
             there = [self.place(Point(x, high)) for x, _, high in known]
             back = [self.place(Point(x, low)) for x, low, _ in reversed(known)]
             yield Path([*there, *back], LOOKS[band.look].colour, filled=True, strength=0.22)
 
-    def _strips(self) -> Iterator[Shape]:
+    def _strips(self) -> Iterator[SceneShape]:
         """An unseen box for each step, which says the numbers of all curves there."""
         steps = sorted({point.x for _, points in self.curves for point in points})
-        if len(steps) > _STRIPS:
+        if not steps or len(steps) > _STRIPS:
             return
         places = [_LEFT + self.across.place(x) for x in steps]
         edges = [places[0], *((one + other) / 2 for one, other in itertools.pairwise(places)), places[-1]]
@@ -364,9 +413,21 @@ def _in_words(panel: Panel) -> str:
     return f"{panel.title} ({', '.join(named)})" if named else panel.title
 
 
-def _drawable(value: float) -> float:
-    """What is too large to reckon with is a gap, and what is too small is 0."""
-    return (value if abs(value) > 1e-200 else 0.0) if abs(value) < 1e200 else math.nan
+def _numbers(name: str, values: ArrayLike) -> list[float]:
+    found = np.asarray(values)
+    if found.ndim != 1:
+        raise DataError(f"'{name}' needs its numbers one after the other, but they are of shape {found.shape}.")
+    numbers: list[float] = found.tolist()
+    return numbers
+
+
+def drawable(value: float) -> float:
+    """What is too large to reckon with is a gap, and what is too small is 0: the ratio of any two others is finite.
+
+    >>> drawable(0.5), drawable(-1e150), drawable(1e-150)
+    (0.5, nan, 0.0)
+    """
+    return (value if abs(value) > 1e-100 else 0.0) if abs(value) < 1e100 else math.nan
 
 
 def _said(value: float) -> str:

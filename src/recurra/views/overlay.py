@@ -16,7 +16,7 @@ from recurra.errors import DataError
 from recurra.text.visible import columns as columns_of
 from recurra.text.visible import without_controls
 from recurra.views.pixels import as_address, from_address
-from recurra.views.scene import LETTER, Box, Image, Path, Scene, Shape, Words, width_of
+from recurra.views.scene import LETTER, Box, Image, Label, Path, Scene, SceneShape, width_of
 from recurra.views.table import Table
 from recurra.views.view import PAGE, WIDTH, View, captioned, labels, rounded
 
@@ -53,6 +53,7 @@ class Overlay(View):
     picture: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         weights = np.asarray(self.weights, np.float64)
         if weights.ndim != 3 or len(weights) != len(self.tokens) or not weights.size:
             raise DataError(
@@ -132,18 +133,18 @@ class Overlay(View):
         a_row = max(1, int((width - 2 * _EDGE + _GAP) // (panel + _GAP)))
         top = _EDGE + (_LINE if caption else 0)
         deep = _LINE + high * scale + _GAP
-        shapes: list[Shape] = []
+        shapes: list[SceneShape] = []
         room = int((width - 2 * _EDGE) / (LETTER * 13))
         if columns_of(caption) > room:
             caption = caption[: room // 2 if columns_of(caption) > len(caption) else room - 1] + "…"
         if caption:
-            shapes.append(Words(caption, _EDGE, _EDGE + 12, bold=True))
+            shapes.append(Label(caption, _EDGE, _EDGE + 12, bold=True))
         under, over = self._layers(scale)
         for number, label in enumerate(named):
             x, y = _EDGE + number % a_row * (panel + _GAP), top + number // a_row * deep + _LINE
-            shapes.append(Words(label, x, y - 7, bold=True))
+            shapes.append(Label(label, x, y - 7, bold=True))
             share = f"{self.maps[number].max():.2f}"
-            shapes.append(Words(share, x + panel, y - 7, "end", 11, colour="soft"))
+            shapes.append(Label(share, x + panel, y - 7, "end", 11, colour="soft"))
             shapes.append(Box(x, y, wide * scale, high * scale))
             shapes += [each._replace(x=x, y=y) for each in under]
             shapes += self._coloured(number, label, x, y, scale)
@@ -152,7 +153,7 @@ class Overlay(View):
         bottom = top + math.ceil(len(named) / a_row) * deep - _GAP
         left_out = f"The first {MOST} of {len(self.tokens)} tokens are shown." if len(self.tokens) > MOST else ""
         if left_out:
-            shapes.append(Words(left_out, _EDGE, bottom + 14, size=11, colour="soft"))
+            shapes.append(Label(left_out, _EDGE, bottom + 14, size=11, colour="soft"))
             bottom += _LINE
         right = max(min(a_row, len(named)) * (panel + _GAP) - _GAP, width_of(caption), width_of(left_out, 11))
         label = "Where it looked: " + " ".join(labels(self.tokens))
@@ -182,13 +183,13 @@ class Overlay(View):
             return [Image(0, 0, wide, high, self.picture, strength=_FADED)], []
         return [], [Image(0, 0, wide, high, ink, is_ink=True)]
 
-    def _coloured(self, number: int, label: str, x: float, y: float, scale: float) -> list[Shape]:
+    def _coloured(self, number: int, label: str, x: float, y: float, scale: float) -> list[SceneShape]:
         weights = self.maps[number]
         down, across = (np.asarray(edges) * scale for edges in (self.down, self.across))
         peak = float(weights.max())
         if not peak:
             return []
-        found: list[Shape] = []
+        found: list[SceneShape] = []
         for row, column in np.argwhere(weights >= _WEAKEST * peak).tolist():
             (top, bottom), (left, right) = down[row : row + 2], across[column : column + 2]
             weight = float(weights[row, column])
@@ -197,7 +198,7 @@ class Overlay(View):
             found.append(Box(x + left, y + top, right - left, bottom - top, "look", strength, said, round=0))
         return found
 
-    def _lines(self, x: float, y: float, scale: float) -> list[Shape]:
+    def _lines(self, x: float, y: float, scale: float) -> list[SceneShape]:
         """Between the places, where there is no picture."""
         rows, columns = self.shape
         lines = [[(x + n * scale, y), (x + n * scale, y + rows * scale)] for n in range(1, columns)]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recurra.errors import ConfigError, DataError
 from recurra.text.visible import without_controls
-from recurra.views.scene import COLOURS, Box, Cells, Circle, Colour, Image, Path, Scene, Shape, Words
+from recurra.views.scene import COLOURS, Box, Cells, Circle, Colour, Image, Label, Path, Scene, SceneShape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def as_png(path: str | os.PathLike[str], scene: Scene, *, scale: float = 2.0) ->
     import matplotlib
 
     # Letters that the usual font lacks are taken from other fonts of this machine; what none has is a box.
-    texts = [shape.text for shape in scene.shapes if isinstance(shape, Words)]
+    texts = [shape.text for shape in scene.shapes if isinstance(shape, Label)]
     fonts = ["DejaVu Sans", *_fonts({letter for text in texts for letter in text})]
     with matplotlib.rc_context({"font.family": fonts, "text.parse_math": False}), _quiet():
         width, height = round(scene.width), round(scene.height)
@@ -121,11 +121,11 @@ def _circle(axes: Axes, circle: Circle, order: int) -> None:
     )
 
 
-def _words(axes: Axes, words: Words, order: int) -> None:
-    where = {"start": "left", "middle": "center", "end": "right"}[words.anchor]
-    text = axes.text(words.x, words.y, without_controls(words.text), size=words.size * POINT, ha=where, zorder=order)
-    text.set(color=COLOURS[words.colour][0], weight="bold" if words.bold else "normal")
-    text.set(rotation=45 if words.slanted else 0, rotation_mode="anchor")
+def _label(axes: Axes, label: Label, order: int) -> None:
+    where = {"start": "left", "middle": "center", "end": "right"}[label.anchor]
+    text = axes.text(label.x, label.y, without_controls(label.text), size=label.size * POINT, ha=where, zorder=order)
+    text.set(color=COLOURS[label.colour][0], weight="bold" if label.bold else "normal")
+    text.set(rotation=45 if label.slanted else 0, rotation_mode="anchor")
 
 
 def _cells(axes: Axes, cells: Cells, order: int) -> None:
@@ -147,11 +147,11 @@ def _image(axes: Axes, image: Image, order: int) -> None:
     axes.imshow(shown, extent=extent, aspect="auto", zorder=order)
 
 
-_DRAW: dict[type[Shape], Callable[[Axes, Any, int], None]] = {
+_DRAW: dict[type[SceneShape], Callable[[Axes, Any, int], None]] = {
     Box: _box,
     Path: _path,
     Circle: _circle,
-    Words: _words,
+    Label: _label,
     Cells: _cells,
     Image: _image,
 }

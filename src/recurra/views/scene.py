@@ -48,7 +48,7 @@ LEVELS = 16
 class Box(NamedTuple):
     """A rectangle; `title` is shown when it is pointed at, and so is `number`, in its middle.
 
-    The Words whose names it `lights` stand out while it is pointed at. With an outline, a line is drawn around it.
+    The labels whose names it `lights` stand out while it is pointed at. With an outline, a line is drawn around it.
     """
 
     x: float
@@ -91,7 +91,7 @@ class Circle(NamedTuple):
     title: str = ""
 
 
-class Words(NamedTuple):
+class Label(NamedTuple):
     """A text at a place; slanted texts rise to the right."""
 
     text: str
@@ -128,7 +128,7 @@ class Image(NamedTuple):
     strength: float = 1.0
 
 
-Shape: TypeAlias = Box | Path | Circle | Words | Cells | Image
+SceneShape: TypeAlias = Box | Path | Circle | Label | Cells | Image
 
 
 class Scene(NamedTuple):
@@ -136,7 +136,7 @@ class Scene(NamedTuple):
 
     width: float
     height: float
-    shapes: Sequence[Shape]
+    shapes: Sequence[SceneShape]
     label: str
 
 
@@ -145,10 +145,10 @@ def width_of(text: str, size: float = 13) -> float:
     return columns(text) * LETTER * size
 
 
-def moved(shape: Shape, right: float, down: float) -> Shape:
+def moved(shape: SceneShape, right: float, down: float) -> SceneShape:
     """The same shape elsewhere.
 
-    >>> moved(Words("a", 1, 2), 10, 20)[:3]
+    >>> moved(Label("a", 1, 2), 10, 20)[:3]
     ('a', 11, 22)
     """
     if isinstance(shape, Path):
@@ -156,9 +156,9 @@ def moved(shape: Shape, right: float, down: float) -> Shape:
     return shape._replace(x=shape.x + right, y=shape.y + down)
 
 
-def _renamed(shape: Shape, prefix: str) -> Shape:
+def _renamed(shape: SceneShape, prefix: str) -> SceneShape:
     """The same shape, with names of its own that no other scene of the picture has."""
-    if isinstance(shape, Words) and shape.name:
+    if isinstance(shape, Label) and shape.name:
         return shape._replace(name=prefix + shape.name)
     if isinstance(shape, Box) and shape.lights:
         return shape._replace(lights=tuple(prefix + name for name in shape.lights))
@@ -173,7 +173,7 @@ def together(scenes: Sequence[Scene], width: float, *, gap: float = 4.0) -> Scen
     >>> found.width, found.height, [(shape.x, shape.y) for shape in found.shapes]
     (90.0, 70.0, [(0.0, 0.0), (50.0, 0.0), (0.0, 40.0)])
     """
-    shapes: list[Shape] = []
+    shapes: list[SceneShape] = []
     left = top = across = bottom = 0.0
     for number, scene in enumerate(scenes):
         if left and left + scene.width > width:

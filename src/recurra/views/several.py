@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, ClassVar, Self
@@ -27,6 +28,7 @@ class Several(View):
     drawn: int = 0  # 0: all
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.views:
             raise DataError("several views need at least one.")
         if self.drawn not in range(len(self.views) + 1):
@@ -68,9 +70,11 @@ class Several(View):
         return "\n".join(pieces)
 
     def tables(self) -> dict[str, Table]:
-        """The tables of all views."""
-        return {
-            f"{view.title}: {name[0].lower()}{name[1:]}" if view.title else name: table
-            for view in self.views
-            for name, table in view.tables().items()
-        }
+        """The tables of all views; those that are called the same are numbered."""
+        found: dict[str, Table] = {}
+        for view in self.views:
+            for name, table in view.tables().items():
+                title = f"{view.title}: {name[0].lower()}{name[1:]}" if view.title else name
+                numbered = (f"{title} ({number})" for number in itertools.count(2))
+                found[next(each for each in itertools.chain([title], numbered) if each not in found)] = table
+        return found

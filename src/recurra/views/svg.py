@@ -11,7 +11,7 @@ import numpy as np
 
 from recurra.text.visible import without_controls
 from recurra.views.pixels import write_png
-from recurra.views.scene import COLOURS, LEVELS, Box, Cells, Circle, Colour, Image, Path, Scene, Shape, Words
+from recurra.views.scene import COLOURS, LEVELS, Box, Cells, Circle, Colour, Image, Label, Path, Scene, SceneShape
 
 
 def as_svg(scene: Scene) -> str:
@@ -33,7 +33,7 @@ def as_svg(scene: Scene) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _style(shapes: Sequence[Shape]) -> str:
+def _style(shapes: Sequence[SceneShape]) -> str:
     """The style sheet of a picture: its colours, and what happens where it is pointed at."""
     used = _colours(shapes)
     light, dark = ("".join(f"--{name}:{COLOURS[name][way]};" for name in used) for way in (0, 1))
@@ -59,7 +59,7 @@ def _style(shapes: Sequence[Shape]) -> str:
     return style
 
 
-def _colours(shapes: Sequence[Shape]) -> list[Colour]:
+def _colours(shapes: Sequence[SceneShape]) -> list[Colour]:
     """The colours that a picture needs."""
     used: set[Colour] = {"ink", "paper"}
     for shape in shapes:
@@ -73,7 +73,7 @@ def _colours(shapes: Sequence[Shape]) -> list[Colour]:
     return [name for name in COLOURS if name in used]
 
 
-def _in_svg(shape: Shape, scene: Scene) -> Iterable[str]:
+def _in_svg(shape: SceneShape, scene: Scene) -> Iterable[str]:
     match shape:
         case Box():
             yield _box(shape)
@@ -86,8 +86,8 @@ def _in_svg(shape: Shape, scene: Scene) -> Iterable[str]:
                 f'<circle class="{look}" cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:g}" '
                 f'stroke-width="1.75"{fill}' + _ending("circle", shape.title)
             )
-        case Words():
-            yield _words(shape)
+        case Label():
+            yield _label(shape)
         case Cells():
             yield from _cells(shape)
         case Image():
@@ -140,16 +140,16 @@ def _path(path: Path) -> str:
     return f'<path {look}{_step(path.step)} d="{course}"{strength}{dashes}' + _ending("path", path.title)
 
 
-def _words(words: Words) -> str:
-    place = f'x="{words.x:.1f}" y="{words.y:.1f}"'
-    if words.slanted:
-        place = f'transform="translate({words.x:.1f} {words.y:.1f}) rotate(-45)"'
-    weight = ' font-weight="600"' if words.bold else ""
-    anchor = f' text-anchor="{words.anchor}"' if words.anchor != "start" else ""
-    look = f"{words.colour} of-{words.name}" if words.name else words.colour
+def _label(label: Label) -> str:
+    place = f'x="{label.x:.1f}" y="{label.y:.1f}"'
+    if label.slanted:
+        place = f'transform="translate({label.x:.1f} {label.y:.1f}) rotate(-45)"'
+    weight = ' font-weight="600"' if label.bold else ""
+    anchor = f' text-anchor="{label.anchor}"' if label.anchor != "start" else ""
+    look = f"{label.colour} of-{label.name}" if label.name else label.colour
     return (
-        f'<text class="{look}"{_step(words.step)} {place}{anchor} font-size="{words.size:g}"{weight}>'
-        f"{_plain(words.text)}</text>"
+        f'<text class="{look}"{_step(label.step)} {place}{anchor} font-size="{label.size:g}"{weight}>'
+        f"{_plain(label.text)}</text>"
     )
 
 

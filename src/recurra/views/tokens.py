@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from recurra.errors import DataError
 from recurra.text.visible import without_controls
 from recurra.views.heat_map import map_scene
-from recurra.views.scene import Box, Colour, Scene, Shape, Words, width_of
+from recurra.views.scene import Box, Colour, Label, Scene, SceneShape, width_of
 from recurra.views.table import Table
-from recurra.views.view import PAGE, WIDTH, View, captioned, labels, minus, rounded
+from recurra.views.view import PAGE, WIDTH, View, captioned, labels, minus, minuses, rounded
 
 FEW = 5
 """So many rows are drawn as coloured words, more as a map of rows by tokens."""
@@ -37,7 +37,7 @@ box-decoration-break:clone;print-color-adjust:exact;-webkit-print-color-adjust:e
 </style>"""
 
 
-class Row(NamedTuple):
+class TokenRow(NamedTuple):
     """How strong each token is coloured, from -1 to 1, and what is said of each where it is pointed at."""
 
     name: str  # of what the tokens are coloured for, such as an answer
@@ -61,14 +61,14 @@ class Tokens(View):
     blue), `total` the numbers beside the rows of a map, `first` the row that is shown first where one is chosen, and
     `left_out` is how many rows there are that are not among these. `table` replaces the table of what is said.
 
-    >>> Tokens(["not", "bad"], [Row("praise", [1.0, -0.2], ["+1.5", "-0.3"])]).svg().count("<title>")
+    >>> Tokens(["not", "bad"], [TokenRow("praise", [1.0, -0.2], ["+1.5", "-0.3"])]).svg().count("<title>")
     2
     """
 
     kind: ClassVar[str] = "tokens"
 
     tokens: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[TokenRow]
     scale: tuple[str, str] = ("", "")
     signed: bool = False
     asked: str = ""  # what a reader of a page chooses among the rows
@@ -79,6 +79,7 @@ class Tokens(View):
     subtitle: str = ""  # beneath the caption of a map, and in the terminal
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.tokens or not self.rows:
             raise DataError("coloured tokens need at least one token and one row of strengths.")
         rows = []
@@ -97,7 +98,7 @@ class Tokens(View):
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """The view whose json() was given."""
         table = given.get("table")
-        rows = [Row(**row) for row in given["rows"]]
+        rows = [TokenRow(**row) for row in given["rows"]]
         scale = tuple(given["scale"])
         return super().from_json(
             {**given, "rows": rows, "scale": scale, "table": None if table is None else Table(**table)}
@@ -106,7 +107,7 @@ class Tokens(View):
     def text(self) -> str:
         """For the terminal: of one row what is said of each token, of many rows the strongest tokens of each.
 
-        >>> print(Tokens(["not", "bad"], [Row("praise", [1, -0.2], ["+1.5", "-0.3"], note="log odds 2.0")]).text())
+        >>> print(Tokens(["not", "bad"], [TokenRow("praise", [1, -0.2], ["+1.5", "-0.3"], note="log odds 2.0")]).text())
         praise: log odds 2.0
         token praise
         not     +1.5
@@ -132,14 +133,14 @@ class Tokens(View):
         return self._words(width) if len(self.rows) <= FEW else self._map(width)
 
     def _words(self, width: float) -> Scene:
-        shapes: list[Shape] = []
+        shapes: list[SceneShape] = []
         tokens = labels(self.tokens)
         turned = is_right_to_left(tokens)
         y, right = _EDGE, 0.0
         for row in self.rows:
             heading = self._heading(row)
             if heading:
-                shapes.append(Words(heading, _EDGE, y + 13, bold=True))
+                shapes.append(Label(heading, _EDGE, y + 13, bold=True))
                 right = max(right, width_of(heading) + _EDGE)
                 y += _LINE
             x = _EDGE
@@ -149,19 +150,19 @@ class Tokens(View):
                     x, y = _EDGE, y + _ROW
                 left = width - x - wide if turned else x
                 shapes.append(Box(left, y, wide, _BOX, colour, strength, f"{token}: {said}"))
-                shapes.append(Words(token, left + wide / 2, y + 17, "middle"))
+                shapes.append(Label(token, left + wide / 2, y + 17, "middle"))
                 x += wide + _GAP
                 right = max(right, width - _EDGE if turned else x)
             y += _ROW
             if row.note:
-                shapes.append(Words(row.note, _EDGE, y + 10, size=11, colour="soft"))
+                shapes.append(Label(minuses(row.note), _EDGE, y + 10, size=11, colour="soft"))
                 right = max(right, _EDGE + width_of(row.note, 11))
                 y += _LINE
             y += 6
         label = "; ".join(f"{self._heading(row)}: {' '.join(tokens)}" for row in self.rows)
         return Scene(math.ceil(right + _EDGE), math.ceil(y + _EDGE / 2), shapes, label)
 
-    def _heading(self, row: Row) -> str:
+    def _heading(self, row: TokenRow) -> str:
         return without_controls(row.heading or row.name or self.caption)
 
     def _map(self, width: float) -> Scene:
@@ -199,7 +200,7 @@ class Tokens(View):
             ]
             pieces.append(f"<p><strong>{escape(heading)}</strong></p>" if heading else "")
             pieces.append(f'<p class="words" dir="{way}">{" ".join(spans)}</p>')
-            pieces.append(f'<p class="soft">{escape(row.note)}</p>' if row.note else "")
+            pieces.append(f'<p class="soft">{escape(minuses(row.note))}</p>' if row.note else "")
         return "\n".join(filter(None, pieces))
 
     def tables(self) -> dict[str, Table]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from recurra.errors import DataError
 from recurra.text.visible import without_controls
-from recurra.views.scene import Box, Colour, Path, Scene, Shape, Words, width_of
+from recurra.views.scene import Box, Colour, Label, Path, Scene, SceneShape, width_of
 from recurra.views.view import WIDTH, View, captioned, minus
 
 _EDGE, _LINE, _ROW, _BOX, _GAP = 12.0, 22.0, 38.0, 30.0, 44.0  # pixels: around, a line, a row, a node, between columns
@@ -108,6 +108,7 @@ class BeamTree(View):
     about: str = dataclasses.field(default=_ABOUT, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.steps or not self.answers:
             raise DataError("the search took no step, so there is no tree to show.")
         rounded = [
@@ -157,13 +158,13 @@ class BeamTree(View):
     def scene(self, width: float = WIDTH) -> Scene:
         """A column for each step, the best above; what was dropped stands below, dashed."""
         caption = without_controls(self.caption)
-        shapes: list[Shape] = [Words(caption, _EDGE, _EDGE + 12, bold=True)] if caption else []
+        shapes: list[SceneShape] = [Label(caption, _EDGE, _EDGE + 12, bold=True)] if caption else []
         top = _EDGE + (_LINE if caption else 0) + _LINE
         left, bottom, behind = _EDGE, top, dict[int, tuple[float, float]]()
-        lines, boxes = list[Shape](), list[Shape]()
+        lines, boxes = list[SceneShape](), list[SceneShape]()
         for number, (_, weighed, nodes) in enumerate(self.steps):
             wide = max(52.0, *(width_of(node.token) + 16 for node in nodes))
-            boxes.append(Words(f"{number + 1}", left + wide / 2, top - 10, "middle", 11, colour="soft", step=number))
+            boxes.append(Label(f"{number + 1}", left + wide / 2, top - 10, "middle", 11, colour="soft", step=number))
             places = dict[int, tuple[float, float]]()
             first_dropped = True
             y = top
@@ -176,7 +177,7 @@ class BeamTree(View):
                 places[node.place] = (left + wide, y + _BOX / 2)
                 y += _ROW
             if weighed > len(nodes):
-                boxes.append(Words(f"+ {weighed - len(nodes)}", left + 8, y + 10, size=11, colour="soft", step=number))
+                boxes.append(Label(f"+ {weighed - len(nodes)}", left + 8, y + 10, size=11, colour="soft", step=number))
                 y += _LINE
             behind = places
             left += wide + _GAP
@@ -220,7 +221,7 @@ def _edge(node: Node, start: tuple[float, float], end: tuple[float, float], step
     return Path([start, end], colour, thick, () if node.kept else (3, 3), curved=True, step=step)
 
 
-def _node(node: Node, x: float, y: float, wide: float, step: int) -> Iterable[Shape]:
+def _node(node: Node, x: float, y: float, wide: float, step: int) -> Iterable[SceneShape]:
     what = "finished" if node.finished else "kept" if node.kept else "dropped"
     said = f"{node.text}: {what}, score {node.score:.3f}, p of the last token {node.probability:.3f}"
     outline: Colour = "less" if node.answer == 1 else "more" if node.kept else "line"
@@ -230,5 +231,5 @@ def _node(node: Node, x: float, y: float, wide: float, step: int) -> Iterable[Sh
     if node.finished:  # a second line around it, which can be told without colours
         yield Box(x + 3, y + 3, wide - 6, _BOX - 6, fill, 0.0, said, outline, step=step)
     colour: Colour = "ink" if node.kept else "soft"
-    yield Words(node.token, x + wide / 2, y + 14, "middle", 13, bold=node.answer == 1, colour=colour, step=step)
-    yield Words(minus(f"{node.score:.2f}"), x + wide / 2, y + 25, "middle", 9.5, colour="soft", step=step)
+    yield Label(node.token, x + wide / 2, y + 14, "middle", 13, bold=node.answer == 1, colour=colour, step=step)
+    yield Label(minus(f"{node.score:.2f}"), x + wide / 2, y + 25, "middle", 9.5, colour="soft", step=step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -12,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from recurra.errors import DataError
 from recurra.text.visible import without_controls
-from recurra.views.scene import Box, Cells, Path, Scene, Shape, Words, width_of
+from recurra.views.scene import Box, Cells, Label, Path, Scene, SceneShape, width_of
 from recurra.views.table import Table
-from recurra.views.view import WIDTH, View, captioned, labels, minus, rounded
+from recurra.views.view import WIDTH, View, captioned, labels, minus, plain, rounded
 
 MOST = 24
 """So many units are drawn: of more, those whose output changes most."""
@@ -23,6 +24,8 @@ _EDGE, _LINE, _CURVE, _GAP, _UNIT = 12.0, 22.0, 34.0, 24.0, 7.0  # pixels: aroun
 _SLIMMEST, _WIDEST = 9.0, 34.0  # of a step
 _NARROWEST = 130.0  # of a panel, with its name
 _SLANT = 0.7072  # sine and cosine of 45 degrees
+
+_DIGITS = 9  # of means and ranges: so many more than are said that what is said is rounded once
 
 _ABOUT = (
     "Time goes to the right, a line is a unit: blue above 0, orange below, stronger if larger. The curve is the mean "
@@ -63,6 +66,7 @@ class Units(View):
     about: str = dataclasses.field(default=_ABOUT, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.tokens or not self.values:
             raise DataError("there are no units to show: the input is empty.")
         steps = (len(self.tokens),)
@@ -94,8 +98,7 @@ class Units(View):
         found = {}
         for name, each in values.items():
             units = chosen.setdefault(len(each), _ordered(each, most))
-            low, high = rounded(each.min(0)), rounded(each.max(0))
-            found[name] = Values(rounded(each.mean(0)), units.tolist(), rounded(each[units], 4), low, high)
+            found[name] = Values(each.mean(0), units.tolist(), each[units], each.min(0), each.max(0))
         count = max((len(each) for each in values.values()), default=0)
         few = f" Of {count} units, the {most} that change most are drawn; means are over all." if count > most else ""
         return cls(tokens, found, title=title, caption=caption, about=_ABOUT + few)
@@ -108,6 +111,21 @@ class Units(View):
             for name, each in given["values"].items()
         }
         return super().from_json({**given, "values": values})
+
+    @cached_property
+    def shown(self) -> dict[str, Values]:
+        """The values as they are drawn, said and written: units are colours, for which few digits suffice."""
+        return {
+            name: Values(
+                *(rounded(each.means, _DIGITS), each.units, rounded(each.rows, 4)),
+                *(rounded(each.low, _DIGITS), rounded(each.high, _DIGITS)),
+            )
+            for name, each in self.values.items()
+        }
+
+    def json(self) -> dict[str, Any]:
+        """The value as JSON has it."""
+        return {**super().json(), "values": plain(self.shown)}
 
     def text(self) -> str:
         """For the terminal: the mean of each value over all units, token by token.
@@ -124,7 +142,7 @@ class Units(View):
 
     def tables(self) -> dict[str, Table]:
         """The means over all units."""
-        means = [np.asarray(each.means).tolist() for each in self.values.values()]
+        means = [np.asarray(each.means).tolist() for each in self.shown.values()]
         rows = [[token, *row] for token, *row in zip(labels(self.tokens), *means, strict=True)]
         return {"Means as numbers": Table(["token", *self.values], rows)}
 
@@ -140,7 +158,7 @@ class Units(View):
         panel = math.ceil(max(_NARROWEST, wide * len(tokens), *ends))
         a_row = max(1, min(len(self.values), int((width - 2 * _EDGE + _GAP) // (panel + _GAP))))
         rise = math.ceil(longest * _SLANT) + 14 if slanted else _LINE
-        shapes: list[Shape] = [Words(caption, _EDGE, _EDGE + 12, bold=True)]
+        shapes: list[SceneShape] = [Label(caption, _EDGE, _EDGE + 12, bold=True)]
         top = _EDGE + _LINE + _LINE + rise
         names = list(self.values)
         for row in range(0, len(names), a_row):
@@ -149,7 +167,7 @@ class Units(View):
                 left = _EDGE + place * (panel + _GAP)
                 if row == 0:
                     shapes += _axis(tokens, left, top, wide, size, slanted)
-                shapes += _panel(name, self.values[name], tokens, left, top, wide, rise if row == 0 else 0)
+                shapes += _panel(name, self.shown[name], tokens, left, top, wide, rise if row == 0 else 0)
             top += _CURVE + 4 + _UNIT * max(len(self.values[name].units) for name in some) + _GAP + _LINE
         across = max(a_row * (panel + _GAP) - _GAP, width_of(caption)) + 2 * _EDGE
         label = f"{self.title or 'Units'}, {caption}: {' '.join(tokens)}"
@@ -161,15 +179,17 @@ def _ordered(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     return largest[np.argsort(np.abs(values[largest]).argmax(1), kind="stable")]
 
 
-def _axis(tokens: Sequence[str], left: float, top: float, wide: float, size: float, slanted: bool) -> Iterable[Shape]:
+def _axis(
+    tokens: Sequence[str], left: float, top: float, wide: float, size: float, slanted: bool
+) -> Iterable[SceneShape]:
     for number, token in enumerate(tokens):
         x = left + (number + 0.5) * wide
-        yield Words(token, x - 1 if slanted else x, top - 6, "start" if slanted else "middle", size, slanted=slanted)
+        yield Label(token, x - 1 if slanted else x, top - 6, "start" if slanted else "middle", size, slanted=slanted)
 
 
 def _panel(
     name: str, values: Values, tokens: Sequence[str], left: float, top: float, wide: float, rise: float
-) -> Iterable[Shape]:
+) -> Iterable[SceneShape]:
     means, lows, highs, chosen = (np.asarray(each) for each in (values.means, values.low, values.high, values.rows))
     limit = values.limit
     lowest = -limit if lows.min() < 0 else 0.0
@@ -179,9 +199,9 @@ def _panel(
     def height(value: float) -> float:
         return bottom - (min(max(value, lowest), limit) - lowest) / (limit - lowest) * _CURVE
 
-    yield Words(name, left, top - rise - 7, bold=True)
+    yield Label(name, left, top - rise - 7, bold=True)
     said = minus(f"{lowest:.3g} to {limit:.3g}{beyond}")
-    yield Words(said, left + width_of(name) + 8, top - rise - 7, size=11, colour="soft")
+    yield Label(said, left + width_of(name) + 8, top - rise - 7, size=11, colour="soft")
     yield Box(left, top, wide * len(means), _CURVE)
     yield Path([(left, height(0.0)), (left + wide * len(means), height(0.0))], "line", 1)
     curve = [(left + (n + 0.5) * wide, height(mean)) for n, mean in enumerate(means)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -13,7 +14,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, DataError
 from recurra.text.visible import shown, without_controls
 from recurra.text.vocabulary import END
 from recurra.views.page import page, table_in_html, write_whole
@@ -47,6 +48,15 @@ class View(ABC):
     caption: str = ""
     about: str = ""
     numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """A kind of view that checks its own fields calls this first."""
+        taken = sorted({"kind", *_names(type(self))} & {*self.numbers})
+        if taken:
+            raise DataError(
+                f"numbers of a view are named '{taken[0]}', but that is a field of {type(self).__name__}, and the JSON "
+                "has both: choose another name."
+            )
 
     @abstractmethod
     def text(self) -> str:
@@ -160,6 +170,15 @@ def labels(tokens: Iterable[str]) -> list[str]:
 def minus(text: str) -> str:
     """A number with a real minus."""
     return text.replace("-", "−")
+
+
+def minuses(text: str) -> str:
+    """A sentence for a picture or a page, whose numbers have a real minus; hyphens stay. A terminal has '-' alone.
+
+    >>> minuses("log-odds -1.50, from 2 to -.5")
+    'log-odds −1.50, from 2 to −.5'
+    """
+    return re.sub(r"(?<!\S)-(?=[\d.])", "−", text)
 
 
 def captioned(caption: str, *lines: str) -> str:
