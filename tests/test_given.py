@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import recurra
 from recurra.cli import main
-from recurra.config import Seq2SeqSettings, TaggingSettings, renamed
+from recurra.config import ClassificationSettings, Seq2SeqSettings, TaggingSettings, renamed
 from recurra.config.given import Given
 from recurra.config.renamed import Renamed, RenamedWarning
 from recurra.config.run_file import FORMAT
@@ -113,10 +113,48 @@ def test_later_ones_win_and_a_named_part_is_replaced_as_a_whole(tmp_path: Path) 
     assert over.table() == {"model": {"hidden": 5, "layers": 2, "cell": {"name": "lstm"}}}
     options = file.keywords({"model": {"cell": {"reset": "before"}}}, "settings")
     assert options.table()["model"]["cell"] == {"name": "gru", "reset": "before"}
-    assert file.options(["model={layers=1}"]).table()["model"]["hidden"] == 3
 
 
-@pytest.mark.parametrize("table", [{"": 1}, {"model.": 1}, {"model": {".hidden": 1}}])
+def test_a_table_of_the_user_is_one_value_whose_names_may_have_dots(tmp_path: Path) -> None:
+    weights = {"U.S.": 2.0, "x": 1.0}
+    for given in ({"model": {"class_weights": weights}}, {"model.class_weights": weights}):
+        keyword = Given().keywords(given, "settings")
+        assert keyword.settings(ClassificationSettings).model.class_weights == weights
+    file = by_file(tmp_path, '[model.class_weights]\n"U.S." = 2.0\nx = 1.0\n')
+    assert file.settings(ClassificationSettings).model.class_weights == weights
+    for less in (
+        file.options(["model.class_weights={x=3.0}"]),
+        file.keywords({"model": {"class_weights": {"x": 3.0}}}, "settings"),
+    ):
+        assert less.settings(ClassificationSettings).model.class_weights == {"x": 3.0}
+    none = file.keywords({"model": {"class_weights": {}}}, "settings")
+    assert none.settings(ClassificationSettings).model.class_weights == {}
+    made = Given.of_settings(file.settings(ClassificationSettings))
+    assert made.settings(ClassificationSettings).model.class_weights == weights
+
+
+def test_a_table_given_by_an_option_replaces_what_the_file_says(tmp_path: Path) -> None:
+    file = by_file(
+        tmp_path,
+        "[model]\nhidden = 3\ncell = {name = 'gru', reset = 'after'}\n[model.image]\nwidths = [8, 8]\nlayers = 3\n",
+    )
+    usual = ClassificationSettings().model
+    image = file.options(["model.image={widths=[3]}"]).settings(ClassificationSettings).model.image
+    assert (image.widths, image.layers) == ([3], usual.image.layers)
+    assert file.options(["model.image={}"]).settings(ClassificationSettings).model.image == usual.image
+    cell = file.options(['model.cell={reset="before"}']).settings(ClassificationSettings).model.cell
+    assert cell == {"name": "lstm", "reset": "before"}
+    assert file.options(["model={layers=1}"]).settings(ClassificationSettings).model.hidden == usual.hidden
+    over = file.keywords({"model": {"image": {"widths": [3]}}}, "settings").settings(ClassificationSettings).model
+    assert (over.hidden, over.image.widths, over.image.layers) == (3, [3], 3)
+    wrong = refused(file.options(['model={layers=1, image={layers="x"}}']), ClassificationSettings)
+    assert wrong.startswith("--set model={layers=1, image={layers=")
+    with pytest.warns(RenamedWarning, match="is now called 'model.wiring'") as told:
+        old = file.options(['model={context="feeding"}']).settings(Seq2SeqSettings)
+    assert (old.model.wiring, len(told)) == ("feeding", 1)
+
+
+@pytest.mark.parametrize("table", [{"": 1}, {"model.": 1}, {".hidden": {"x": 1}}])
 def test_a_keyword_without_a_name_is_refused(table: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"settings are written as 'model\.hidden'"):
         Given().keywords(table, "settings")

@@ -139,8 +139,11 @@ def parsed_override(override: str) -> tuple[tuple[str, ...], Any]:
     return keys, value
 
 
-def put(table: dict[str, Any], keys: Sequence[str], value: object) -> None:
-    """Give a setting of a table a value; tables inside of it are copied, for they may be the caller's."""
+def put(table: dict[str, Any], keys: Sequence[str], value: object, *, over: bool) -> None:
+    """Give a setting of a table a value; tables inside of it are copied, for they may be the caller's.
+
+    An empty table that is laid `over` another leaves it as it is.
+    """
     for key in keys[:-1]:
         inner = {} if table.get(key) is None else table[key]
         if isinstance(inner, str):  # a part given by its name gains options: cell.reset=after
@@ -151,8 +154,8 @@ def put(table: dict[str, Any], keys: Sequence[str], value: object) -> None:
         table = table[key]
     if keys[-1] == "kind":  # of a section that may be given by its kind alone: the one it had is no more
         table.pop("name", None)
-    if value == {} and isinstance(table.get(keys[-1]), Mapping):
-        return  # a section in which nothing is said
+    if over and value == {} and isinstance(table.get(keys[-1]), Mapping):
+        return
     table[keys[-1]] = value
 
 
@@ -252,6 +255,26 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
+def field_type(kind: type, keys: Sequence[str]) -> Any:
+    """The type of the section or setting under these keys; None where settings have none there.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Training:
+    ...     seed: int = setting(1, "of everything that is drawn")
+    >>> field_type(Training, ["seed"]), field_type(Training, ["sede"])
+    (<class 'int'>, None)
+    """
+    found: Any = kind
+    for key in keys:
+        found = _hints(found).get(key) if dataclasses.is_dataclass(found) else None  # type: ignore[arg-type]
+    return found
+
+
+def is_part(hint: Any) -> bool:
+    """Whether a setting of this type is a part with options of its own."""
+    return {str, dict[str, Any]} <= {*get_args(hint)}
+
+
 def _made(kind: type[S], table: SettingsTable, path: tuple[str, ...], usual: S | None) -> S:
     """A section; what the table does not give is as usual, for a task has defaults of its own for a section."""
     hints = _hints(kind)  # type: ignore[arg-type]  # a class can be hashed
@@ -291,7 +314,7 @@ def _value(value: object, hint: Any, default: object, keys: tuple[str, ...]) -> 
     name = dotted(keys)
     if value is None or (value == "none" and fits(None, hint)):
         value = None if fits(None, hint) else "" if default == "" else "none"
-    elif isinstance(value, dict) and {str, dict[str, Any]} <= {*get_args(hint)}:  # a Part
+    elif isinstance(value, dict) and is_part(hint):
         if "name" not in value:  # options alone are those of the usual part
             usual = {"name": default} if isinstance(default, str) else default
             value = {**(usual if isinstance(usual, dict) else {}), **value}

@@ -7,18 +7,21 @@ with a setting is said with the origin of its last assignment: the file and its 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from recurra.config.renamed import renamed_setting, tell, under_its_new_name
+from recurra.config.renamed import Renamed, renamed_setting, tell, under_its_new_name
 from recurra.config.run_file import check_format
 from recurra.errors import CheckpointError, ConfigError
 from recurra.settings import (
     DEEPEST,
     SettingError,
+    field_type,
+    is_part,
     parsed_override,
     put,
     read_toml,
@@ -50,13 +53,20 @@ class Origin(NamedTuple):
         line = line_of(self.file, (*self.keys, *more)) or line_of(self.file, self.keys)
         return self.words if line is None else f"{self.words}:{line}"
 
+    def inside(self, more: Keys) -> Origin:
+        """The origin of what a table from here holds under these keys."""
+        is_keyword = self.file is None and self.source is not None
+        words = self.words + "".join(f"[{key!r}]" for key in more) if is_keyword else self.words
+        return self._replace(words=words, keys=(*self.keys, *more))
+
 
 class Assignment(NamedTuple):
-    """One setting and its value; none as origin: it follows from others."""
+    """One setting and its value, or a section and a table of its settings; none as origin: it follows from others."""
 
     keys: Keys
     value: object
     origin: Origin | None
+    replaces: bool = False  # a table is all there is of a section or part, and is not laid over what came before
 
 
 @dataclass(frozen=True)
@@ -110,26 +120,27 @@ class Given:
     @classmethod
     def of_settings(cls, settings: object) -> Given:
         """Settings that were made before."""
-        return cls(tuple(Assignment(keys, value, None) for keys, value in _leaves(table_of(settings))))
+        return cls(tuple(Assignment((name,), value, None) for name, value in table_of(settings).items()))
 
     def options(self, overrides: Sequence[str]) -> Given:
-        """With each 'section.key=value' of --set."""
+        """With each 'section.key=value' of --set; a value that is a table replaces what was there."""
         added = []
         for override in overrides:
             keys, value = parsed_override(override)
-            origin = Origin(f"--set {clipped(override)}", keys=keys)
-            inside = _leaves(value) if isinstance(value, Mapping) and "name" not in value else [((), value)]
-            added += [Assignment((*keys, *more), one, origin) for more, one in inside]
+            added.append(Assignment(keys, value, Origin(f"--set {clipped(override)}", keys=keys), replaces=True))
         return self._with(added)
 
     def keywords(self, table: Mapping[str, object], name: str) -> Given:
-        """With the settings of a keyword argument: tables inside of tables, or names with dots, as model.hidden."""
+        """With the settings of a keyword argument: tables inside of tables, or names with dots, as model.hidden.
+
+        Only the names of the outer table have dots: further inside, they may be the user's own words.
+        """
         if not isinstance(table, Mapping):
             raise ConfigError(f'{name} must be a table such as {{"model.hidden": 16}}, but is {shown(table)}.')
         added = []
-        for path, value in _leaves(table):
-            words = name + "".join(f"[{key!r}]" for key in path)
-            keys = tuple(part for key in path for part in key.split("."))
+        for key, value in table.items():
+            words = f"{name}[{str(key)!r}]"
+            keys = tuple(str(key).split("."))
             if not all(keys):
                 raise ConfigError(f"{words}: settings are written as 'model.hidden'.")
             added.append(Assignment(keys, _as_toml_has_it(value), Origin(words, keys=keys, source=name)))
@@ -160,7 +171,7 @@ class Given:
     @property
     def task(self) -> object:
         """The task that was named first; another one given later is refused by its settings."""
-        return next((value for keys, value, _ in self.assignments if keys == ("task",)), None)
+        return next((each.value for each in self.assignments if each.keys == ("task",)), None)
 
     def table(self, settings: type | None = None) -> dict[str, Any]:
         """All assignments as one table; for these settings, old names are replaced by those of today."""
@@ -168,10 +179,13 @@ class Given:
 
     def settings(self, kind: type[S]) -> S:
         """The settings they mean. Old names that the user wrote are told of."""
-        for keys, _, origin in self.assignments:
+        told: dict[tuple[Renamed, str], None] = {}
+        for keys, _, origin, _ in self._taken_apart(kind):
             renamed = renamed_setting(keys, kind)
             if renamed is not None and origin is not None and not (self.is_run and origin.file is not None):
-                tell(renamed, origin.place())
+                told[renamed, origin.place()] = None
+        for renamed, place in told:
+            tell(renamed, place)
         with self.placing(kind):
             return settings_from(kind, self.table(kind))
 
@@ -202,10 +216,8 @@ class Given:
         table: dict[str, Any] = {}
         origins: dict[Keys, Origin] = {}
         inside: dict[Keys, Origin] = {}
-        for keys, value, origin in self.assignments:
-            renamed = None if settings is None else renamed_setting(keys, settings)
-            if renamed is not None:
-                keys = under_its_new_name(keys, renamed)
+        for keys, value, origin, replaces in self._taken_apart(settings):
+            keys = _new_name(keys, settings)
             before = origins.get(keys)
             if origin is not None and before is not None and origin.source == before.source is not None:
                 raise SettingError(
@@ -215,18 +227,35 @@ class Given:
                     is_placed=True,
                 )
             try:
-                put(table, keys, value)
+                put(table, keys, value, over=not replaces and _is_open(keys, settings))
             except SettingError as error:
                 place = "" if origin is None else f"{origin.place()}: "
                 raise SettingError(f"{place}{error}", keys, is_placed=True) from error
-            inside.pop(keys, None)
+            if value != {} or replaces:  # nothing of what was below is left
+                for known in (origins, inside):
+                    for below in [each for each in known if each[: len(keys)] == keys]:
+                        del known[below]
             if origin is not None:
                 origins[keys] = origin
                 for length in range(1, min(len(keys), DEEPEST)):
                     inside[keys[:length]] = origin._replace(keys=origin.keys[:length])
-            else:
-                origins.pop(keys, None)
         return table, origins, inside
+
+    def _taken_apart(self, settings: type | None) -> Iterator[Assignment]:
+        """The assignments, with a table for a section, or for the options of a part, as one for each of its settings.
+
+        Where the settings are not known yet, every table is a section that has no name.
+        """
+        for one in self.assignments:
+            leaves = [*_leaves(one.keys, one.value, settings)]
+            if leaves == [(one.keys, one.value)]:
+                yield one
+                continue
+            if one.replaces:
+                yield one._replace(value={})
+            for keys, value in leaves:
+                more = keys[len(one.keys) :]
+                yield Assignment(keys, value, None if one.origin is None else one.origin.inside(more))
 
 
 def _of_file(table: Mapping[str, Any], path: Path, what: str) -> tuple[Assignment, ...]:
@@ -240,20 +269,39 @@ def _of_file(table: Mapping[str, Any], path: Path, what: str) -> tuple[Assignmen
     except SettingError as error:
         raise SettingError(f"{origin(error.keys).place()}: {error}", error.keys, is_placed=True) from error
     plain = {name: value for name, value in table.items() if name not in ("format", "version")}
-    return tuple(Assignment(keys, value, origin(keys)) for keys, value in _leaves(plain))
+    return tuple(Assignment((name,), value, origin((name,))) for name, value in plain.items())
 
 
-def _leaves(table: Mapping[str, object]) -> Iterator[tuple[Keys, object]]:
-    """What tables inside of tables hold, by its keys; a table with a name is a part, which is not taken apart."""
-    waiting: list[tuple[Keys, object]] = [((), table)]
+def _leaves(keys: Keys, value: object, settings: type | None) -> Iterator[tuple[Keys, object]]:
+    """What a table gives, by the keys of each setting: what is a value for these settings is not taken apart."""
+    waiting = [(keys, value)]
     while waiting:
         keys, value = waiting.pop()
-        is_section = isinstance(value, Mapping) and (not keys or (value and "name" not in value))
-        if is_section and len(keys) < DEEPEST:
-            assert isinstance(value, Mapping)
+        if isinstance(value, Mapping) and value and len(keys) < DEEPEST and _is_opened(keys, value, settings):
             waiting += [((*keys, str(key)), inner) for key, inner in reversed([*value.items()])]
         else:
             yield keys, value
+
+
+def _is_opened(keys: Keys, value: Mapping[str, object], settings: type | None) -> bool:
+    """Whether a table is laid over what was given of a section or a part; one with a name is another part."""
+    if not _is_open(keys, settings):
+        return False
+    return "name" not in value or (settings is not None and field_type(settings, (*keys, "name")) is not None)
+
+
+def _is_open(keys: Keys, settings: type | None) -> bool:
+    """Whether tables given for these keys add up: those of a section and the options of a part do."""
+    if settings is None:
+        return True
+    found = field_type(settings, _new_name(keys, settings))
+    return dataclasses.is_dataclass(found) or is_part(found)
+
+
+def _new_name(keys: Keys, settings: type | None) -> Keys:
+    """The keys of a setting as it is called today."""
+    renamed = None if settings is None else renamed_setting(keys, settings)
+    return keys if renamed is None else under_its_new_name(keys, renamed)
 
 
 def _as_toml_has_it(value: object) -> object:

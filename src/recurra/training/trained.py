@@ -150,7 +150,7 @@ class Trained:
         return self._changed(given)
 
     def _changed(self, given: Given) -> Trained:
-        for keys, _, origin in given.assignments:
+        for keys, _, origin, _ in given.assignments:
             if keys[0] not in ("evaluation", "decoding"):
                 words = "" if origin is None else origin.words
                 raise ConfigError(
