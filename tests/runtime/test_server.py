@@ -206,6 +206,13 @@ def test_a_way_to_search_that_cannot_be_is_refused(port: int, decoding: object, 
     assert sentence in refused(port, "sounds", {"inputs": ["cat"], "decoding": decoding})
 
 
+def test_a_visitor_is_not_told_of_options_of_the_command_line(port: int) -> None:
+    question = {"inputs": ["cat"], "decoding": {"width": 0}}
+    assert refused(port, "sounds", question) == "decoding.width must be at least 1, but is 0."
+    question = {"inputs": ["cat"], "decoding": {"width": "wide"}}
+    assert refused(port, "sounds", question) == "decoding.width must be a whole number, but is 'wide'."
+
+
 def test_a_model_that_does_not_search_has_no_settings_of_search(port: int) -> None:
     question = {"inputs": ["the"], "decoding": {"width": 3}}
     assert "this model does not use a search" in refused(port, "tags", question)

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 from recurra.errors import ConfigError
 from recurra.named import did_you_mean
 from recurra.runtime.effort import MOST, check_most
-from recurra.toml import toml_value
 
 UNASKED = ("exhaustive", "given")
 """Searches that a page does not offer: one tries up to two million sequences, the other needs a target."""
@@ -49,8 +48,8 @@ def _control(name: str, hint: Any, value: Any, about: str) -> Control:
     return Control(name, kinds.get(hint, "list"), value, optional, [], MOST.get(name), about)
 
 
-def overrides(decoding: Any, asked: object) -> list[str]:
-    """What was asked of [decoding], as `Trained.with_settings` takes it."""
+def overrides(decoding: Any, asked: object) -> dict[str, object]:
+    """What was asked of [decoding], in the order of the names, each a setting that the model has."""
     if not isinstance(asked, Mapping):
         raise ConfigError('"decoding" is an object of settings, such as {"width": 3}.')
     known = {each.name: each for each in controls(decoding)}
@@ -64,13 +63,7 @@ def overrides(decoding: Any, asked: object) -> list[str]:
                 f'"{name}" = "{value}" is available only in `recurra predict`, because it can take too long here.'
             )
         check_most(name, value)
-    return [f"decoding.{name}={_typed(name, value)}" for name, value in sorted(asked.items())]
-
-
-def _typed(name: str, value: object) -> str:
-    if value is None:
-        return "none"
-    is_plain = isinstance(value, str | int | float)
-    if not is_plain and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
-        raise ConfigError(f'"{name}" is a number, a text or a list of texts, but found {value!r:.60}.')
-    return toml_value(value)
+        is_plain = value is None or isinstance(value, str | int | float)
+        if not is_plain and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            raise ConfigError(f'"{name}" is a number, a text or a list of texts, but found {value!r:.60}.')
+    return dict(sorted(asked.items()))

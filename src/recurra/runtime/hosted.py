@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from recurra.config.given import Given
 from recurra.errors import ConfigError, DataError
 from recurra.reading.schema import ABOUT
 from recurra.runtime.controls import controls, overrides
@@ -186,10 +187,13 @@ class Hosted:
     def _model(self, decoding: object, way: str) -> Trained:
         """The model as it is to answer, with the modules of one way to use it."""
         changed = overrides(self.task.decoding, decoding)
-        key = way, *changed
+        key = way, *(f"{name}={value!r}" for name, value in changed.items())
         with self._loading:
             if key not in self._ready:
-                self._ready[key] = self._plain(way).with_settings(changed)
+                given = Given()
+                for name, value in changed.items():  # without a word for their origin: a visitor typed no option
+                    given = given.also(("decoding", name), value)
+                self._ready[key] = self._plain(way).changed(given)
             self._ready.move_to_end(key)
             while len(self._ready) > REMEMBERED:
                 del self._ready[next(each for each in self._ready if len(each) > 1)]

@@ -147,9 +147,10 @@ class Trained:
         ["evaluation.manner=windowed", "decoding.horizon=24"].
         """
         given = Given().keywords(changes, "settings") if isinstance(changes, Mapping) else Given().options(changes)
-        return self._changed(given)
+        return self.changed(given)
 
-    def _changed(self, given: Given) -> Trained:
+    def changed(self, given: Given) -> Trained:
+        """The same model with what was given of evaluation and decoding, by whichever way."""
         for keys, _, origin, _ in given.assignments:
             if keys[0] not in ("evaluation", "decoding"):
                 words = "" if origin is None else origin.words
@@ -181,7 +182,7 @@ class Trained:
                     f"{name} is an option of search, but {self.task.name} does not use a search: leave it out."
                 )
             given = given.also(("decoding", name), value, word=f"{name} = {value}")
-        found = self._changed(given)
+        found = self.changed(given)
         if width is not None and found.task.decoding.search != "beam":
             raise ConfigError(
                 f"width = {width} is the width of a beam, but the search is "
