@@ -207,13 +207,21 @@ def test_a_model_takes_settings_as_a_table_too() -> None:
     assert model.with_settings({"decoding.best": 2, "decoding.width": 3}).task.settings == typed
     assert model.with_settings({}) is model
     with pytest.raises(
-        ConfigError, match=r"cannot be changed, except evaluation and decoding: remove settings\['model.hidden'\]"
+        ConfigError, match=r"cannot be changed, except evaluation and decoding: remove changes\['model.hidden'\]"
     ):
         model.with_settings({"model.hidden": 3})
-    with pytest.raises(ConfigError, match=r"^settings\['decoding'\]\['width'\]: decoding\.width must be"):
+    with pytest.raises(ConfigError, match=r"^changes\['decoding'\]\['width'\]: decoding\.width must be"):
         model.with_settings({"decoding": {"width": 0}})
     with pytest.raises(ConfigError, match=r"^width = 0: decoding\.width must be"):
         model.predict(["cat"], width=0)
+
+
+def test_a_score_that_a_model_does_not_have_is_refused_before_it_is_scored() -> None:
+    model = load(OLD / "seq2seq" / "run")
+    with pytest.raises(ConfigError, match=r"evaluation\.first = 'x' is not known"):
+        model.with_settings({"evaluation": {"first": "x"}})
+    assert model.with_settings(["evaluation.first=bleu"]).task.settings.evaluation.first == "bleu"
+    assert model.with_settings(["decoding.search=given"]).task.decoding.search == "given"  # asked, though not scored
 
 
 def test_a_mistake_that_only_the_data_shows_has_its_place_too(

@@ -146,7 +146,7 @@ class Trained:
         `changes` are a table, {"decoding": {"best": 4}} or {"decoding.best": 4}, or written as for --set:
         ["evaluation.manner=windowed", "decoding.horizon=24"].
         """
-        given = Given().keywords(changes, "settings") if isinstance(changes, Mapping) else Given().options(changes)
+        given = Given().keywords(changes, "changes") if isinstance(changes, Mapping) else Given().options(changes)
         return self.changed(given)
 
     def changed(self, given: Given) -> Trained:
@@ -162,13 +162,11 @@ class Trained:
             return self
         settings = self.task.settings
         changed = given.over(Given.of_settings(settings)).settings(type(settings))
-        return Trained(
-            self.task.with_settings(changed, self.folder),
-            self.model,
-            self.folder,
-            others=self.others,
-            quick=self._quick,
-        )
+        with given.placing(type(settings)):
+            task = self.task.with_settings(changed, self.folder)
+            if any(one.keys[0] == "evaluation" for one in given.assignments):  # else it need not be scored
+                task.check()
+        return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
 
     def searching(self, *, search: str | None = None, width: int | None = None, best: int | None = None) -> Trained:
         """The same model, with these of [decoding] where they are given."""
