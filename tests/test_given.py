@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from recurra.config.renamed import Renamed, RenamedWarning
 from recurra.config.run_file import FORMAT
 from recurra.errors import CheckpointError, ConfigError
 from recurra.runs import setup, setup_of
+from recurra.settings import setting
+from recurra.tasks.tagging import Tagging
 from recurra.training.trained import Trained, load
 from tests.test_settings import VALUES
 
@@ -222,6 +225,31 @@ def test_a_score_that_a_model_does_not_have_is_refused_before_it_is_scored() -> 
         model.with_settings({"evaluation": {"first": "x"}})
     assert model.with_settings(["evaluation.first=bleu"]).task.settings.evaluation.first == "bleu"
     assert model.with_settings(["decoding.search=given"]).task.decoding.search == "given"  # asked, though not scored
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Settings of a search that is always the same one."""
+
+    width: int = setting(1, "hypotheses that are kept")
+
+
+@dataclass(frozen=True)
+class WideSettings(TaggingSettings):
+    decoding: Widths = field(default_factory=Widths)
+
+
+class Wide(Tagging):
+    Settings = WideSettings
+
+
+def test_a_width_is_for_every_task_whose_decoding_has_one() -> None:
+    plain = load(OLD / "tagging" / "run")
+    task = Wide.load(Given.of_settings(plain.task.settings).settings(WideSettings), plain.folder)
+    model = Trained(task, plain.model, plain.folder)
+    assert model.searching(width=3).task.decoding.width == 3
+    with pytest.raises(ConfigError, match="search is an option of search, but tagging does not use a search"):
+        model.searching(search="beam")
 
 
 def test_a_mistake_that_only_the_data_shows_has_its_place_too(

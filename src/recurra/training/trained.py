@@ -181,7 +181,7 @@ class Trained:
                 )
             given = given.also(("decoding", name), value, word=f"{name} = {value}")
         found = self.changed(given)
-        if width is not None and found.task.decoding.search != "beam":
+        if width is not None and "search" in known and found.task.decoding.search != "beam":
             raise ConfigError(
                 f"width = {width} is the width of a beam, but the search is "
                 f"'{found.task.decoding.search}': set search = 'beam', or leave width out."
