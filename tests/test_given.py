@@ -263,6 +263,18 @@ def test_a_mistake_that_only_the_data_shows_has_its_place_too(
     )
 
 
+def test_a_mistake_that_only_the_model_shows_has_its_place_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.tsv").write_text("text\tlabel\ngood\tx\nbad\ty\n")
+    config = tmp_path / "mine.toml"
+    config.write_text("task = 'classification'\n[augmentation]\nrotate = 5\n")
+    typed = ["train", str(config), "--train", str(tmp_path / "train.tsv"), "--out", str(tmp_path / "run")]
+    for more in ([], ["--dry-run"]):
+        assert main([*typed, "--set", "data.cache=false", *more]) == 2
+        assert f"recurra: {config}:3: augmentation.rotate changes a series or a picture" in capsys.readouterr().err
+
+
 # Old names
 
 

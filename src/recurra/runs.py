@@ -132,23 +132,23 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
     with progress:
         with this.given.placing(this.kind.Settings):
             task, store = prepared(this.kind, this.settings, progress.note)
-        # What is wrong with a file is said before torch is imported.
-        from recurra.training.trained import load_task
-        from recurra.training.trainer import Trainer
-        from recurra.training.transfer import start_from as transfer
+            # What is wrong with a file is said before torch is imported.
+            from recurra.training.trained import load_task
+            from recurra.training.trainer import Trainer
+            from recurra.training.transfer import start_from as transfer
 
-        apart = held_out(task, progress)
-        for which, (_, rows) in apart.items():
-            is_said = {*task.settings.data.files(which)} & {*task.settings.data.files("train")}
-            if not is_said and (again := repeated(rows, store)) > 0:
-                progress.note(
-                    f"{again:,} of {len(rows):,} {which} examples ({100 * again / len(rows):.0f} %) are also in the "
-                    f"training data, with the same answer: their scores do not tell of what is new"
-                )
-        trainer = Trainer(task, store, apart["valid"], folder, progress)
-        if (said := task.initialise(trainer.model)) is not None:
-            progress.note(said)
-        if start_from is not None:
+            apart = held_out(task, progress)
+            for which, (_, rows) in apart.items():
+                is_said = {*task.settings.data.files(which)} & {*task.settings.data.files("train")}
+                if not is_said and (again := repeated(rows, store)) > 0:
+                    progress.note(
+                        f"{again:,} of {len(rows):,} {which} examples ({100 * again / len(rows):.0f} %) are also in "
+                        f"the training data, with the same answer: their scores do not tell of what is new"
+                    )
+            trainer = Trainer(task, store, apart["valid"], folder, progress)
+            if (said := task.initialise(trainer.model)) is not None:
+                progress.note(said)
+        if start_from is not None:  # the settings of another run were not given here
             for line in transfer(trainer.model, task, load_task(start_from), start_from):
                 progress.note(str(line))
         trainer.weights_are_given()
@@ -355,7 +355,7 @@ def rehearsed(this: Setup, progress: Progress) -> str:
 
     with this.given.placing(this.kind.Settings):
         task, store = prepared(this.kind, this.settings, progress.note)
-    return rehearsal(task, store)
+        return rehearsal(task, store)
 
 
 class Spread(NamedTuple):
