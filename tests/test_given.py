@@ -221,7 +221,7 @@ def test_a_model_takes_settings_as_a_table_too() -> None:
 
 def test_a_score_that_a_model_does_not_have_is_refused_before_it_is_scored() -> None:
     model = load(OLD / "seq2seq" / "run")
-    with pytest.raises(ConfigError, match=r"evaluation\.first = 'x' is not known"):
+    with pytest.raises(ConfigError, match=r"^changes\['evaluation'\]\['first'\]: evaluation\.first = 'x' is not"):
         model.with_settings({"evaluation": {"first": "x"}})
     assert model.with_settings(["evaluation.first=bleu"]).task.settings.evaluation.first == "bleu"
     assert model.with_settings(["decoding.search=given"]).task.decoding.search == "given"  # asked, though not scored
@@ -273,6 +273,34 @@ def test_a_mistake_that_only_the_model_shows_has_its_place_too(
     for more in ([], ["--dry-run"]):
         assert main([*typed, "--set", "data.cache=false", *more]) == 2
         assert f"recurra: {config}:3: augmentation.rotate changes a series or a picture" in capsys.readouterr().err
+
+
+LATE = [
+    ("classification", "data.positive=z", "data.positive = 'z' is not a class."),
+    ("classification", "model.class_weights.z=2", "model.class_weights: 'z' is not a class."),
+    ("classification", "training.optimizer=adm", "training.optimizer = 'adm' is not known."),
+    ("classification", "training.optimizer.mood=1", "training.optimizer = 'adam' has no option 'mood'."),
+    ("classification", "training.schedule=cosin", "training.schedule = 'cosin' is not known."),
+    ("classification", "training.average.decay=1", "training.average.decay must be below 1, but is 1."),
+    ("seq2seq", "evaluation.first=blue", "evaluation.first = 'blue' is not known."),
+    ("seq2seq", 'decoding.banned=["Q"]', "decoding.banned names 'Q', which is no token of the targets."),
+    ("forecasting", "model.output=bernoulli", "model.output = 'bernoulli' is for values that are 0 or 1"),
+]
+
+
+@pytest.mark.parametrize(("task", "option", "sentence"), LATE)
+def test_every_setting_that_is_refused_late_has_its_place(
+    task: str, option: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / ("train.csv" if task == "forecasting" else "train.tsv")
+    pairs = "good\tx\nbad\ty\n"
+    text = {"classification": f"text\tlabel\n{pairs}", "seq2seq": pairs}
+    file.write_text(text.get(task, "time,level\n" + "".join(f"{t},{t % 7}\n" for t in range(40))))
+    few = ["data.cache=false", "training.device=cpu", 'training.average={name="ema"}', option]
+    typed = [word for each in few for word in ("--set", each)]
+    assert main(["train", task, "--train", str(file), "--out", str(tmp_path / "run"), *typed]) == 2
+    assert f"recurra: --set {option}: {sentence}" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 # Old names

@@ -19,7 +19,7 @@ from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
 from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
-from recurra.settings import SettingError, read_toml, refuse_idle, same_name
+from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
 from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
@@ -78,10 +78,8 @@ def task_named(name: object) -> type[Task[Any, Any, Any]]:
     if not isinstance(name, str):
         known = ", ".join(catalogue(Task))
         raise SettingError(f"task = {name!r} is not the name of a task. Known: {known}.", ("task",))
-    try:
+    with about("task"):
         return find(Task, name)
-    except ConfigError as error:
-        raise SettingError(str(error), ("task",)) from error
 
 
 def setting_names(tasks: Sequence[str], name: str) -> list[str]:

@@ -8,6 +8,7 @@ TOML has no word for nothing, so "none" stands for it wherever a setting may be 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -39,6 +40,17 @@ class SettingError(ConfigError):
         super().__init__(message)
         self.keys = tuple(keys)
         self.is_placed = is_placed  # the message says already where the setting was given
+
+
+@contextlib.contextmanager
+def about(*keys: str) -> Iterator[None]:
+    """What is refused inside, by what knows nothing of settings, is refused as this setting."""
+    try:
+        yield
+    except SettingError:
+        raise
+    except ConfigError as error:
+        raise SettingError(str(error), keys) from error
 
 
 @final

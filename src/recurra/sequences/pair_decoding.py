@@ -6,6 +6,7 @@ from recurra.config import Seq2SeqDecoding, Seq2SeqSettings, Vec2SeqSettings
 from recurra.errors import ConfigError
 from recurra.named import did_you_mean
 from recurra.sequences.pair_texts import Side
+from recurra.settings import SettingError
 from recurra.text.vocabulary import UNKNOWN
 
 CANNOT_BE_SCORED = "decoding.search = 'given' writes nothing that could be scored: choose a search."
@@ -32,11 +33,14 @@ def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int
                 specials = {*vocabulary.specials} - {UNKNOWN}
                 known = [each for each in vocabulary.tokens if each not in specials]
                 near = did_you_mean(token, known) if len(known) < FEW else ""
-                raise ConfigError(f"decoding.{what} names {token!r}, which is no token of the targets. {near}".rstrip())
+                said = f"decoding.{what} names {token!r}, which is no token of the targets. {near}".rstrip()
+                raise SettingError(said, ("decoding", what))
             if what != "banned" and token == UNKNOWN and not decoding.unknown:
-                raise ConfigError(f"decoding.{what} asks for {UNKNOWN!r}, which needs decoding.unknown = true.")
+                said = f"decoding.{what} asks for {UNKNOWN!r}, which needs decoding.unknown = true."
+                raise SettingError(said, ("decoding", what))
             if what != "banned" and token in decoding.banned:
-                raise ConfigError(f"decoding.{what} asks for {token!r}, but decoding.banned bans it: choose one.")
+                said = f"decoding.{what} asks for {token!r}, but decoding.banned bans it: choose one."
+                raise SettingError(said, ("decoding", what))
     must = len(prefix) + len(decoding.forced)
     if must > decoding.max_length:
         raise ConfigError(
@@ -53,10 +57,11 @@ def check_search(settings: Seq2SeqSettings | Vec2SeqSettings, target: Side) -> N
     if not data.files("valid") and not data.files("test"):
         return
     if decoding.search == "given":
-        raise ConfigError(CANNOT_BE_SCORED)
+        raise SettingError(CANNOT_BE_SCORED, ("decoding", "search"))
     known = len(target.vocabulary)
     if decoding.search == "exhaustive" and known ** min(decoding.max_length, SHORTEST_LIMIT) > MOST_SEQUENCES:
-        raise ConfigError(
+        raise SettingError(
             f"decoding.search = 'exhaustive' tries all sequences, but {known} tokens make more than "
-            f"{MOST_SEQUENCES:,}: take 'beam', or a smaller decoding.max_length."
+            f"{MOST_SEQUENCES:,}: take 'beam', or a smaller decoding.max_length.",
+            ("decoding", "search"),
         )

@@ -32,7 +32,7 @@ from recurra.reading.schema import Schema
 from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
-from recurra.settings import name_of
+from recurra.settings import SettingError, name_of
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -263,9 +263,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         from recurra.models.classifier import Classifier
 
         if (given := self.settings.data.positive) is not None and given not in self.labels:
-            raise ConfigError(f"data.positive = '{given}' is not a class. {did_you_mean(given, self.labels)}")
+            near = did_you_mean(given, self.labels)
+            raise SettingError(f"data.positive = '{given}' is not a class. {near}", ("data", "positive"))
         if given is not None and len(self.labels) != 2:
-            raise ConfigError(f"data.positive is for two classes, but there are {len(self.labels)}: leave it out.")
+            said = f"data.positive is for two classes, but there are {len(self.labels)}: leave it out."
+            raise SettingError(said, ("data", "positive"))
         if self.frames is not None and "bag" in self.settings.model.encoders:
             raise ConfigError(
                 "a bag of n-grams needs text, but data.frames is a series of numbers: set model.encoder to "
@@ -295,12 +297,14 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if given == "none":
             return None
         if self.kind == "targets":
-            raise ConfigError("model.class_weights are for classes, but data.targets are numbers.")
+            said = "model.class_weights are for classes, but data.targets are numbers."
+            raise SettingError(said, ("model", "class_weights"))
         if isinstance(given, dict):
             for name in given:
                 if name not in self.labels:
-                    raise ConfigError(
-                        f"model.class_weights: '{name}' is not a class. {did_you_mean(name, self.labels)}"
+                    raise SettingError(
+                        f"model.class_weights: '{name}' is not a class. {did_you_mean(name, self.labels)}",
+                        ("model", "class_weights", name),
                     )
             return np.array([given.get(label, 1.0) for label in self.labels], np.float64)
         counts = np.array([self.learned.labels[label] for label in self.labels], np.float64)

@@ -20,7 +20,7 @@ from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
 from recurra.data.windows import Windows
-from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.errors import CheckpointError, DataError
 from recurra.metrics.forecasts import origins_of
 from recurra.reading.asked import read_by
 from recurra.reading.samples import spread, windows
@@ -29,7 +29,7 @@ from recurra.reading.sentences import matrix
 from recurra.reading.series import Steps, compared, filled, sequences, with_columns
 from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import frame_scores, value_scores
-from recurra.settings import Part, name_of
+from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Task, Viewer
 from recurra.views.purpose import SERIES
 
@@ -58,15 +58,17 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         self.output: Part = settings.model.output or ("bernoulli" if is_binary else "gaussian")
         self.gives_coins = name_of(self.output) == "bernoulli"
         if self.gives_coins and not is_binary:
-            raise ConfigError(
+            raise SettingError(
                 "model.output = 'bernoulli' is for values that are 0 or 1, but the training data holds others. "
-                "Take 'gaussian' or 'squared_error'."
+                "Take 'gaussian' or 'squared_error'.",
+                ("model", "output"),
             )
         self.has_density = name_of(self.output) != "squared_error"
         if settings.decoding.paths and not self.has_density:
-            raise ConfigError(
+            raise SettingError(
                 f"decoding.paths = {settings.decoding.paths} needs a distribution to sample from, which model.output "
-                f"= 'squared_error' does not predict. Use 'gaussian', or decoding.paths = 0."
+                f"= 'squared_error' does not predict. Use 'gaussian', or decoding.paths = 0.",
+                ("decoding", "paths"),
             )
 
     @property

@@ -28,7 +28,7 @@ from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, check_search, name
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
-from recurra.settings import name_of
+from recurra.settings import about, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Judgement, Loss, Moment, Prediction, Task, View, Viewer
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
@@ -111,10 +111,12 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return None
 
     def check(self) -> None:
-        choose(SCORES, self.first, "evaluation.first")
-        if self.first == "ter":
-            ter([["there"]], ["there"])  # it needs what may not be installed
-        cut(self.settings.evaluation.bleu_tokenize)
+        with about("evaluation", "first"):
+            choose(SCORES, self.first, "evaluation.first")
+            if self.first == "ter":
+                ter([["there"]], ["there"])  # it needs what may not be installed
+        with about("evaluation", "bleu_tokenize"):
+            cut(self.settings.evaluation.bleu_tokenize)
         check_search(self.settings, self.texts.target)
 
     def save(self, folder: Path) -> None:

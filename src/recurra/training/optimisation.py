@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from recurra.errors import ConfigError
 from recurra.named import choose, did_you_mean
-from recurra.settings import Part
+from recurra.settings import Part, SettingError, about
 from recurra.training.lazy_adam import LazyAdam
 
 OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -59,8 +58,10 @@ def split(part: Part, known: Iterable[str], what: str) -> tuple[str, dict[str, A
     """A part's name, which must be known, and its options."""
     options = {"name": part} if isinstance(part, str) else dict(part)
     if "name" not in options:
-        raise ConfigError(f'{what} = {part!r} needs a name: {{name = "{next(iter(known))}", …}}.')
-    return choose(known, options.pop("name"), what), options
+        said = f'{what} = {part!r} needs a name: {{name = "{next(iter(known))}", …}}.'
+        raise SettingError(said, what.split("."))
+    with about(*what.split(".")):
+        return choose(known, options.pop("name"), what), options
 
 
 def numbers(part: Part, known: dict[str, dict[str, float]], what: str) -> tuple[str, dict[str, float]]:
@@ -68,9 +69,11 @@ def numbers(part: Part, known: dict[str, dict[str, float]], what: str) -> tuple[
     name, options = split(part, known, what)
     for option, value in options.items():
         if option not in known[name]:
-            raise ConfigError(f"{what} = '{name}' has no option '{option}'. {did_you_mean(option, known[name])}")
+            said = f"{what} = '{name}' has no option '{option}'. {did_you_mean(option, known[name])}"
+            raise SettingError(said, (*what.split("."), option))
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise ConfigError(f"{what}.{option} must be a number of at least 0, but is {value!r}.")
+            said = f"{what}.{option} must be a number of at least 0, but is {value!r}."
+            raise SettingError(said, (*what.split("."), option))
     return name, {**known[name], **options}
 
 
@@ -84,29 +87,33 @@ def optimiser(
     """
     name, options = split(part, OPTIMISERS, "training.optimizer")
     if sparse and name not in SPARSE:
-        raise ConfigError(
+        raise SettingError(
             f"training.optimizer = '{name}' does not support sparse gradients: use "
-            f"{', '.join(SPARSE)}, or set model.bag.sparse = false."
+            f"{', '.join(SPARSE)}, or set model.bag.sparse = false.",
+            ("training", "optimizer"),
         )
     kind = SPARSE[name] if sparse else OPTIMISERS[name]
     known = [key for key in inspect.signature(kind).parameters if key not in ("params", "lr", "foreach", "fused")]
     for option in options:
         if option not in known:
             rows = " for a table of which a step meets few rows" if sparse else ""
-            raise ConfigError(
-                f"training.optimizer = '{name}' has no option '{option}'{rows}. {did_you_mean(option, known)}"
+            raise SettingError(
+                f"training.optimizer = '{name}' has no option '{option}'{rows}. {did_you_mean(option, known)}",
+                ("training", "optimizer", option),
             )
     if sparse and (options.get("momentum") or options.get("weight_decay")):
-        raise ConfigError(
+        raise SettingError(
             f"training.optimizer = '{name}' with momentum or weight_decay updates all rows of a table, but gradients "
-            f"are sparse: leave them out, or set model.bag.sparse = false."
+            f"are sparse: leave them out, or set model.bag.sparse = false.",
+            ("training", "optimizer"),
         )
     extra = {"fused": True} if name in FUSED and not sparse else {}
     options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
     try:
         return kind(parameters, lr=learning_rate, **options, **extra)  # type: ignore[call-arg, arg-type]
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"training.optimizer = '{name}' cannot be created: {error}.") from error
+        said = f"training.optimizer = '{name}' cannot be created: {error}."
+        raise SettingError(said, ("training", "optimizer")) from error
 
 
 def optimisers(part: Part, model: nn.Module, learning_rate: float) -> list[tuple[list[str], torch.optim.Optimizer]]:
@@ -176,7 +183,8 @@ class Average:
     def __init__(self, part: Part, model: nn.Module) -> None:
         self.name, self.options = numbers(part, AVERAGES, "training.average")
         if not self.options.get("decay", 0) < 1:
-            raise ConfigError(f"training.average.decay must be below 1, but is {self.options['decay']}.")
+            said = f"training.average.decay must be below 1, but is {self.options['decay']}."
+            raise SettingError(said, ("training", "average", "decay"))
         tables = {id(table): table for table in sparse_tables(model)}
         self.model = copy.deepcopy(model, memo=dict(tables))
         for parameter in self.model.parameters():
