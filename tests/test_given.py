@@ -426,3 +426,12 @@ def test_a_format_that_is_no_number_is_said_with_its_line(tmp_path: Path) -> Non
     path.write_text("task = 'tagging'\nformat = 'tsv'\n")
     with pytest.raises(ConfigError, match=r"a\.toml:2: format is the number .* set by data\.format\."):
         setup(path)
+
+
+def test_names_with_dots_may_stand_in_a_section_and_words_with_dots_in_a_value() -> None:
+    given = Given().keywords({"data": {"source.tokens": "characters"}, "model.hidden": 7}, "settings")
+    made: Any = given.settings(Seq2SeqSettings)
+    assert (made.data.source.tokens, made.model.hidden) == ("characters", 7)
+    weights = {"model": {"class_weights": {"U.S.": 2.0}}}
+    classes: Any = Given().keywords(weights, "settings").settings(ClassificationSettings)
+    assert classes.model.class_weights == {"U.S.": 2.0}

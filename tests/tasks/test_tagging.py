@@ -340,7 +340,7 @@ def test_a_model_saved_elsewhere_predicts_the_same(tmp_path: Path) -> None:
     sentences = random_sentences(5)
     assert [a.output for a in again.predict(sentences)] == [a.output for a in model.predict(sentences)]
     assert [a.score for a in again.predict(sentences)] == [a.score for a in model.predict(sentences)]
-    with pytest.raises(recurra.CheckpointError, match="exists already"):
+    with pytest.raises(recurra.CheckpointError, match="already exists"):
         model.save(tmp_path / "elsewhere")
 
 

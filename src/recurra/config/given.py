@@ -133,7 +133,7 @@ class Given:
     def keywords(self, table: Mapping[str, object], name: str) -> Given:
         """With the settings of a keyword argument: tables inside of tables, or names with dots, as model.hidden.
 
-        Only the names of the outer table have dots: further inside, they may be the user's own words.
+        Names of settings may have dots in sections too: {"data": {"source.tokens": "characters"}}.
         """
         if not isinstance(table, Mapping):
             raise ConfigError(f'{name} must be a table such as {{"model.hidden": 16}}, but is {shown(table)}.')
@@ -278,7 +278,9 @@ def _leaves(keys: Keys, value: object, settings: type | None) -> Iterator[tuple[
     while waiting:
         keys, value = waiting.pop()
         if isinstance(value, Mapping) and value and len(keys) < DEEPEST and _is_opened(keys, value, settings):
-            waiting += [((*keys, str(key)), inner) for key, inner in reversed([*value.items()])]
+            # In a section, source.tokens names a setting; elsewhere a dot may belong to the user's own word, as in U.S.
+            parts = str.split if _is_section(keys, settings) else lambda key, _: [key]
+            waiting += [((*keys, *parts(str(key), ".")), inner) for key, inner in reversed([*value.items()])]
         else:
             yield keys, value
 
@@ -288,6 +290,10 @@ def _is_opened(keys: Keys, value: Mapping[str, object], settings: type | None) -
     if not _is_open(keys, settings):
         return False
     return "name" not in value or (settings is not None and field_type(settings, (*keys, "name")) is not None)
+
+
+def _is_section(keys: Keys, settings: type | None) -> bool:
+    return settings is not None and dataclasses.is_dataclass(field_type(settings, _new_name(keys, settings)))
 
 
 def _is_open(keys: Keys, settings: type | None) -> bool:

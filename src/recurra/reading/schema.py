@@ -38,9 +38,9 @@ def vector_schema(columns: Sequence[str], scale: Normal) -> Schema:
     """What a vector is, by the names of its columns and by how large its numbers were in training.
 
     >>> vector_schema(["vector"], Normal(np.array([135.0, 122, 112]), np.array([66.0, 60, 65])))[1:]
-    (['red', 'green', 'blue'], [(0, 255), (0, 255), (0, 255)], 255)
+    (['red', 'green', 'blue'], [(0, 255), (0, 255), (0, 255)], 255, '')
     >>> vector_schema(["weight", "height"], Normal(np.array([70.0, 1.75]), np.array([10.0, 0.05])))[1:]
-    (['weight', 'height'], [(40.0, 100.0), (1.6, 1.9)], None)
+    (['weight', 'height'], [(40.0, 100.0), (1.6, 1.9)], None, '')
     """
     mean, spread = scale.mean, scale.spread
     width = len(mean)
