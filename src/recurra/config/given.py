@@ -46,6 +46,11 @@ class Origin(NamedTuple):
     keys: Keys = ()  # of the setting, as they are written there
     source: str | None = None  # of what can give a setting only once: the file, or the keyword
 
+    @property
+    def is_keyword(self) -> bool:
+        """Whether it was given in Python."""
+        return self.file is None and self.source is not None
+
     def place(self, more: Keys = ()) -> str:
         """Where to look for a setting, or for an option of it, of which this is the origin."""
         if self.file is None:
@@ -55,8 +60,7 @@ class Origin(NamedTuple):
 
     def inside(self, more: Keys) -> Origin:
         """The origin of what a table from here holds under these keys."""
-        is_keyword = self.file is None and self.source is not None
-        words = self.words + "".join(f"[{key!r}]" for key in more) if is_keyword else self.words
+        words = self.words + "".join(f"[{key!r}]" for key in more) if self.is_keyword else self.words
         return self._replace(words=words, keys=(*self.keys, *more))
 
 
@@ -247,7 +251,8 @@ class Given:
         Where the settings are not known yet, every table is a section that has no name.
         """
         for one in self.assignments:
-            leaves = [*_leaves(one.keys, one.value, settings)]
+            in_python = one.origin is not None and one.origin.is_keyword
+            leaves = [*_leaves(one.keys, one.value, settings, dots=in_python)]
             if leaves == [(one.keys, one.value)]:
                 yield one
                 continue
@@ -272,15 +277,19 @@ def _of_file(table: Mapping[str, Any], path: Path, what: str) -> tuple[Assignmen
     return tuple(Assignment((name,), value, origin((name,))) for name, value in plain.items())
 
 
-def _leaves(keys: Keys, value: object, settings: type | None) -> Iterator[tuple[Keys, object]]:
-    """What a table gives, by the keys of each setting: what is a value for these settings is not taken apart."""
+def _leaves(keys: Keys, value: object, settings: type | None, *, dots: bool) -> Iterator[tuple[Keys, object]]:
+    """What a table gives, by the keys of each setting: what is a value for these settings is not taken apart.
+
+    With dots, a key of a section may name a setting further inside, as source.tokens; in a file that would be quoted.
+    """
     waiting = [(keys, value)]
     while waiting:
         keys, value = waiting.pop()
         if isinstance(value, Mapping) and value and len(keys) < DEEPEST and _is_opened(keys, value, settings):
-            # In a section, source.tokens names a setting; elsewhere a dot may belong to the user's own word, as in U.S.
-            parts = str.split if _is_section(keys, settings) else lambda key, _: [key]
-            waiting += [((*keys, *parts(str(key), ".")), inner) for key, inner in reversed([*value.items()])]
+            # Outside of sections a dot may belong to the user's own word, as in U.S.
+            is_split = dots and _is_section(keys, settings)
+            names = [(str(key).split(".") if is_split else [str(key)], inner) for key, inner in value.items()]
+            waiting += [((*keys, *name), inner) for name, inner in reversed(names)]
         else:
             yield keys, value
 
