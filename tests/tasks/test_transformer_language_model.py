@@ -77,7 +77,9 @@ def test_sizes_are_usual_ones_where_nothing_is_said() -> None:
 
 @pytest.mark.parametrize("usual", [{"cell": "lstm"}, {"weight_drop": 0.2}, {"weight_drop": 0.0}, {"engine": "auto"}])
 def test_what_is_as_usual_may_be_said(usual: dict[str, Any]) -> None:
-    settings_from(LanguageModelSettings, {"model": {"decoder": "transformer", **usual}})
+    made = settings_from(LanguageModelSettings, {"model": {"decoder": "transformer", **usual}}).model
+    assert made.decoder.kind == "transformer"
+    assert {name: getattr(made, name) for name in usual} == usual
 
 
 @pytest.mark.parametrize(
