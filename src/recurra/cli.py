@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def notices_in_words() -> Iterator[None]:
-    """What Python code hears as a RenamedWarning is said to whoever typed a command in one line, once."""
+    """What Python code hears as a warning of this package is said to whoever typed a command in one line, once."""
     show = warnings.showwarning
 
     def tell(
@@ -81,13 +81,15 @@ def notices_in_words() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if category.__name__ == "RenamedWarning":  # its module is not imported for commands without settings
+        # Their modules are not imported for commands without settings.
+        if category.__name__ in ("RenamedWarning", "UnverifiedWarning"):
             print(f"recurra: {without_controls(str(message))}", file=sys.stderr)
         else:
             show(message, category, filename, lineno, file, line)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("once", message=".* is now called .*", category=FutureWarning)
+        warnings.filterwarnings("once", message=".* has no manifest.json.*", category=UserWarning)
         warnings.showwarning = tell
         yield
 
@@ -384,10 +386,13 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
 
     sub = add(
         check,
-        "inspect data files, report problems and print a training command",
+        "inspect data files, report problems and print a training command; or verify the files of a run",
         "recurra check train.tsv --valid valid.tsv",
     )
-    sub.add_argument("data", metavar="DATA", nargs="+", help="data files")
+    sub.add_argument("data", metavar="DATA", nargs="+", help="data files, or the folder of a run")
+    sub.add_argument(
+        "--accept", action="store_true", help="of a run: record its files as they are now in its manifest.json"
+    )
     sub.add_argument("--valid", metavar="FILE", nargs="+", default=[], help="report rows that are also in DATA")
     sub.add_argument("--format", help="conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text")
     sub.add_argument(

@@ -9,14 +9,25 @@ import json
 import math
 import os
 import statistics
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recurra.config.given import Config, Files, Given
 from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
+from recurra.manifest import (
+    MANIFEST,
+    committing,
+    finish_change,
+    locked,
+    read_manifest,
+    refuse_links,
+    seal,
+    verify,
+    wrong_files,
+)
 from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
@@ -152,8 +163,7 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
         trainer.weights_are_given()
         with held(folder):
             check_is_new(folder)
-            task.save(folder)
-            (folder / "config.toml").write_text(run_text(task.settings), "utf-8")
+            trainer.also_saved += [task.save, partial(write_config, task.settings)]
             with Log(folder) as log:
                 trainer.run(log)
             _finish(trainer, store, apart)
@@ -179,17 +189,55 @@ def held_out(task: Task[Any, Any, Any], progress: Progress) -> dict[str, HeldOut
 
 
 def check_is_new(folder: Path) -> None:
-    if (folder / "config.toml").exists():
+    if (folder / "config.toml").exists() or (folder / MANIFEST).exists():
         raise CheckpointError(
             f"{folder} already contains a run. Resume it: recurra train {folder} --resume; or choose another --out."
         )
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, whatever state it is in."""
+    return any((folder / name).exists() for name in ("config.toml", MANIFEST))
+
+
+def check_run(folder: Path, *, accept: bool = False) -> str:
+    """Verify every file of a run by its manifest, and say what was found; a CheckpointError lists what is damaged.
+
+    With `accept`, the files as they are become those of the manifest.
+    """
+    if accept:
+        with held(folder):
+            finish_change(folder)
+            seal(folder)
+    refuse_links(folder)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return (
+            f"{folder} has no manifest.json, because an earlier version of recurra wrote it: its files cannot be "
+            f"verified. To record them as they are now: recurra check {folder} --accept"
+        )
+    if wrong := wrong_files(folder):
+        try:
+            verify(folder)  # finishes a change that was cut off
+        except CheckpointError as error:
+            others = [f"\n{folder / name} {what}." for name, what in wrong[1:]]
+            raise CheckpointError(f"{error}{''.join(others)}") from error
+        manifest = read_manifest(folder) or {}
+    size = sum(entry.bytes for entry in manifest.values())
+    what = "are recorded in" if accept else "are as written, by the SHA-256 in"
+    return f"{folder}: {len(manifest)} files of {size:,} bytes {what} manifest.json"
+
+
+def write_config(settings: object, folder: Path) -> None:
+    """Write config.toml of a run."""
+    (folder / "config.toml").write_text(run_text(settings), "utf-8")
+
+
 def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -> None:
     """Go on with a run from its last checkpoint; limits may be raised by --set."""
-    from recurra.training.preparation import prepared
+    from recurra.training.preparation import prepared_again
     from recurra.training.trained import load_task
-    from recurra.training.trainer import Trainer
+    from recurra.training.trainer import Trainer, position_of
 
     for override in overrides:
         name = override.partition("=")[0].strip()
@@ -203,12 +251,13 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
         if overrides:
             settings = Given.of_run(folder).options(overrides).settings(type(task.settings))
             task = type(task).load(settings, folder)
-        _, store = prepared(type(task), task.settings, progress.note)
+        before = position_of(folder)
+        _, store = prepared_again(task, before.data if before is not None else None, progress.note)
         apart = held_out(task, progress)
         trainer = Trainer(task, store, apart["valid"], folder, progress)
         trainer.restore()
-        if overrides:
-            (folder / "config.toml").write_text(run_text(task.settings), "utf-8")
+        if overrides:  # they come into force with the first checkpoint that was reached with them
+            trainer.also_saved.append(partial(write_config, task.settings))
         at = trainer.position
         with Log(folder, at.log_bytes) as log:
             log.write(EventLine(at.step, f"resumed from step {at.step}"))
@@ -224,7 +273,6 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     from recurra.data.store import Rows
     from recurra.reports.report import write_card, write_report
     from recurra.reports.report_pictures import pictures
-    from recurra.training.checkpoint import write_text
     from recurra.training.samples import keep_samples
     from recurra.training.trained import load
     from recurra.training.trainer import Interrupted
@@ -278,10 +326,11 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     }
     if "test" in found:
         summary["test"] = {"path": data.test, "scores": _finite(found["test"].values)}
-    write_text(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    with committing(folder) as new:
+        (new / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        keep_samples(task, apart["valid"].examples, new)
     write_report(folder)
     write_card(folder)
-    keep_samples(task, apart["valid"].examples, folder)
     if validated is not None:  # the run is finished: whoever stops the pictures has a whole report
         shown = pictures(model if trainer.device.type == "cpu" else load(folder), *validated)
         if shown.html:
@@ -308,6 +357,8 @@ def free_name(this: Setup) -> Path:
 def summary_of(folder: Path) -> dict[str, Any]:
     """What is known of a run without loading its weights."""
     path = folder / "summary.json"
+    if folder.is_dir():
+        verify(folder, {"summary.json", "config.toml"}.__contains__)
     if path.exists():
         try:
             found: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -391,31 +442,9 @@ def several(this: Setup, folder: Path, seeds: int, progress: Progress, *, start_
     return Spread(seeds, {name: statistics.fmean(values) for name, values in columns.items()}, spread)
 
 
-@contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """The run folder, for this process alone; one that stays empty is taken away again."""
-    lock = folder / ".lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = open(lock, "w")  # noqa: SIM115  # closed below
-    except OSError as error:
-        raise CheckpointError(f"the run folder {folder} cannot be written: {error.strerror}.") from error
-    with file:
-        if sys.platform != "win32":
-            import fcntl
-
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise CheckpointError(
-                    f"another process is training in {folder}. Wait for it to finish, or choose another --out."
-                ) from error
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+def held(folder: Path) -> contextlib.AbstractContextManager[None]:
+    """The run folder, for this process alone."""
+    return locked(folder, "another process is training in {}. Wait for it to finish, or choose another --out.")
 
 
 def _finite(scores: Mapping[str, float]) -> dict[str, float]:

@@ -71,7 +71,14 @@ def score(options: argparse.Namespace) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """What is in some files, what is odd about it and which tasks it can serve."""
+    """What is in some files, what is odd about it and which tasks it can serve; of a run, whether it is damaged."""
+    from recurra.runs import check_run, is_run
+
+    if len(options.data) == 1 and is_run(Path(options.data[0])):
+        print(check_run(Path(options.data[0]), accept=options.accept))
+        return
+    if options.accept:
+        raise ConfigError("--accept is for the folder of a run: recurra check RUN --accept.")
     from recurra.data.check import check as checked
     from recurra.named import catalogue
     from recurra.tasks.task import Task

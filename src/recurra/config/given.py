@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from recurra.config.renamed import Renamed, renamed_setting, tell, under_its_new_name
-from recurra.config.run_file import check_format
+from recurra.config.run_file import WITH_MANIFEST, check_format
 from recurra.errors import CheckpointError, ConfigError
+from recurra.manifest import MANIFEST, verify
 from recurra.settings import (
     DEEPEST,
     SettingError,
@@ -115,7 +116,14 @@ class Given:
     def of_run(cls, folder: Path) -> Given:
         """The settings that a run was begun with."""
         path = folder / "config.toml"
+        verify(folder, "config.toml".__eq__)
         table = without_idle(read_toml(path))
+        number = table.get("format")
+        if isinstance(number, int) and number >= WITH_MANIFEST and not (folder / MANIFEST).exists():
+            raise CheckpointError(
+                f"{folder / MANIFEST} is missing, so damage to the files of this run cannot be noticed. Restore it "
+                f"from a copy of the run, or write it anew from the files as they are: recurra check {folder} --accept"
+            )
         try:
             return cls(_of_file(table, path, f"run {folder}"), is_run=True)
         except ConfigError as error:

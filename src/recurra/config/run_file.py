@@ -9,12 +9,17 @@ from recurra.settings import SettingError, toml_text
 from recurra.toml import shown
 from recurra.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 """The number of the format that this version writes; it reads this one and all below.
 
 1  up to 0.1, which wrote no number
 2  with `format` and `version`; `model.context` is called `model.wiring`
+3  beside a manifest.json
 """
+
+
+WITH_MANIFEST = 3
+"""Runs of this format and later ones have a manifest."""
 
 
 def run_text(settings: object) -> str:

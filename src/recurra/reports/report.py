@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
+from recurra.manifest import committing
 from recurra.reports.curves import learning_curves
 from recurra.reports.purpose import commands, data_table, purpose, python
 from recurra.reports.summary import Run, listed, within
@@ -45,7 +46,9 @@ def write_report(folder: Path, *, examples: str = "", script: str = "") -> Path:
         section("Settings", _folded("config.toml", run.config)),
         section("Environment", _pairs(environment) + _folded("Engines", engines)),
     ]
-    return write_whole(run.folder / "report.html", page(f"{run.name}: training report", pieces, script=script))
+    with committing(run.folder) as new:
+        write_whole(new / "report.html", page(f"{run.name}: training report", pieces, script=script))
+    return run.folder / "report.html"
 
 
 def write_card(folder: Path) -> Path:
@@ -81,7 +84,9 @@ def write_card(folder: Path) -> Path:
         "How to use it": f"```sh\n{use}\n```\n\n```python\n{python(run)}\n```",
     }
     text = "\n\n".join([f"# {_plain(run.name)}", *(f"## {title}\n\n{part}" for title, part in parts.items() if part)])
-    return write_whole(run.folder / "card.md", text + "\n")
+    with committing(run.folder) as new:
+        write_whole(new / "card.md", text + "\n")
+    return run.folder / "card.md"
 
 
 def _facts(run: Run) -> Iterable[str]:

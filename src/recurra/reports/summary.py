@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recurra.errors import DataError
+from recurra.manifest import verify
 from recurra.training.log import FILE, Line, read_log
 from recurra.views.table import Table, in_words
 
@@ -24,6 +25,8 @@ class Run(NamedTuple):
     @classmethod
     def read(cls, folder: Path) -> Run:
         path = folder / "summary.json"
+        if folder.is_dir():
+            verify(folder, {"summary.json", "config.toml", FILE}.__contains__)
         try:
             summary = json.loads(path.read_bytes())
         except OSError as error:

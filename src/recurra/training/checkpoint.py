@@ -1,12 +1,11 @@
-"""Weights and the state of a training on disk: safetensors, written whole or not at all, never a pickle."""
+"""Weights and the state of a training on disk: safetensors, never a pickle."""
 
 from __future__ import annotations
 
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +18,11 @@ LARGEST_HEADER = 1 << 20
 """Bytes of a safetensors header that are read; a file that claims more is not one of ours."""
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name to write to, which becomes `path` once it is on the disk: whoever looks finds old or new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        yield unfinished
-        with open(unfinished, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise CheckpointError(
-            f"{path} cannot be written ({error.strerror or error}); the old file is unchanged."
-        ) from error
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def write_text(path: Path, text: str) -> None:
-    with replacing(path) as unfinished:
-        unfinished.write_text(text, "utf-8")
-
-
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> None:
-    """Tensors and a table about them; tensors that share memory are stored once, under the first name."""
+    """Tensors and a table about them; tensors that share memory are stored once, under the first name.
+
+    A file that others may read meanwhile is written in `recurra.manifest.committing`.
+    """
     from safetensors.torch import save_file
 
     seen: dict[tuple[int, int], str] = {}
@@ -62,17 +37,17 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
         kept[name] = tensor.detach().contiguous().cpu()
     # One word alone: safetensors writes several in an order that changes, and the same weights must be the same file.
     words = {"recurra": json.dumps({"about": about or {}, "shared": shared})}
-    with replacing(path) as unfinished:
-        try:
-            save_file(kept, str(unfinished), metadata=words)
-        except OSError:
-            raise
-        except Exception as error:  # safetensors wraps what the system says in an error of its own
-            raise OSError(str(error)) from error
-        # safetensors makes files for their owner alone; a model is meant to be read like the files beside it.
-        mask = os.umask(0)
-        os.umask(mask)
-        unfinished.chmod(0o666 & ~mask)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        save_file(kept, str(path), metadata=words)
+    except OSError:
+        raise
+    except Exception as error:  # safetensors wraps what the system says in an error of its own
+        raise OSError(str(error)) from error
+    # safetensors makes files for their owner alone; a model is meant to be read like the files beside it.
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

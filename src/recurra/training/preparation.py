@@ -22,12 +22,13 @@ from recurra.cache import cache_folder
 from recurra.data.files import parallel_files
 from recurra.data.store import Encoded, Store
 from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.manifest import read_manifest, seal, sync_folder, verify
 from recurra.reading.tables import header_in_words
 from recurra.settings import table_of
 from recurra.tasks.task import Task
 from recurra.text.json_file import read_json, write_json
 
-VERSION = 6
+VERSION = 7
 """Raised when the meaning of what is cached changes."""
 
 UNUSED_DAYS = 30
@@ -36,6 +37,8 @@ UNFINISHED_DAYS = 2
 
 AT_ONCE, MOST_COMPARED = 4096, 200_000
 """Training examples that are compared with the held-out ones: so many together, and in all."""
+
+PLACES = "store/place.values"
 
 LEFT_OUT = "left_out.json"
 """How many examples are not trained with, by the reason."""
@@ -63,6 +66,10 @@ class HeldOut(NamedTuple):
         examples = list(task.read(files))
         return cls(examples, [task.encode(example) for example in examples])
 
+    def digest(self) -> str:
+        """The same for the same examples."""
+        return hashlib.sha256(b"".join(map(_fingerprint, self.rows))).hexdigest()
+
 
 def repeated(rows: Sequence[Encoded], store: Store) -> int:
     """How many encoded examples are among the first of a store too, answer included."""
@@ -87,6 +94,13 @@ def _fingerprint(row: Encoded) -> bytes:
     return digest.digest()
 
 
+def digest_of(store: Store) -> str:
+    """A mark of what a prepared store holds; where the rows stood in their files does not matter."""
+    files = (read_manifest(store.folder.parent) or {}).items()
+    kept = [f"{name} {entry.sha256}" for name, entry in files if name.startswith("store/") and name != PLACES]
+    return hashlib.sha256("\n".join(sorted(kept)).encode()).hexdigest() if kept else ""
+
+
 def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:
     """Read, count and encode the training files, or take what an earlier run made of the same files."""
     found = _cached_or_made(kind, settings, say)
@@ -97,6 +111,17 @@ def prepared(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str]
     if (said := found.task.noticed_in_training(found.store)) is not None:
         say(said)
     return found
+
+
+def prepared_again(task: Task[Any, Any, Any], digest: str | None, say: Callable[[str], None]) -> Prepared:
+    """The training data of a run that is resumed, encoded by its own task, however the files have changed since.
+
+    The digest is that of the data it was begun with; None where its checkpoint does not know it.
+    """
+    found = prepared(type(task), task.settings, say)
+    if digest_of(found.store) == digest:
+        return found._replace(task=task)
+    return _encoded(task, _private(), lambda _: None)
 
 
 def _cached_or_made(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:
@@ -129,6 +154,7 @@ def _cached_or_made(kind: type[Task[Any, Any, Any]], settings: Any, say: Callabl
     try:
         _made(kind, settings, unfinished, say)
         try:
+            sync_folder(unfinished)
             os.rename(unfinished, entry)
         except OSError as error:
             if not os.path.isdir(entry):  # else another process was quicker, with the same
@@ -160,7 +186,14 @@ def _mark(kind: type[Task[Any, Any, Any]], settings: Any, files: list[str]) -> s
 
 def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Callable[[str], None]) -> Prepared:
     began = time.monotonic()
-    task = kind.prepared(settings)
+    return _encoded(kind.prepared(settings), folder, say, began)
+
+
+def _encoded(
+    task: Task[Any, Any, Any], folder: Path, say: Callable[[str], None], began: float | None = None
+) -> Prepared:
+    """Write what a task makes of its training files to a folder, and what it learned of them."""
+    began = time.monotonic() if began is None else began
     try:
         task.save(folder)
     except OSError as error:
@@ -170,7 +203,7 @@ def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Cal
     left_out: list[str] = []
 
     def encoded() -> Iterator[Encoded]:
-        for example in task.read(settings.data.files("train")):
+        for example in task.read(task.settings.data.files("train")):
             row = task.encode(example)
             if (reason := task.left_out(row)) is None:
                 yield row
@@ -184,10 +217,12 @@ def _made(kind: type[Task[Any, Any, Any]], settings: Any, folder: Path, say: Cal
     _say_left_out(folder, store, say)
     if not len(store):
         raise DataError(f"no training examples are left: {left_out[0] if left_out else 'the files are empty'}.")
+    seal(folder)
     return Prepared(task, store)
 
 
 def _found(kind: type[Task[Any, Any, Any]], settings: Any, entry: Path) -> Prepared:
+    verify(entry)
     return Prepared(kind.load(settings, entry), Store(entry / "store"))
 
 

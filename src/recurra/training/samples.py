@@ -11,7 +11,6 @@ from typing import Any
 from recurra.errors import RecurraError
 from recurra.tasks.task import Task
 from recurra.text.json_file import read_json
-from recurra.training.checkpoint import write_text
 
 FILE = "samples.json"
 
@@ -42,7 +41,8 @@ def keep_samples(task: Task[Any, Any, Any], examples: Sequence[Any], folder: Pat
     """Write samples.json: inputs of these examples, or of the data where there are none."""
     found = task.samples(examples[:LOOKED_AT], COUNT) or samples_of_data(task)
     written = [json.dumps(value, ensure_ascii=False) for value in found]
-    write_text(folder / FILE, "[\n" + ",\n".join(each for each in written if len(each) <= LARGEST) + "\n]\n")
+    text = "[\n" + ",\n".join(each for each in written if len(each) <= LARGEST) + "\n]\n"
+    (folder / FILE).write_text(text, "utf-8")
 
 
 def kept_samples(folder: Path) -> list[object]:

@@ -18,6 +18,7 @@ from recurra.config.given import Given
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.generation.generated import Manner, TextSource
+from recurra.manifest import MANIFEST, committing, notice_unverified, verify
 from recurra.named import find
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
@@ -26,6 +27,11 @@ from recurra.tasks.task import Prediction, Task
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.device import usable_device
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
+
+MODEL = "model.safetensors"
+
+NOT_FOR_LOADING = (MODEL, "last/checkpoint.safetensors", "metrics.jsonl", "report.html", "card.md")
+"""Files of a run that are verified by whoever reads them, or are read by people alone."""
 
 AHEAD = 4096
 """Lines, at most, that are read before they are answered."""
@@ -209,10 +215,11 @@ class Trained:
             raise CheckpointError(f"{target} already exists and is not empty. Choose another folder.")
         try:
             target.mkdir(parents=True, exist_ok=True)
-            self.task.save(target)
-            for name in ("config.toml", "model.safetensors", "summary.json", "samples.json", "card.md", "report.html"):
-                if (self.folder / name).exists():
-                    shutil.copy2(self.folder / name, target / name)
+            with committing(target) as new:
+                self.task.save(new)
+                for name in ("config.toml", MODEL, "summary.json", "samples.json", "card.md", "report.html"):
+                    if (self.folder / name).exists():
+                        shutil.copy2(self.folder / name, new / name)
         except OSError as error:
             raise CheckpointError(f"the model cannot be saved to {target}: {error.strerror}.") from error
         return target
@@ -271,27 +278,31 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
 
 def files_of_vocabulary(folder: Path) -> list[Path]:
     """The files in which a task keeps what it learned of its data: what its model means by a token or a number."""
-    return sorted(file for file in folder.glob("*.json") if file.name not in ("summary.json", "samples.json"))
+    return sorted(file for file in folder.glob("*.json") if file.name not in ("summary.json", "samples.json", MANIFEST))
 
 
 def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
     """The network of a run with its weights."""
     where = usable_device(device, f"the device '{device}'")
+    verify(path, MODEL.__eq__)
     model = task.build()
-    tensors, _ = read_tensors(path / "model.safetensors")
+    tensors, _ = read_tensors(path / MODEL)
     if any(tensor.is_floating_point() and tensor.element_size() == 8 for tensor in tensors.values()):
         model = model.double()
-    put_weights(model, tensors, path / "model.safetensors")
+    put_weights(model, tensors, path / MODEL)
     return model.to(where).eval()
 
 
 def load_task(folder: Path) -> Task[Any, Any, Any]:
     """The task of a run folder, without its weights."""
+    if (folder / MANIFEST).exists():
+        verify(folder, lambda name: name not in NOT_FOR_LOADING)
     if not (folder / "config.toml").is_file():
         what = "there is no folder" if not folder.exists() else "there is no config.toml in"
         runs = sorted(str(path.parent) for path in folder.glob("seed-*/config.toml"))
         seeds = f" {folder} holds one for each seed: name one of them, or all as one, {','.join(runs)}." if runs else ""
         raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}")
+    notice_unverified(folder)
     given = Given.of_run(folder)
     kind: type[Task[Any, Any, Any]] = find(Task, str(given.task or ""))
     kind = kind.fitting(given.table(kind.Settings))

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, final
@@ -21,6 +21,7 @@ from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError
+from recurra.manifest import committing, verify
 from recurra.padding import fitted
 from recurra.scoring.scores import Scores
 from recurra.tasks.task import Carried, Loss, Moment, Task
@@ -28,10 +29,15 @@ from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_we
 from recurra.training.device import usable_device
 from recurra.training.evaluation import loss_of, outputs_to_score
 from recurra.training.guard import culprit
+from recurra.training.log import FILE as LOG
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from recurra.training.optimisation import Average, Schedule, optimisers
-from recurra.training.preparation import HeldOut
+from recurra.training.preparation import HeldOut, digest_of
 from recurra.training.progress import Progress
+
+CHECKPOINT = "last/checkpoint.safetensors"
+MODEL = "model.safetensors"
+"""Files of a run: where training stands, and the weights that predict."""
 
 FEW_STEPS = 200
 """With fewer updates than this, a network has hardly begun to learn."""
@@ -66,6 +72,8 @@ class Position:
     ended: str | None = None  # why it is over
     rows: int = 0  # of the training data, to know it again
     elements: int = 0
+    data: str = ""  # a digest of the encoded training data
+    valid: str = ""  # and of the validation data; "" in a checkpoint of an earlier version
 
 
 class Update(NamedTuple):
@@ -85,7 +93,14 @@ class Trainer:
     """One model, its data and its optimiser, in a run folder."""
 
     def __init__(
-        self, task: Task[Any, Any, Any], store: Store, valid: HeldOut, folder: Path, progress: Progress
+        self,
+        task: Task[Any, Any, Any],
+        store: Store,
+        valid: HeldOut,
+        folder: Path,
+        progress: Progress,
+        *,
+        data: str = "",
     ) -> None:
         self.task = task
         self.validating = task.while_training()
@@ -106,9 +121,13 @@ class Trainer:
         is_half = self.training.precision == "float16"
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half and self.device.type == "cuda")
         lengths = task.lengths(store)
-        self.position = Position(rows=len(store), elements=int(lengths.sum()))
+        self.position = Position(
+            rows=len(store), elements=int(lengths.sum()), data=digest_of(store), valid=valid.digest()
+        )
         self.carried: Carried = ()
         self.saved_step = 0  # of the last checkpoint
+        self.is_best_unsaved = False  # the weights are the best so far, and only the last checkpoint knows others
+        self.also_saved: list[Callable[[Path], None]] = []  # write to a folder what goes with the next checkpoint
         self.validation_seconds = 0.0  # that the last validation took
 
     def weights_are_given(self) -> None:
@@ -125,10 +144,10 @@ class Trainer:
 
     @property
     def checkpoint(self) -> Path:
-        return self.folder / "last" / "checkpoint.safetensors"
+        return self.folder / CHECKPOINT
 
     def save(self, log: Log) -> None:
-        """Everything that resuming needs, in one file, which is replaced at once or not at all."""
+        """Everything that resuming needs, and the weights where they are the best so far: at once or not at all."""
         self.position.log_bytes = log.position
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         plain: dict[str, Any] = {}
@@ -140,11 +159,18 @@ class Trainer:
             tensors |= {f"average.{name}": value for name, value in self.average.model.state_dict().items()}
         tensors |= {f"carried.{number}": value for number, value in enumerate(self.carried)}
         about = {"position": asdict(self.position), "optimiser": plain, "scaler": self.scaler.state_dict()}
-        write_tensors(self.checkpoint, tensors, about)
-        self.saved_step = self.position.step
+        with committing(self.folder, logs={LOG: log.position}) as new:
+            write_tensors(new / CHECKPOINT, tensors, about)
+            if self.is_best_unsaved:
+                write_tensors(new / MODEL, self.predicting.state_dict())
+            for write in self.also_saved:
+                write(new)
+        self.saved_step, self.is_best_unsaved = self.position.step, False
+        self.also_saved.clear()
 
     def restore(self) -> None:
         """Go back to the last checkpoint; without one, to the beginning."""
+        verify(self.folder)
         if not self.checkpoint.exists():
             return
         tensors, about = read_tensors(self.checkpoint)
@@ -169,6 +195,16 @@ class Trainer:
                 f"{position.elements:,} elements, and has {now.rows:,} of {now.elements:,}. Restore the old data, or "
                 f"start a new run from these weights: --from {self.folder}."
             )
+        if position.data not in ("", now.data):
+            raise CheckpointError(
+                f"the training data has changed since this run began: it has the same size, but other content. Restore "
+                f"the old data, or start a new run from these weights: --from {self.folder}."
+            )
+        if position.valid not in ("", now.valid):
+            self.progress.note(
+                "the validation data has changed since this run began: scores from before and after cannot be compared"
+            )
+        position.data, position.valid = now.data, now.valid
         carried = part("carried.")
         self.carried = tuple(carried[str(number)].to(self.device) for number in range(len(carried)))
         self.position = position
@@ -378,7 +414,7 @@ class Trainer:
         position = self.position
         if not self.valid.examples:  # without validation data the last weights are the best
             position.validated = position.best_step = position.step
-            self.save_model()
+            self.is_best_unsaved = True
             return
         began = time.monotonic()
         try:
@@ -398,7 +434,7 @@ class Trainer:
         if is_best:
             position.best, position.best_step = scores.values[scores.first], position.step
             position.best_loss = loss if math.isfinite(loss) else None
-            self.save_model()
+            self.is_best_unsaved = True
         if is_better:
             position.worse = position.since_plateau = 0
         else:
@@ -416,10 +452,7 @@ class Trainer:
         return self.validating.score(self.valid.examples, outputs)
 
     def _has_model(self) -> bool:
-        return (self.folder / "model.safetensors").exists()
-
-    def save_model(self) -> None:
-        write_tensors(self.folder / "model.safetensors", self.predicting.state_dict())
+        return (self.folder / MODEL).exists()
 
 
 def summed(gradient: Tensor) -> Tensor:
@@ -518,7 +551,7 @@ def stopping() -> Iterator[Stop]:
 
 def position_of(folder: Path) -> Position | None:
     """Where the training in a run folder stands."""
-    path = folder / "last" / "checkpoint.safetensors"
+    path = folder / CHECKPOINT
     if not path.exists():
         return None
     _, about = read_tensors(path)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from recurra.manifest import verify
 from recurra.tasks.task import Axes, Task
 from recurra.training.checkpoint import read_tensors
 
@@ -29,6 +30,7 @@ def start_from(model: nn.Module, task: Task[Any, Any, Any], other: Task[Any, Any
     A parameter of the same name and shape is taken whole; one whose rows (or columns) belong to tokens is taken token
     by token; what is new keeps its random start.
     """
+    verify(folder, "model.safetensors".__eq__)
     tensors, _ = read_tensors(folder / "model.safetensors")
     ours, theirs = task.axes(), other.axes()
     report = []

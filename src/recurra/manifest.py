@@ -1,0 +1,375 @@
+"""Folders whose files change together at one commit point, and are verified when they are read.
+
+manifest.json lists the files of a folder with their sizes and SHA-256 digests. A change is made in four steps:
+
+1. New files are written to the subfolder .new, and synced to the disk.
+2. A new manifest, which has their digests, is written beside the old one, and synced.
+3. It replaces the old manifest: this is the commit point.
+4. The new files are renamed to their places.
+
+Whoever is cut off before the third step leaves the folder as it was; after it, whoever opens the folder next finds the
+new files in .new by their digests, and finishes the fourth step. Nothing is ever half changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from recurra.errors import CheckpointError
+
+MANIFEST, STAGE, LOCK = "manifest.json", ".new", ".lock"
+
+FORMAT = 1
+"""The number of the manifest's own format."""
+
+LARGEST = 1 << 20
+"""Bytes of a manifest that are read."""
+
+OTHERS = ("tensorboard",)
+"""Folders inside of a run that other programs read, and nothing here."""
+
+PATIENCE = 1.5
+"""Seconds that a reader waits for a process that is just committing a change."""
+
+NAME = re.compile(r"[^/\\:\0]+(/[^/\\:\0]+)*")
+
+
+class UnverifiedWarning(UserWarning):
+    """A run has no manifest, because an earlier version of recurra wrote it: damage to its files is not noticed."""
+
+
+class Entry(NamedTuple):
+    """What the manifest says of one file; of a log that grows, of its first bytes."""
+
+    bytes: int
+    sha256: str
+
+
+Manifest = Mapping[str, Entry]
+"""The files of a folder by their names, with / between folders."""
+
+
+# Reading
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a folder, or None where there is none."""
+    path = folder / MANIFEST
+    try:
+        with open(path, "rb", opener=_regular) as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ValueError(f"it is larger than {LARGEST:,} bytes")
+        table = json.loads(content)
+        if not isinstance(table, dict) or type(table.get("format")) is not int:
+            raise ValueError("it has no format")
+        if table["format"] > FORMAT:
+            raise CheckpointError(
+                f"{path} was written by a later recurra (format {table['format']}); this one reads format {FORMAT}. "
+                f"Upgrade recurra."
+            )
+        return {_name(name): _entry(entry) for name, entry in table["files"].items()}
+    except FileNotFoundError:
+        return None
+    except CheckpointError:
+        raise
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}). Restore it from a copy of the run.") from error
+
+
+def _name(name: str) -> str:
+    if not NAME.fullmatch(name) or {".", ".."} & set(name.split("/")) or name == MANIFEST:
+        raise ValueError(f"{name!r} is not the name of a file in this folder")
+    return name
+
+
+def _entry(found: Mapping[str, object]) -> Entry:
+    size, digest = found["bytes"], found["sha256"]
+    if type(size) is not int or size < 0 or not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise ValueError("an entry has no size or no digest")
+    return Entry(size, digest)
+
+
+def verify(folder: Path, which: Callable[[str], bool] = lambda name: True) -> None:
+    """Raise a CheckpointError unless files are as the manifest says: all, or those of some names.
+
+    A change that was cut off after its commit point is finished first. A folder without a manifest, as earlier
+    versions wrote it, has nothing to be verified by; `notice_unverified` tells the user.
+    """
+    refuse_links(folder)
+    until = time.monotonic() + PATIENCE
+    while (manifest := read_manifest(folder)) is not None:
+        found = next(_wrong(folder, manifest, which), None)
+        if found is None:
+            return
+        if not _is_being_changed(folder, manifest, until):
+            raise CheckpointError(
+                f"{folder / found.name} {found.what}. Restore it from a copy of the run. If you changed the file on "
+                f"purpose, accept it: recurra check {folder} --accept"
+            )
+
+
+class Wrong(NamedTuple):
+    """A file that is not as the manifest says."""
+
+    name: str
+    what: str
+
+
+def wrong_files(folder: Path) -> list[Wrong]:
+    """All files of a folder that are missing or not as the manifest says."""
+    return list(_wrong(folder, read_manifest(folder) or {}, lambda name: True))
+
+
+def _wrong(folder: Path, manifest: Manifest, which: Callable[[str], bool]) -> Iterator[Wrong]:
+    for name, entry in manifest.items():
+        if which(name):
+            try:
+                if digest_of(folder / name, entry.bytes, grows=is_log(name)) != entry.sha256:
+                    yield Wrong(name, "is damaged: its content is not what was written (SHA-256 in manifest.json)")
+            except FileNotFoundError:
+                yield Wrong(name, "is missing, but manifest.json lists it")
+            except OSError as error:
+                yield Wrong(name, f"cannot be read: {error.strerror or error}")
+
+
+def digest_of(path: Path, size: int | None = None, *, grows: bool = False) -> str:
+    """The SHA-256 of a file; "" where it has another size than it should have, which is quicker to see.
+
+    Of a file that grows, only the first bytes are meant.
+    """
+    with open(path, "rb", opener=_regular) as file:
+        there = os.fstat(file.fileno()).st_size
+        if size is None or (there == size and not grows):
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        if there < size or not grows:
+            return ""
+        digest, rest = hashlib.sha256(), size
+        while rest and (part := file.read(min(rest, 1 << 20))):
+            digest.update(part)
+            rest -= len(part)
+        return digest.hexdigest()
+
+
+def is_log(name: str) -> bool:
+    """Whether a file goes on growing between commits."""
+    return name.endswith(".jsonl")
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a plain file: a pipe would block, and a link may lead anywhere."""
+    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(0, "it is not a regular file", path)
+    return file
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse a run whose files are links out of its folder, pipes or devices."""
+    try:
+        for here in (folder, *(folder / each for each in ("last", STAGE))):
+            for each in list(os.scandir(here)) if here.is_dir() else []:
+                is_out = each.is_symlink() and not Path(each.path).resolve().is_relative_to(folder.resolve())
+                if is_out or not (each.is_dir() or each.is_file() or each.is_symlink()):
+                    what = "a link to a place outside of the folder" if is_out else "neither a file nor a folder"
+                    raise CheckpointError(f"{each.path} is {what}, so the run is not read. Put the file itself there.")
+    except OSError as error:
+        raise CheckpointError(f"the run folder {folder} cannot be read: {error.strerror or error}.") from error
+
+
+def _is_being_changed(folder: Path, manifest: Manifest, until: float) -> bool:
+    """Whether it is worth looking again: a change was just finished, is under way, or has waited to be finished."""
+    try:
+        if (folder / STAGE).is_dir():
+            with locked(folder, "another process is training in {}."):
+                return finish_change(folder) or read_manifest(folder) != manifest
+    except CheckpointError:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)  # another process is at it, or the folder may only be read
+        return True
+    return read_manifest(folder) != manifest
+
+
+def notice_unverified(folder: Path) -> None:
+    """Tell the user that a run has no manifest."""
+    if not (folder / MANIFEST).exists():
+        warnings.warn(
+            f"{folder} has no manifest.json, because an earlier version of recurra wrote it: damage to its files "
+            f"cannot be noticed. To add one: recurra check {folder} --accept",
+            UnverifiedWarning,
+            stacklevel=2,
+        )
+
+
+# Writing
+
+
+@contextlib.contextmanager
+def committing(folder: Path, *, logs: Mapping[str, int] | None = None) -> Iterator[Path]:
+    """A folder to write new files to; at the end all of them become files of `folder` at once, or none does.
+
+    Of logs, which are written in place, so many bytes are recorded. Whoever commits holds the lock of the folder.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with committing(folder) as new:
+    ...     _ = (new / "a.txt").write_text("one")
+    ...     _ = (new / "b.txt").write_text("two")
+    >>> sorted(path.name for path in folder.iterdir()), verify(folder)
+    (['a.txt', 'b.txt', 'manifest.json'], None)
+    """
+    stage = folder / STAGE
+    try:
+        finish_change(folder)
+        entries = dict(old if (old := read_manifest(folder)) is not None else listed(folder))
+        stage.mkdir(parents=True)
+        try:
+            yield stage
+            for name, path in _files(stage):
+                with open(path, "rb+") as file:
+                    os.fsync(file.fileno())
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                    entries[name] = Entry(os.fstat(file.fileno()).st_size, digest)
+            for name, size in (logs or {}).items():
+                with open(folder / name, "rb+") as file:
+                    os.fsync(file.fileno())
+                entries[name] = Entry(size, digest_of(folder / name, size, grows=True))
+            for inner, _, _ in os.walk(stage):
+                sync_folder(Path(inner))
+            sync_folder(folder)
+            _replace_manifest(folder, entries)
+        finally:
+            # The manifest tells whether the commit point was passed, whatever happened and wherever it did.
+            finish_change(folder)
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder} cannot be written ({error.strerror or error}); all that was saved before is still there."
+        ) from error
+
+
+def finish_change(folder: Path) -> bool:
+    """Finish a change that was cut off after its commit point, or remove what was left before it.
+
+    Whoever calls this holds the lock of the folder. Returns whether a file was put in its place.
+    """
+    stage = folder / STAGE
+    if not stage.is_dir():
+        return False
+    manifest = read_manifest(folder) or {}
+    placed = set[Path]()
+    for name, path in list(_files(stage)):
+        if name in manifest and digest_of(path, manifest[name].bytes) == manifest[name].sha256:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
+            placed.add(target.parent)
+    for parent in placed:
+        sync_folder(parent)
+    if placed:
+        sync_folder(folder)
+    shutil.rmtree(stage, ignore_errors=True)
+    return bool(placed)
+
+
+def seal(folder: Path) -> None:
+    """Write a manifest of all files that are in a folder."""
+    try:
+        _replace_manifest(folder, listed(folder))
+    except OSError as error:
+        raise CheckpointError(f"{folder / MANIFEST} cannot be written ({error.strerror or error}).") from error
+
+
+def listed(folder: Path) -> dict[str, Entry]:
+    """All files of a folder as they are, except for hidden ones and those of other programs."""
+    return {name: Entry(path.stat().st_size, digest_of(path)) for name, path in _files(folder) if name != MANIFEST}
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The regular files of a folder and of those inside it, with their names, in order."""
+    for here, inner, files in os.walk(folder):
+        inner[:] = sorted(name for name in inner if not name.startswith(".") and name not in OTHERS)
+        for each in sorted(files):
+            path = Path(here) / each
+            if not each.startswith(".") and not each.endswith(".unfinished") and stat.S_ISREG(path.lstat().st_mode):
+                yield path.relative_to(folder).as_posix(), path
+
+
+def _replace_manifest(folder: Path, entries: Mapping[str, Entry]) -> None:
+    table = {"format": FORMAT, "files": {name: entry._asdict() for name, entry in sorted(entries.items())}}
+    unfinished = folder / f".{MANIFEST}.unfinished"
+    try:
+        with open(unfinished, "w", encoding="utf-8") as file:
+            file.write(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, folder / MANIFEST)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can do that."""
+    if sys.platform != "win32":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, refusal: str) -> Iterator[None]:
+    """The folder, for this process alone; one that stays empty is removed again. {} in the refusal is the folder."""
+    lock = folder / LOCK
+    with contextlib.ExitStack() as closing:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            while True:
+                file = closing.enter_context(open(lock, "w"))
+                if _is_ours(file.fileno(), lock, refusal.format(folder)):
+                    break
+                file.close()
+        except OSError as error:
+            raise CheckpointError(f"the run folder {folder} cannot be written: {error.strerror}.") from error
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                lock.unlink(missing_ok=True)  # while it is held: whoever waits for this file sees that it is gone
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _is_ours(file: int, lock: Path, refusal: str) -> bool:
+    """Whether the lock that this process now holds is the one that others would ask for."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise CheckpointError(refusal) from error
+    try:
+        there = os.stat(lock)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(there, os.fstat(file))
