@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -426,12 +427,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_broken_library_in_the_cache_is_compiled_again(filled: Path, tmp_path: Path) -> None:
-    for library in filled.glob("*.so"):
-        (tmp_path / library.name).write_bytes(b"broken")
-    done = run_script(RECURRA_CACHE=str(tmp_path))
+    cache = shutil.copytree(filled, tmp_path / "cache")
+    for library in cache.glob("*/*.so"):
+        library.write_bytes(b"broken")
+    done = run_script(RECURRA_CACHE=str(cache))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
     assert "is broken and is compiled again" in done.stderr
-    again = run_script(RECURRA_CACHE=str(tmp_path))
+    again = run_script(RECURRA_CACHE=str(cache))
     assert (again.stdout, again.stderr) == ("right\n", "")
 
 
@@ -440,12 +442,13 @@ def test_a_library_that_computes_something_else_is_not_trusted(what: str, filled
     cache = shutil.copytree(filled, tmp_path / "cache")
     compiler = c_library.compiler()
     assert compiler is not None
-    [library] = [path for path in cache.glob("*.so") if (b"panel_width" in path.read_bytes()) == (what == "products")]
+    [library] = [path for path in cache.glob("*/*.so") if (b"panel_width" in path.read_bytes()) == (what == "products")]
     wrong = tmp_path / "wrong.c"
     names = [f"{direction}_{n}" for direction in ("forward", "inference", "backward") for n in range(2)]
     text = "".join(f"void {name}(void) {{}}\n" for name in ["run", *names])
     wrong.write_text(text + "long panel_width(void) { return 24; }\n")
     subprocess.run([*compiler, "-shared", "-fPIC", "-o", str(library), str(wrong)], check=True)
+    library.with_name(library.name + c_library.DIGEST).write_text(hashlib.sha256(library.read_bytes()).hexdigest())
     done = run_script(RECURRA_CACHE=str(cache))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
     assert "differs from torch" in done.stderr
@@ -462,7 +465,9 @@ def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
     for process in started:
         stdout, stderr = process.communicate(timeout=60)
         assert (stdout, stderr) == (b"right\n", b"")
-    assert [path.suffix for path in tmp_path.iterdir()] == [".so", ".so"]  # the row passes, and the products
+    [folder] = tmp_path.iterdir()
+    # The row passes and the products, each with its digest.
+    assert sorted(path.suffix for path in folder.iterdir()) == [".sha256", ".sha256", ".so", ".so"]
 
 
 def test_a_plan_is_compiled_once() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
+import hmac
 import os
 import platform
+import secrets
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 import warnings
@@ -20,8 +24,19 @@ FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapp
 """No -ffast-math: NaN and infinity must stay what they are."""
 
 
+DIGEST = ".sha256"
+"""Beside each library lies a file of this ending with the SHA-256 digest of the library."""
+
+MOST_BYTES = 64 << 20
+"""No library of ours is as large; what is larger is not read."""
+
+
 class NoCompiler(Exception):
     """There is no library to be had; the message is the reason, in words."""
+
+
+class Unusable(Exception):
+    """What lies in the cache must not be loaded; the message is the reason, in words."""
 
 
 @functools.cache
@@ -42,43 +57,139 @@ def split(command: str) -> list[str]:
 
 @functools.lru_cache(maxsize=256)
 def library(text: str) -> ctypes.CDLL:
-    """The compiled text. A broken file in the cache is compiled anew; one can do without a cache to write to."""
+    """The compiled text, from the cache if what lies there is whole and ours; one can do without a cache."""
     command = compiler()
     if command is None:
         raise NoCompiler("no C compiler was found")
-    folder = cache_folder()
-    path = folder / f"{key(command, text)}.so"
-    if path.exists():
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:
-            notice(f"recurra: {path} is broken and is compiled again.")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return compiled(command, text, folder, path)
+        return cached_or_compiled(command, text)
     except OSError as error:
-        notice(f"recurra: the cache folder {folder} cannot be used ({error}); compiling for this process alone.")
-    with tempfile.TemporaryDirectory(prefix="recurra-") as private:
-        return compiled(command, text, Path(private), Path(private) / "rows.so")
+        raise NoCompiler(f"compiled code cannot be written or loaded ({error})") from error
 
 
-def compiled(command: tuple[str, ...], text: str, folder: Path, path: Path) -> ctypes.CDLL:
-    """Compile beside the goal and rename: another process never sees half a file."""
-    number, name = tempfile.mkstemp(suffix=".c", dir=folder)
-    built = Path(name).with_suffix(".so")
+def cached_or_compiled(command: tuple[str, ...], text: str) -> ctypes.CDLL:
+    name = f"{key(command, text)}.so"
+    folder = cache_folder() / f"libraries-{user()}"
     try:
-        with os.fdopen(number, "w") as file:
-            file.write(text)
+        opened = opened_folder(folder)
+    except (OSError, Unusable) as error:
+        notice(f"recurra: the cache folder {folder} cannot be used ({error}); compiling for this process alone.")
+        return loaded(compiled(command, text))
+    try:
+        try:
+            return loaded(verified(opened, name), folder)
+        except FileNotFoundError:
+            pass
+        except (OSError, Unusable) as error:
+            notice(f"recurra: {folder / name} is broken and is compiled again ({error}).")
+        content = compiled(command, text)
+        try:
+            keep(opened, name, content)
+        except OSError as error:
+            notice(f"recurra: {folder / name} cannot be written ({error}); compiling for this process alone.")
+        return loaded(content, folder)
+    finally:
+        os.close(opened)
+
+
+def user() -> int:
+    """Each user has a folder of libraries, because a library that somebody else wrote runs with one's own rights."""
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def opened_folder(folder: Path) -> int:
+    """The folder, made if need be and opened, so that the folder that is used is the one that was looked at."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        refuse_strangers(os.fstat(opened))
+    except Unusable:
+        os.close(opened)
+        raise
+    return opened
+
+
+def refuse_strangers(found: os.stat_result) -> None:
+    """Only its user, and root, may have written what is to be run."""
+    if found.st_uid not in (user(), 0):
+        raise Unusable(f"it belongs to the user with the number {found.st_uid}, not to you")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise Unusable("other users may write to it")
+
+
+def verified(folder: int, name: str) -> bytes:
+    """What the library in the cache holds, once its digest has been found right."""
+    content = read_own(folder, name, MOST_BYTES)
+    try:
+        digest = read_own(folder, name + DIGEST, 64)
+    except FileNotFoundError:
+        raise Unusable("its SHA-256 digest is missing") from None
+    if not hmac.compare_digest(digest, hashlib.sha256(content).hexdigest().encode()):
+        raise Unusable("it does not have the SHA-256 digest that was written with it")
+    return content
+
+
+def read_own(folder: int, name: str, most: int) -> bytes:
+    """A file of one's own. O_NONBLOCK: a named pipe in its place must not wait for a writer."""
+    number = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(number, "rb") as file:
+        found = os.fstat(number)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            raise Unusable(f"{name} is not what recurra has written")
+        refuse_strangers(found)
+        return file.read(most)
+
+
+def compiled(command: tuple[str, ...], text: str) -> bytes:
+    """The bytes of a library; they do not depend on where it was compiled, so that two processes write the same."""
+    with tempfile.TemporaryDirectory(prefix="recurra-") as private:
+        source, built = Path(private, "rows.c"), Path(private, "rows.so")
+        source.write_text(text)
         done = subprocess.run(
-            [*command, *FLAGS, "-o", str(built), name, "-lm"], capture_output=True, text=True, check=False
+            [*command, *FLAGS, "-o", str(built), str(source), "-lm"], capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise NoCompiler(f"{shlex.join(command)} failed: {(done.stderr.strip().splitlines() or ['no word'])[0]}")
-        os.replace(built, path)
-    finally:
-        for leftover in (Path(name), built):
-            leftover.unlink(missing_ok=True)
-    return ctypes.CDLL(str(path))
+        return built.read_bytes()
+
+
+def keep(folder: int, name: str, content: bytes) -> None:
+    """Write the library and its digest aside, sync and rename: another process never sees half a file."""
+    digest = hashlib.sha256(content).hexdigest().encode()
+    for goal, wanted in ((name, content), (name + DIGEST, digest)):
+        aside = f"{goal}.{secrets.token_hex(4)}.part"
+        try:
+            number = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+            with os.fdopen(number, "wb") as file:
+                file.write(wanted)
+                file.flush()
+                os.fsync(number)
+            os.rename(aside, goal, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(aside, dir_fd=folder)
+            raise
+    os.fsync(folder)
+
+
+def loaded(content: bytes, beside: Path | None = None) -> ctypes.CDLL:
+    """Load these very bytes, from a copy that nobody else knows of: a file in the cache could be cut short or swapped
+    while it is in use. The folder for temporary files may forbid to run what lies there: then the copy lies beside the
+    cache's files."""
+    try:
+        return loaded_from(None, content)
+    except OSError:
+        if beside is None:
+            raise
+    return loaded_from(beside, content)
+
+
+def loaded_from(place: Path | None, content: bytes) -> ctypes.CDLL:
+    with tempfile.TemporaryDirectory(prefix="recurra-", dir=place) as private:
+        copy = Path(private, "rows.so")
+        copy.write_bytes(content)
+        return ctypes.CDLL(str(copy))
 
 
 @functools.cache
