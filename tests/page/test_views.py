@@ -298,6 +298,33 @@ def test_a_step_of_curves_says_all_its_numbers(view: Page, draw: Draw) -> None:
     assert view.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_bars_stand_on_zero_and_those_below_it_hang(view: Page, draw: Draw) -> None:
+    draw(Lines([Panel("change", [Curve("", [20.0, -10.0, 0.0])], 120, bars=True)], "step", ["a", "b", "c"]))
+    ends = "all => all.map(each => [each.y.baseVal.value, each.y.baseVal.value + each.height.baseVal.value])"
+    up, down, none = view.locator(".column").evaluate_all(ends)
+    assert up[1] == down[0] == none[0] == none[1]
+    assert up[1] - up[0] == pytest.approx(2 * (down[1] - down[0]))
+    expect(view.locator(".column + .tick")).to_have_text(["20", "−10", "0"])
+    draw(Lines([Panel("none", [Curve("", [0.0, 0.0])], 120, bars=True)], "step", ["a", "b"]))
+    [[first, _], _] = view.locator(".column").evaluate_all(ends)
+    assert first > view.locator(".lines-panel").evaluate("each => each.height.baseVal.value / 2")
+
+
+def test_a_legend_names_what_is_drawn_as_it_is_drawn(view: Page, draw: Draw) -> None:
+    gone = [float("nan")] * 2
+    panel = Panel(
+        "loss",
+        [Curve("known", [1.0, 2.0]), Curve("gone", gone)],
+        bands=[Band("likely", [0, 1], [2, 3], look="two"), Band("unsaid", gone, gone)],
+        marks=[Mark("best", 1, 2.0), Mark("never", 0, float("nan"))],
+    )
+    draw(Lines([panel], "step"))
+    expect(view.locator(".legend .key")).to_have_text(["known", "likely", "● best"])
+    areas = [".legend .swatch", ".between.two"]
+    shades = [view.locator(each).evaluate("each => getComputedStyle(each)") for each in areas]
+    assert shades[0]["backgroundColor"] == shades[1]["fill"] != "rgba(0, 0, 0, 0)"
+
+
 def test_curves_without_a_number_say_so(view: Page, draw: Draw) -> None:
     draw(Lines([], caption="nothing was logged yet"))
     expect(view.locator("main")).to_contain_text("There is nothing to draw yet.")

@@ -238,6 +238,17 @@ def test_a_curve_that_is_not_drawn_is_not_in_the_legend() -> None:
     assert ">absent<" not in picture
 
 
+def test_a_band_or_a_mark_that_is_not_drawn_is_not_in_the_legend() -> None:
+    nothing = [math.nan, math.nan]
+    bands = [Band("area", [0, 1], [1, 2]), Band("no area", nothing, nothing), Band("one step", [0, math.nan], [1, 2])]
+    marks = [Mark("best", 0, 1.0), Mark("never", 1, math.nan)]
+    picture = Lines([Panel("f1", [Curve("c", [0.5, 0.25])], bands=bands, marks=marks)], "epoch").svg()
+    assert [name for name in ("area", "no area", "one step", "best", "never") if f">{name}<" in picture] == [
+        "area",
+        "best",
+    ]
+
+
 def test_curves_and_bands_take_arrays() -> None:
     ys, xs = np.array([1.0, 2.0]), np.array([1, 2])
     of_arrays, of_lists = (

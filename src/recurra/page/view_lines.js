@@ -5,6 +5,7 @@ import { element, short, svg } from "./dom.js";
 import { fitted, follow, numbersTable, reading, sayingLine } from "./figure.js";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [56, 14, 8, 22]; // pixels around the curves
+const NUMBER = 14; // pixels of a bar's number
 const MOST_ROWS = 500; // of the table
 
 export function draw(place, numbers) {
@@ -81,32 +82,34 @@ function panelOf({ title, curves, bands, marks, bars, log, height }, across, wid
   const ends = bands.flatMap((band) => [...band.low, ...band.high]);
   const values = [...curves.flatMap(({ y }) => y), ...ends, ...marks.map(({ y }) => y)];
   const known = values.filter(Number.isFinite);
-  const isLog = log && known.length > 0 && Math.min(...known) > 0 && Math.max(...known) / Math.min(...known) >= 10;
+  const isLog = log && !bars && known.length > 0 && Math.min(...known) > 0 && Math.max(...known) / Math.min(...known) >= 10;
   const scale = isLog ? Math.log10 : (value) => value;
-  const [least, most] = extent([...known.map(scale), ...(bars ? [0] : [])]);
+  const [least, most] = bars ? extentOfBars(known) : extent(known.map(scale));
   const air = bars ? 0 : (most - least) * 0.05;
   const high = Math.max(60, height - 40);
-  const up = (value) => TOP + (1 - (scale(value) - least + air) / (most - least + 2 * air)) * (high - 2 * TOP);
+  // The number of a bar stands above it, that of a negative one below.
+  const [top, foot] = [TOP + (bars ? NUMBER : 0), high - TOP - (bars && least < 0 ? NUMBER : 0)];
+  const up = (value) => top + (1 - (scale(value) - least + air) / (most - least + 2 * air)) * (foot - top);
   const pointer = svg("line", { class: "pointer", y1: TOP, y2: high - TOP, visibility: "hidden" });
   const parts = bars
-    ? curves.flatMap((curve) => barsOf(curve, across, up, high))
+    ? curves.flatMap((curve) => barsOf(curve, across, up))
     : [...grid(least - air, most + air, isLog, up, width), ...bands.map((band) => bandOf(band, across, up)), ...curves.map((curve) => lineOf(curve, across, up))];
-  const dots = marks
-    .filter(({ y }) => Number.isFinite(y))
-    .map(({ x, y }) => svg("circle", { class: "best", cx: across(x), cy: up(y), r: 4 }));
+  const marked = marks.filter(({ y }) => Number.isFinite(y));
+  const dots = marked.map(({ x, y }) => svg("circle", { class: "best", cx: across(x), cy: up(y), r: 4 }));
   const picture = svg(
     "svg",
     { class: "lines-panel", role: "img", "aria-label": `${title}: ${curves.map(({ name }) => name).join(", ")}`, width, height: high },
-    svg("path", { class: "axis-line", d: `M${LEFT} ${TOP}V${high - TOP}H${width - RIGHT}` }),
+    svg("path", { class: "axis-line", d: `M${LEFT} ${TOP}V${high - TOP}` }),
+    svg("path", { class: "axis-line", d: `M${LEFT} ${bars ? up(0) : high - TOP}H${width - RIGHT}` }),
     parts,
     dots,
     pointer,
   );
-  // A curve without a number is not drawn, and so not named.
+  // What has no number is not drawn, and so not named.
   const drawn = curves.filter(({ y }) => y.some(Number.isFinite));
-  const names = [...drawn, ...bands].filter(({ name }) => name && !bars);
-  const keys = names.map(({ name, look }) => element("span", { class: "key" }, element("span", { class: `stroke ${look}` }), name));
-  const best = [...new Set(marks.map(({ name }) => name))].map((name) => element("span", { class: "key" }, `● ${name}`));
+  const keyed = (sample) => ({ name, look }) => name && element("span", { class: "key" }, element("span", { class: `${sample} ${look}` }), name);
+  const keys = bars ? [] : [...drawn.map(keyed("stroke")), ...bands.filter(isDrawn).map(keyed("swatch"))];
+  const best = [...new Set(marked.map(({ name }) => name))].map((name) => element("span", { class: "key" }, `● ${name}`));
   const head = element("p", { class: "legend" }, element("b", {}, title + (isLog ? " (log scale)" : "")), keys, best);
   const found = curves.map((curve) => ({ name: curve.name || title, at: new Map(xOf(curve).map((x, n) => [x, curve.y[n]])) }));
 
@@ -160,24 +163,35 @@ function lineOf(curve, across, up) {
   );
 }
 
-function bandOf(band, across, up) {
-  const xs = xOf(band);
-  const known = xs.map((x, n) => [across(x), band.low[n], band.high[n]]).filter((each) => each.every(Number.isFinite));
-  const there = known.map(([x, , high]) => `${x.toFixed(1)} ${up(high).toFixed(1)}`);
-  const back = known.map(([x, low]) => `${x.toFixed(1)} ${up(low).toFixed(1)}`).reverse();
-  return svg("path", { class: `between ${band.look}`, d: known.length > 1 ? `M${[...there, ...back].join("L")}Z` : "" });
+/** The steps at which a band has both its ends. */
+function endsOf(band) {
+  return xOf(band).map((x, n) => [x, band.low[n], band.high[n]]).filter((each) => each.every(Number.isFinite));
 }
 
-function barsOf(curve, across, up, high) {
+const isDrawn = (band) => endsOf(band).length > 1;
+
+function bandOf(band, across, up) {
+  const known = endsOf(band).map(([x, low, high]) => [across(x), low, high]);
+  const there = known.map(([x, , high]) => `${x.toFixed(1)} ${up(high).toFixed(1)}`);
+  const back = known.map(([x, low]) => `${x.toFixed(1)} ${up(low).toFixed(1)}`).reverse();
+  return svg("path", { class: `between ${band.look}`, d: isDrawn(band) ? `M${[...there, ...back].join("L")}Z` : "" });
+}
+
+/** Least and most of bars, which stand on 0. */
+function extentOfBars(values) {
+  const [least, most] = [Math.min(0, ...values), Math.max(0, ...values)];
+  return least === most ? [0, 1] : [least, most];
+}
+
+function barsOf(curve, across, up) {
   const wide = Math.min(60, across(1) - across(0)) * 0.7;
-  const foot = high - TOP;
   return curve.y.flatMap((value, n) => {
     if (!Number.isFinite(value)) return [];
     const x = across(xOf(curve)[n]);
-    const top = Math.max(TOP + 14, up(value));
+    const [end, zero] = [up(value), up(0)];
     return [
-      svg("rect", { class: "column", x: x - wide / 2, y: top, width: wide, height: Math.max(0, foot - top) }),
-      svg("text", { class: "tick", x, y: top - 3, "text-anchor": "middle" }, value.toLocaleString("en")),
+      svg("rect", { class: "column", x: x - wide / 2, y: Math.min(end, zero), width: wide, height: Math.abs(zero - end) }),
+      svg("text", { class: "tick", x, y: value < 0 ? end + 12 : end - 3, "text-anchor": "middle" }, value.toLocaleString("en").replace("-", "−")),
     ];
   });
 }

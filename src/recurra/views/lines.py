@@ -331,11 +331,12 @@ class _Panel:
         title = self.panel.title + (" (log scale)" if self.up.log else "")
         yield Label(title, _LEFT, self.top + 18, size=_SIZE, bold=True)
         x, y = _LEFT + _LETTER * width_of(title, _SIZE) + 24, self.top + 14
-        # A curve without a number is not drawn, and so not named.
+        # What has no number is not drawn, and so not named.
         known = [curve for curve, points in self.curves if not all(math.isnan(point.y) for point in points)]
         named: list[tuple[str, Look | None]] = [(curve.name, curve.look) for curve in known if curve.name]
-        named += [(band.name, band.look) for band in self.panel.bands if band.name]
-        named += [(name, None) for name in dict.fromkeys(mark.name for mark in self.panel.marks)]
+        named += [(band.name, band.look) for band in self.panel.bands if band.name and len(_ends(band)) > 1]
+        marked = [mark.name for mark in self.panel.marks if not math.isnan(drawable(mark.y))]
+        named += [(name, None) for name in dict.fromkeys(marked)]
         for name, look in named if not self.panel.bars else ():
             name = without_controls(name)
             size = 44 + _LETTER * width_of(name, _SIZE)
@@ -378,9 +379,7 @@ class _Panel:
             yield Path([(_LEFT, zero), (_LEFT + self.across.pixels, zero)], "ink", 1)
 
     def _band(self, band: Band) -> Iterator[SceneShape]:
-        places = zip(band.places, band.low, band.high, strict=True)
-        ends = [(x, drawable(low), drawable(high)) for x, low, high in places]
-        known = [each for each in ends if not math.isnan(each[1] + each[2])]
+        known = _ends(band)
         if len(known) > 1:
             there = [self.place(Point(x, high)) for x, _, high in known]
             back = [self.place(Point(x, low)) for x, low, _ in reversed(known)]
@@ -401,6 +400,13 @@ class _Panel:
             left, right = edges[number], edges[number + 1]
             title = f"{self.panel.title}, {self.view.x} {self.view.x_of(x)}: {said}"
             yield Box(left, self.above, right - left, self.bottom - self.above, strength=0.0, title=title, round=0)
+
+
+def _ends(band: Band) -> list[tuple[float, float, float]]:
+    """The steps at which a band has both its ends, and these."""
+    places = zip(band.places, band.low, band.high, strict=True)
+    ends = [(x, drawable(low), drawable(high)) for x, low, high in places]
+    return [each for each in ends if not math.isnan(each[1] + each[2])]
 
 
 def _stroke(points: Sequence[tuple[float, float]], look: Look, title: str = "") -> Path:
