@@ -14,6 +14,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from recurra.cache import cache_folder
 
 FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
@@ -79,6 +82,15 @@ def compiled(command: tuple[str, ...], text: str, folder: Path, path: Path) -> c
         for leftover in (Path(name), built):
             leftover.unlink(missing_ok=True)
     return ctypes.CDLL(str(path))
+
+
+def can_read(dtype: torch.dtype, *tensors: Tensor) -> bool:
+    """Whether C can read these where they lie: numbers of this type without gaps, in the memory of the CPU.
+
+    >>> can_read(torch.float32, torch.zeros(2, 3)), can_read(torch.float32, torch.zeros(2, 3).T)
+    (True, False)
+    """
+    return all(t.dtype == dtype and t.device.type == "cpu" and t.is_contiguous() for t in tensors)
 
 
 @functools.cache
