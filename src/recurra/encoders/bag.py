@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recurra.encoders import c_bag
+from recurra.engines.c_library import can_read
 
 
 class Bags(NamedTuple):
@@ -48,7 +49,7 @@ class Bag(nn.Module):
             counted = torch.cat([ends.new_zeros(1), is_kept.cumsum(0)])
             ids, ends = ids[is_kept], counted[ends]
         weight = self.table.weight
-        if self.table.sparse and c_bag.can(weight):
+        if self.table.sparse and can_read(torch.float32, weight) and c_bag.compiled() is not None:
             return cast(Tensor, _Mean.apply(weight, ids.contiguous(), ends.contiguous(), self.gain))  # type: ignore[no-untyped-call]
         starts = torch.cat([ends.new_zeros(1), ends[:-1]]).to(ids.dtype)
         means = functional.embedding_bag(ids, weight, starts, mode="mean", sparse=self.table.sparse)

@@ -17,6 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from recurra.engines.c_library import NoCompiler, library
+
 TEXT = """\
 #include <stdint.h>
 #include <string.h>
@@ -74,8 +76,6 @@ WORTH_A_THREAD = 1 << 18
 @functools.cache
 def compiled() -> ctypes.CDLL | None:
     """None where nothing can be compiled."""
-    from recurra.engines.c_library import NoCompiler, library
-
     try:
         found = library(TEXT)
     except NoCompiler:
@@ -86,12 +86,6 @@ def compiled() -> ctypes.CDLL | None:
     found.bag_different.restype = number
     found.bag_sums.argtypes = [number, number, number, at, at, at, real, at, at, at]
     return found
-
-
-def can(*tensors: Tensor) -> bool:
-    """Whether C can take these: 32-bit numbers without gaps in this computer's own memory."""
-    fits = all(t.dtype == torch.float32 and t.device.type == "cpu" and t.is_contiguous() for t in tensors)
-    return fits and compiled() is not None
 
 
 def mean(table: Tensor, ids: Tensor, ends: Tensor, gain: float) -> Tensor:

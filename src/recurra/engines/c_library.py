@@ -18,6 +18,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from recurra.cache import cache_folder
 
 FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
@@ -190,6 +193,15 @@ def loaded_from(place: Path | None, content: bytes) -> ctypes.CDLL:
         copy = Path(private, "rows.so")
         copy.write_bytes(content)
         return ctypes.CDLL(str(copy))
+
+
+def can_read(dtype: torch.dtype, *tensors: Tensor) -> bool:
+    """Whether C can read these where they lie: numbers of this type without gaps, in the memory of the CPU.
+
+    >>> can_read(torch.float32, torch.zeros(2, 3)), can_read(torch.float32, torch.zeros(2, 3).T)
+    (True, False)
+    """
+    return all(t.dtype == dtype and t.device.type == "cpu" and t.is_contiguous() for t in tensors)
 
 
 @functools.cache

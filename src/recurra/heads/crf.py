@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from recurra.cells.weights import is_bare
+from recurra.engines.c_library import can_read
 from recurra.engines.c_products import room_size
 from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED, c_lattice, lattice
@@ -169,8 +170,7 @@ class CRF(Head):
 
 def _is_plain(tensor: Tensor, dtype: torch.dtype) -> bool:
     """Whether C can read it where it lies, as numbers of that type."""
-    is_so = tensor.dtype == dtype and dtype in (torch.float32, torch.float64)
-    return is_so and tensor.device.type == "cpu" and tensor.is_contiguous()
+    return dtype in (torch.float32, torch.float64) and can_read(dtype, tensor)
 
 
 def _without_autocast(device: str) -> AbstractContextManager[object]:

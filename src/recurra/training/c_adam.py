@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 
-import torch
 from torch import Tensor
+
+from recurra.engines.c_library import NoCompiler, library
 
 TEXT = """\
 #include <math.h>
@@ -36,8 +37,6 @@ void adam_rows(long count, long size, const int64_t *rows, const float *gradient
 @functools.cache
 def compiled() -> ctypes.CDLL | None:
     """None where nothing can be compiled."""
-    from recurra.engines.c_library import NoCompiler, library
-
     try:
         found = library(TEXT)
     except NoCompiler:
@@ -45,12 +44,6 @@ def compiled() -> ctypes.CDLL | None:
     at, number, real = ctypes.c_void_p, ctypes.c_long, ctypes.c_float
     found.adam_rows.argtypes = [number, number, at, at, at, at, at, real, real, real, real, real]
     return found
-
-
-def can(*tensors: Tensor) -> bool:
-    """Whether C can take these: 32-bit numbers without gaps in this computer's own memory."""
-    fits = all(t.dtype == torch.float32 and t.device.type == "cpu" and t.is_contiguous() for t in tensors)
-    return fits and compiled() is not None
 
 
 def adam(

@@ -9,6 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from recurra.engines.c_library import can_read
 from recurra.training import c_adam
 
 
@@ -55,7 +56,7 @@ class LazyAdam(torch.optim.Optimizer):
         rate, root = group["lr"] / (1 - beta1**step), math.sqrt(1 - beta2**step)
         rows, g = slope._indices()[0], slope._values()
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        if c_adam.can(weight, g, m, v):
+        if can_read(torch.float32, weight, g, m, v) and c_adam.compiled() is not None:
             rows = rows.contiguous()
             c_adam.adam(rows, g, weight, m, v, betas=(beta1, beta2), epsilon=group["eps"], rate=rate, root=root)
             return
