@@ -132,11 +132,11 @@ def test_one_file_or_several_are_a_list() -> None:
         ({"wiring": {"rate": 1}}, "model.wiring = 'outside' has no options: write its name alone."),
         (
             {"summary": "mean"},
-            "model.summary = 'mean' has no effect: model.conditioning names no place where it enters. Set that, as in",
+            "model.summary = 'mean' has no effect: model.conditioning is empty. Set that, as in",
         ),
         (
             {"attention": "none", "wiring": "inside"},
-            "model.wiring = 'inside' says where attention meets the decoder,",
+            "model.wiring = 'inside' sets where attention enters the decoder,",
         ),
         ({"attention": "none", "copy": True}, "model.copy = true needs attention, but model.attention is none."),
         ({"attention": "none", "query": "current"}, "model.query = 'current' has no effect: there is no attention. Le"),
@@ -166,7 +166,10 @@ def test_one_file_or_several_are_a_list() -> None:
             {"encoder": {"kind": "bag"}, "start": "mean", "conditioning": ["first"]},
             "model.summary = 'last' is a state of a recurrent encoder, but model.encoder.kind = 'bag': set model.sum",
         ),
-        ({"start": "zeros", "bridge": "map"}, "model.bridge = 'map' has no effect: with model.start = 'zeros' nothing"),
+        (
+            {"start": "zeros", "bridge": "map"},
+            "model.bridge = 'map' has no effect: with model.start = 'zeros' no state",
+        ),
         ({"locked": True, "wiring": "feeding"}, "model.locked = true uses one dropout mask per row, but model.wiring"),
         (
             {"locked": True, "conditioning": ["first"]},

@@ -106,7 +106,7 @@ def test_without_sacrebleu_a_cut_that_is_not_ours_is_refused() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("100.0")
-    assert "bleu_tokenize = 'zh' is not known without sacrebleu. Known: 13a, none, char, intl. More" in done.stderr
+    assert "bleu_tokenize = 'zh' needs sacrebleu. Known: 13a, none, char, intl. More" in done.stderr
 
 
 def test_items_that_cannot_be_scored_are_refused() -> None:

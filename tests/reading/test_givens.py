@@ -202,7 +202,7 @@ def test_a_picture_is_given_or_drawn_and_stands_alone() -> None:
         ("255 zero 0", "input:1: 'vector' must hold numbers, as .*, but is .*'zero'"),
         ("[255, 0", "input:1: what is given is a JSON list of numbers, but this is not: '.255, 0'"),
         ('{"vector": [1]}', "input:1: what is given is a JSON list of numbers, but this is an object"),
-        ("", "input:1: there is no number in 'vector'"),
+        ("", "input:1: 'vector' has no numbers"),
         ("255 nan 0", "input:1: 'vector' holds a number that is missing or not finite"),
         ("1e300 0 0", "input:1: 'vector' holds a number that is too large"),
         ([[1, 2, 3]], "input:1: 'vector' must hold numbers"),

@@ -104,8 +104,8 @@ MALFORMED: list[tuple[str, str, list[str], str]] = [
     ("a.tsv", "a\tb\n", ['data.columns=["text", "_"]'], r"a.tsv:1: classification needs a column 'label'"),
     ("a.jsonl", '{"text": "a", "label": "x"}\n', ["data.label=lable"], r"no column 'lable'. Did you mean 'label'"),
     ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', [], r"a.jsonl:2: there is no column 'label'"),
-    ("a.tsv", "a\tx\nb\t \n", [], r"a.tsv:2: there is no class in 'label'. Give the row one, or remove it"),
-    ("a.jsonl", '{"text": "a", "label": null}\n', [], r"a.jsonl:1: there is no class in 'label'"),
+    ("a.tsv", "a\tx\nb\t \n", [], r"a.tsv:2: the class in 'label' is missing. Fill it in, or remove the row"),
+    ("a.jsonl", '{"text": "a", "label": null}\n', [], r"a.jsonl:1: the class in 'label' is missing"),
     (
         "a.jsonl",
         '{"text": "a", "label": 1.5}\n',

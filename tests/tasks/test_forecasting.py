@@ -524,7 +524,11 @@ FRAMES: dict[str, tuple[str, list[str], str]] = {
         [],
         r"a\.jsonl:2: found 1 number per step",
     ),
-    "ragged": ('{"frames": [[1, 2], [1]]}\n', [], r"a\.jsonl:1: 'frames' must hold as many numbers at every step"),
+    "ragged": (
+        '{"frames": [[1, 2], [1]]}\n',
+        [],
+        r"a\.jsonl:1: 'frames' must have the same number of values at every step",
+    ),
     "null": (
         '{"frames": [[1], [null]]}\n',
         [],

@@ -49,7 +49,7 @@ def only_sentence(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 FILES: list[tuple[str, str | bytes, str]] = [
-    ("a.tsv", "", "'a.tsv' is empty: there is no row in it"),
+    ("a.tsv", "", "'a.tsv' is empty: it has no rows"),
     ("a.tsv", "cat\tK\n\ndog\tD\n", "a.tsv:2: this line is blank, and more lines follow"),
     ("a.tsv", "cat\tK\ndog\n", "a.tsv:2: found one column, but columns (source, target) names 2. Cells are separated"),
     ("a.tsv", "cat\tK\ndog\t\n", 'a.tsv:2: the target is empty. Remove the row, or set data.empty = "keep"'),
@@ -134,7 +134,7 @@ SETTINGS = [
     ),
     (
         ["model.copy=true", 'data.source.tokens={name="subwords", dropout=0.1}'],
-        "but data.source.tokens with dropout are",
+        "but data.source.tokens with dropout change",
     ),
     (["data.source.column=sorce"], "words.tsv:1: there is no column 'sorce'"),
     (["data.target.tokens=sylables"], "there is no tokenizer 'sylables'. Did you mean 'symbols'?"),

@@ -64,7 +64,7 @@ def test_sizes_may_be_listed_if_they_are_equal() -> None:
     [
         (
             {"summary": "ends"},
-            r"model\.summary = 'ends' is made of the last state of cells, but .* set model\.summary to",
+            r"model\.summary = 'ends' needs the last state of a recurrent network, .* set model\.summary to",
         ),
         (
             {"cell": "gru"},
@@ -85,7 +85,7 @@ def test_sizes_may_be_listed_if_they_are_equal() -> None:
         ),
         (
             {"encoder": "ensemble", "members": ["transformer"], "summary": "last"},
-            r"model\.summary = 'last' is made of the last state of cells, but a Transformer has none",
+            r"model\.summary = 'last' needs the last state of a recurrent network, which a Transformer does not have",
         ),
     ],
 )

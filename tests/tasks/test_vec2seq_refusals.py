@@ -44,7 +44,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 FILES: list[tuple[str, str, str]] = [
-    ("a.tsv", "", "'a.tsv' is empty: there is no row in it"),
+    ("a.tsv", "", "'a.tsv' is empty: it has no rows"),
     ("a.tsv", "red\t1\t2\nblue\t3\n", "a.tsv:2: found 2 columns, but line 1 has 3. Cells are separated by one tab"),
     ("a.tsv", "red\t1\t2\n\t3\t4\n", 'a.tsv:2: the target is empty. Remove the row, or set data.empty = "keep"'),
     ("a.tsv", "red\t1\t2\nblue\t3\tnan\n", "a.tsv:2: 'vector' holds a number that is missing or not finite"),
@@ -71,7 +71,7 @@ FILES: list[tuple[str, str, str]] = [
         '{"vector": [1e99], "target": "a"}\n',
         "a.jsonl:1: 'vector' holds a number that is too large to compute with",
     ),
-    ("a.jsonl", '{"vector": [], "target": "a"}\n', "a.jsonl:1: there is no number in 'vector'. Give the row some"),
+    ("a.jsonl", '{"vector": [], "target": "a"}\n', "a.jsonl:1: 'vector' has no numbers. Fill them in"),
     ("a.jsonl", '{"vector": ["x"], "target": "a"}\n', "a.jsonl:1: 'vector' must hold numbers"),
     ("a.jsonl", '{"vector": [1], "target": "a"}\n{"vector": [1]}\n', "a.jsonl:2: there is no column 'target'"),
     ("a.jsonl", '{"vector": [1], "target": 3}\n', "a.jsonl:1: 'target' must hold a text, but is 3"),
@@ -81,9 +81,9 @@ FILES: list[tuple[str, str, str]] = [
     (
         "a.jsonl",
         '{"frames": [[1, 2], [3]], "target": "a"}\n',
-        "a.jsonl:1: 'frames' must hold as many numbers for every place",
+        "a.jsonl:1: 'frames' must have the same number of values for every place",
     ),
-    ("a.jsonl", '{"frames": [], "target": "a"}\n', "a.jsonl:1: there are no places in 'frames'. Give the row some, or"),
+    ("a.jsonl", '{"frames": [], "target": "a"}\n', "a.jsonl:1: 'frames' has no places. Fill them in, or"),
     ("a.jsonl", '{"frames": [1, 2], "target": "a"}\n', 'but is of 2. For one vector, set data.vector = ["frames"]'),
     (
         "a.jsonl",
@@ -114,9 +114,9 @@ FILES: list[tuple[str, str, str]] = [
     (
         "a.jsonl",
         '{"image": null, "target": "a"}\n',
-        "a.jsonl:1: there is no picture in 'image'. Give the row one, or rem",
+        "a.jsonl:1: the picture in 'image' is missing. Fill it in, or rem",
     ),
-    ("a.jsonl", '{"image": " ", "target": "a"}\n', "a.jsonl:1: there is no picture in 'image'"),
+    ("a.jsonl", '{"image": " ", "target": "a"}\n', "a.jsonl:1: the picture in 'image' is missing"),
     ("a.jsonl", '{"strokes": [[["x", 1]]], "target": "a"}\n', "a.jsonl:1: "),
     (
         "a.jsonl",
@@ -305,7 +305,7 @@ def test_what_is_wrong_with_a_validation_file_names_that_file(here: Path, capsys
         ("255 zero 0\n", "input:1: 'vector' must hold numbers"),
         ("255 nan 0\n", "input:1: 'vector' holds a number that is missing or not finite"),
         ("[255, 0\n", "input:1: what is given is a JSON list of numbers, but this is not"),
-        ("\n", "input:1: there is no number in 'vector'"),
+        ("\n", "input:1: 'vector' has no numbers"),
         ("picture.png\n", "input:1: 'vector' must hold numbers"),
     ],
 )

@@ -180,8 +180,8 @@ class ClassificationModel:
             return
         if name_of(self.summary) in OF_STATES:
             raise SettingError(
-                f"model.summary = '{name_of(self.summary)}' is made of the last state of cells, but a Transformer has "
-                f"none: set model.summary to mean, max or attention.",
+                f"model.summary = '{name_of(self.summary)}' needs the last state of a recurrent network, which a "
+                "Transformer does not have: set model.summary to mean, max or attention.",
                 ("model", "summary"),
             )
         if self.encoder == "transformer":

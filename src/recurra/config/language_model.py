@@ -113,8 +113,8 @@ class LanguageModelModel:
         widths = self.widths
         if self.bidirectional:
             raise SettingError(
-                "model.bidirectional = true is not possible here: a language model that reads both ways has already "
-                "seen the token it should predict. Train two, one with model.direction = 'backward', and add their "
+                "model.bidirectional = true is not possible here: a bidirectional language model has already seen "
+                "the token it should predict. Train two, one with model.direction = 'backward', and add their "
                 "scores.",
                 ("model", "bidirectional"),
             )

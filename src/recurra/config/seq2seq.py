@@ -181,8 +181,8 @@ class Seq2SeqSettings:
         dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]
         if self.model.copy and dropped:
             raise SettingError(
-                f"model.copy = true points at the tokens of the source as they are cut once, but "
-                f"data.{dropped[0]}.tokens with dropout are cut anew each time: leave one of them out.",
+                "model.copy = true copies tokens of the source, which needs a fixed tokenization, but "
+                f"data.{dropped[0]}.tokens with dropout change it in every epoch: leave one of them out.",
                 ("data", dropped[0], "tokens"),
             )
         if self.data.frames is not None and self.model.copy:

@@ -129,8 +129,8 @@ class Seq2SeqModel(WriterModel):
             )
         if self.start == "zeros" and self.bridge != "auto":
             raise SettingError(
-                f"model.bridge = '{self.bridge}' has no effect: with model.start = 'zeros' nothing is taken over. "
-                f"Leave it out.",
+                f"model.bridge = '{self.bridge}' has no effect: with model.start = 'zeros' no state is passed to "
+                "the decoder. Leave it out.",
                 ("model", "bridge"),
             )
         of_states = name_of(self.summary) in ("last", "last_cell", "ends")
@@ -142,8 +142,8 @@ class Seq2SeqModel(WriterModel):
             )
         if not self.conditioning and self.summary != "last":
             raise SettingError(
-                f"model.summary = {self.summary!r} has no effect: model.conditioning names no place where it enters. "
-                f'Set that, as in ["every"], or leave it out.',
+                f"model.summary = {self.summary!r} has no effect: model.conditioning is empty. Set that, as in "
+                '["every"], or leave it out.',
                 ("model", "summary"),
             )
 

@@ -51,7 +51,8 @@ def check_transformer(
         for name, value, usual in (("heads", heads, HEADS), ("feed_forward", feed_forward, None)):
             if value != usual:
                 raise SettingError(
-                    f"{where}.{name} = {value} has no effect: {where}.kind = '{kind}' is no Transformer. Leave it out.",
+                    f"{where}.{name} = {value} has no effect: {where}.kind = '{kind}' is not a Transformer. Leave "
+                    "it out.",
                     (*path, name),
                 )
         return

@@ -102,8 +102,8 @@ class WriterModel:
         self._check_transformer()
         if not attends and self.wiring != "outside":
             raise SettingError(
-                f"model.wiring = '{self.wiring}' says where attention meets the decoder, but model.attention is "
-                f"none: leave one of them out.",
+                f"model.wiring = '{self.wiring}' sets where attention enters the decoder, but model.attention is "
+                "none: leave one of them out.",
                 ("model", "wiring"),
             )
         if self.query is not None and (not attends or not (is_own or self.wiring in WIRINGS_WITH_A_CHOICE)):

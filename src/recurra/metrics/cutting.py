@@ -37,8 +37,8 @@ def cut(name: str) -> Cut:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
         raise ConfigError(
-            f"bleu_tokenize = '{name}' is not known without sacrebleu. {did_you_mean(name, OURS)} "
-            f"More come with pip install 'recurra[metrics]'."
+            f"bleu_tokenize = '{name}' needs sacrebleu. {did_you_mean(name, OURS)} More come with pip install "
+            "'recurra[metrics]'."
         ) from None
     if name not in BLEU.TOKENIZERS:
         known = [*OURS, *(other for other in BLEU.TOKENIZERS if other not in OURS)]

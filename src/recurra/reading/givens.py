@@ -125,7 +125,7 @@ def given_of(row: Row, file: int, path: str | Path | None, data: Vec2SeqData, *,
         assert name is not None, "with_columns() has named the column"
         picture = value_in(row, name, place)
         if picture is None or (isinstance(picture, str) and not picture.strip()):
-            raise DataError(f"{place}: there is no picture in '{name}'. Give the row one, or remove it.")
+            raise DataError(f"{place}: the picture in '{name}' is missing. Fill it in, or remove the row.")
         if isinstance(picture, str) and data.image.strokes is not None:
             picture = _from_json(picture, place, STROKES)
         elif isinstance(picture, str) and path is not None:
@@ -200,10 +200,11 @@ def _places(value: object, place: str, name: str) -> NDArray[np.float32]:
         found = np.array(value, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"{place}: '{name}' must hold as many numbers for every place, S × F or H × W × F, but is {shown(value)}."
+            f"{place}: '{name}' must have the same number of values for every place, S × F or H × W × F, but is "
+            f"{shown(value)}."
         ) from error
     if not found.size:
-        raise DataError(f"{place}: there are no places in '{name}'. Give the row some, or remove it.")
+        raise DataError(f"{place}: '{name}' has no places. Fill them in, or remove the row.")
     if found.ndim not in (2, 3):
         raise DataError(
             f"{place}: '{name}' must hold features of places, S × F numbers or H × W × F, but is of "
@@ -218,7 +219,7 @@ def _usable(found: NDArray[np.float64], place: str, name: str) -> NDArray[np.flo
     if np.abs(found).max(initial=0.0) > np.finfo(np.float32).max:
         raise DataError(f"{place}: '{name}' holds a number that is too large to compute with. Use other units.")
     if not found.size:
-        raise DataError(f"{place}: there is no number in '{name}'. Give the row some, or remove it.")
+        raise DataError(f"{place}: '{name}' has no numbers. Fill them in, or remove the row.")
     return found.astype(np.float32)
 
 

@@ -278,7 +278,7 @@ def class_of(value: object, place: str, name: str) -> str:
             f'data.targets = ["{name}"].'
         )
     if value is None or isinstance(value, str):
-        raise DataError(f"{place}: there is no class in '{name}'. Give the row one, or remove it.")
+        raise DataError(f"{place}: the class in '{name}' is missing. Fill it in, or remove the row.")
     raise DataError(
         f"{place}: the class in '{name}' must be a word, but is {shown(value)}. For rows with several classes, set "
         f'data.labels = "{name}".'

@@ -179,7 +179,9 @@ def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool =
         if len(widths) < 2 and (strange := _strange(value)) is not None:
             raise DataError(f"{place}: '{name}' must hold numbers alone, but has {shown(strange)}.") from error
         why = f"steps of {min(widths)} and of {max(widths)} numbers" if len(widths) > 1 else shown(value)
-        raise DataError(f"{place}: '{name}' must hold as many numbers at every step, but has {why}.") from error
+        raise DataError(
+            f"{place}: '{name}' must have the same number of values at every step, but has {why}."
+        ) from error
     if len(array) == 0:
         return np.zeros((0, 0), dtype)
     array = array.reshape(len(array), -1) if array.ndim < 2 else array

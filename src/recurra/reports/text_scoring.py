@@ -125,7 +125,7 @@ def _text(row: Row, path: str | Path, names: Sequence[str]) -> tuple[str, int]:
 
 
 def _nothing(path: str | Path) -> list[tuple[str, int]]:
-    raise DataError(f"'{path}' is empty: there is no row in it.")
+    raise DataError(f"'{path}' is empty: it has no rows.")
 
 
 def _check_one_answer_each(

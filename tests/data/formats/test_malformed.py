@@ -49,8 +49,8 @@ CONLLU: list[tuple[str | bytes, str]] = [
     ("# sent_id = 1\n\n" + WORD, ":1: this sentence has no words. Remove its comments, or add the words."),
     (WORD + "\n# text = Dogs\n", ":3: this sentence has no words"),
     ("\n" + word("1-2") + word("1.1") + "\n", ":2: this sentence has no words"),
-    ("", "is empty: there is no row in it."),
-    ("\n\n", "is empty: there is no row in it."),
+    ("", "is empty: it has no rows."),
+    ("\n\n", "is empty: it has no rows."),
     (b"1\tD\xf6gs", ":1: byte 4 of the line, 0xf6, is not UTF-8"),
 ]
 
@@ -77,14 +77,14 @@ CONLL: list[tuple[str | bytes, dict[str, Any], str]] = [
     ("Dogs N\n", {"columns": ["tokens", "pos", "tags"]}, ":1: found 2 columns, but columns names 3 (tokens, pos, tags)."
      ' Name all of them; "_" leaves one out.'),
     ("Dogs N x\n", {"columns": ["tokens", "tags"]}, ":1: found 3 columns, but columns names 2 (tokens, tags)"),
-    ("", {}, "is empty: there is no row in it."),
-    ("\n \n\t\n", {}, "is empty: there is no row in it."),
-    ("-DOCSTART- -X- O\n\n", {}, "is empty: there is no row in it."),
+    ("", {}, "is empty: it has no rows."),
+    ("\n \n\t\n", {}, "is empty: it has no rows."),
+    ("-DOCSTART- -X- O\n\n", {}, "is empty: it has no rows."),
     (b"Dogs\tN\nb\xe4rk\tV\n", {}, ":2: byte 2 of the line, 0xe4, is not UTF-8"),
     (b"Dogs\tN\n\x00\tV\n", {}, ":2: a NUL character was found"),
 ]  # fmt: skip
 
-BLANK = "this line is blank, and more lines follow. Blank lines may stand only at the end: remove it."
+BLANK = "this line is blank, and more lines follow. Blank lines are allowed only at the end of the file: remove it."
 
 TSV: list[tuple[str | bytes, dict[str, Any], str]] = [
     ("a\tb\nc\n", {}, ":2: found one column, but line 1 has 2. Cells are separated by one tab; spaces do not separate"),
@@ -105,9 +105,9 @@ TSV: list[tuple[str | bytes, dict[str, Any], str]] = [
     ("a\tb\nc\td\n", {"columns": ["text"], "header": True}, ":1: the header has no column 'text'. Known: a, b."),
     ("text\tlabel\n", {"columns": ["txt"], "header": True}, ":1: the header has no column 'txt'. Did you mean 'text'?"),
     ("\t_\na\tb\n", {"header": True}, ":1: the header names no column. Write the names, or set columns."),
-    ("text\tlabel\n", {}, "is empty: there is no row in it."),
-    ("", {}, "is empty: there is no row in it."),
-    ("\n", {"columns": ["source", "target"]}, "is empty: there is no row in it."),
+    ("text\tlabel\n", {}, "is empty: it has no rows."),
+    ("", {}, "is empty: it has no rows."),
+    ("\n", {"columns": ["source", "target"]}, "is empty: it has no rows."),
     ("a\tb\n   \nc\td\n", {}, ":2: found one column, but line 1 has 2"),
     (b"a\tb\n\xff\tb\n", {}, ":2: byte 1 of the line, 0xff, is not UTF-8"),
     (b"a\tb\n\x00\tb\n", {}, ":2: a NUL character was found"),
@@ -137,9 +137,9 @@ CSV: list[tuple[str | bytes, dict[str, Any], str]] = [
     ("a,b\n", {"columns": ["source", "target", "source"]}, ":1: found 2 columns, but columns (source, target, source)"),
     ("text,lable\na,b\n", {"columns": ["text", "label"]}, ":1: the header has no column 'label'. Did you mean"),
     ("a,b\n", {"columns": ["text"], "header": True}, ":1: the header has no column 'text'"),
-    ("text,label\n", {}, "is empty: there is no row in it."),
-    ("", {}, "is empty: there is no row in it."),
-    ("\n\n", {}, "is empty: there is no row in it."),
+    ("text,label\n", {}, "is empty: it has no rows."),
+    ("", {}, "is empty: it has no rows."),
+    ("\n\n", {}, "is empty: it has no rows."),
     (b"a,b\nc,\xe9\n", {}, ":2: byte 3 of the line, 0xe9, is not UTF-8"),
     (b"a,b\nc,\x00\n", {}, ":2: a NUL character was found"),
 ]  # fmt: skip
@@ -175,13 +175,13 @@ JSONL: list[tuple[str | bytes, dict[str, Any], str]] = [
     ('{"a": 1}\n\n{"a": 2}\n', {}, f":2: {BLANK}"),
     ('{"text": 1}\n{"txt": 2}\n', {"columns": ["text"]}, ":2: there is no column 'text'. Did you mean 'txt'?"),
     ('{"body": "x"}\n', {"columns": {"text": "bodi"}}, ":1: there is no column 'bodi'. Did you mean 'body'?"),
-    ("", {}, "is empty: there is no row in it."),
+    ("", {}, "is empty: it has no rows."),
     (b'{"a": "\xe9"}\n', {}, ":1: byte 8 of the line, 0xe9, is not UTF-8"),
 ]  # fmt: skip
 
 TEXT: list[tuple[bytes, str]] = [
-    (b"", "is empty: there is no row in it."),
-    (b"\xef\xbb\xbf", "is empty: there is no row in it."),
+    (b"", "is empty: it has no rows."),
+    (b"\xef\xbb\xbf", "is empty: it has no rows."),
     (b"caf\xe9\n", ":1: byte 4 of the line, 0xe9, is not UTF-8. Open the file in an editor and save it as UTF-8."),
     (b"one\ntwo\ncaf\xe9\n", ":3: byte 4 of the line, 0xe9, is not UTF-8"),
     (b"one\r\ntwo\r\n\xe9\r\n", ":3: byte 1 of the line, 0xe9, is not UTF-8"),

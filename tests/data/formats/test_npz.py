@@ -74,7 +74,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "another number of rows": (
         {"a": np.zeros(2), "b": np.zeros((3, 1))},
-        "'b' has 3 rows, but 'a' 2: every array has one for each example. .*add 'b_lengths'",
+        "'b' has 3 rows, but 'a' 2: every array needs one row per example. .*add 'b_lengths'",
     ),
     "a single value": ({"a": np.array(3.0)}, "'a' is a single value"),
     "complex": ({"a": np.zeros(2, complex)}, "the array 'a' is of type complex128, which cannot be read"),
@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "not finite": ({"a": np.array([1.0, np.nan])}, "row 2: the value of 'a' is not a finite number"),
     "deep": ({"a": np.zeros((1, 1, 1, 1, 1))}, "row 1: the value of 'a' is nested deeper than 3 levels"),
     "nothing": ({}, "there is no array in this archive"),
-    "no rows": ({"a": np.zeros((0, 3)), "a_lengths": np.zeros(0, int)}, "is empty: there is no row in it"),
+    "no rows": ({"a": np.zeros((0, 3)), "a_lengths": np.zeros(0, int)}, "is empty: it has no rows"),
 }
 
 

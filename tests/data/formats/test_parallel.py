@@ -74,7 +74,7 @@ def test_blank_lines_left_over_are_said_to_be_blank(tmp_path: Path) -> None:
 
 
 def test_two_empty_files_have_no_row(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is empty: there is no row in it"):
+    with pytest.raises(DataError, match="is empty: it has no rows"):
         list(rows(written(tmp_path, "", "")))
 
 

@@ -116,7 +116,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_table_without_rows_is_empty(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is empty: there is no row in it"):
+    with pytest.raises(DataError, match="is empty: it has no rows"):
         list(rows(written(tmp_path / "a.parquet", {"a": pa.array([], pa.string())})))
 
 

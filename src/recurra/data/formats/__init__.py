@@ -87,7 +87,7 @@ def _at_least_one(path: PathLike, stream: Iterator[Row]) -> Iterator[Row]:
         empty = False
         yield row
     if empty:
-        raise DataError(f"'{path}' is empty: there is no row in it.")
+        raise DataError(f"'{path}' is empty: it has no rows.")
 
 
 def _name_and_options(path: PathLike, format: str | Mapping[str, object] | None) -> tuple[str, dict[str, object]]:

@@ -31,8 +31,8 @@ class JSONL(Reader):
                 continue
             if blank:
                 raise DataError(
-                    f"{path}:{blank}: this line is blank, and more lines follow. Blank lines may stand only at the "
-                    f"end: remove it."
+                    f"{path}:{blank}: this line is blank, and more lines follow. Blank lines are allowed only at "
+                    "the end of the file: remove it."
                 )
             place = f"{path}:{number}"
             found = _object(place, line)

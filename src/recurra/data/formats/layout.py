@@ -57,8 +57,8 @@ def table(
             continue
         if blank:
             raise DataError(
-                f"{path}:{blank}: this line is blank, and more lines follow. Blank lines may stand only at the end: "
-                f"remove it."
+                f"{path}:{blank}: this line is blank, and more lines follow. Blank lines are allowed only at the "
+                "end of the file: remove it."
             )
         if layout is None:
             has_header = _has_header(path, record, ahead, columns) if header is None else header

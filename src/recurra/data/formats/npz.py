@@ -46,9 +46,9 @@ class NPZ(Reader):
         for name, rows in found.items():
             if len(rows) != count:
                 raise DataError(
-                    f"{path}: '{name}' has {len(rows):,} rows, but '{first}' {count:,}: every array has one "
-                    f"for each example. If the rows of '{name}' differ in length, add '{name}{LENGTHS}'; if it is not "
-                    f"wanted, name the others with data.columns."
+                    f"{path}: '{name}' has {len(rows):,} rows, but '{first}' {count:,}: every array needs one row "
+                    f"per example. If the rows of '{name}' differ in length, add '{name}{LENGTHS}'; if it is not "
+                    "wanted, name the others with data.columns."
                 )
         for number in range(count):
             place = f"{path}: row {number + 1}"

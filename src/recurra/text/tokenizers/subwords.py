@@ -131,9 +131,11 @@ class Subwords(Tokenizer):
         if kind is None:
             raise DataError(f"subwords are of type BPE or Unigram, but this model is of type {model.get('type')!r}.")
         if not isinstance(before, Mapping) or (before.get("type"), before.get("replacement")) != ("Metaspace", MARK):
-            raise DataError(f"these subwords do not mark blanks by {MARK} (pre_tokenizer Metaspace); train them again.")
+            raise DataError(
+                f"these subwords do not mark spaces with {MARK} (pre_tokenizer Metaspace); train them again."
+            )
         if model.get("byte_fallback") or UNSEEN not in (model.get("unk_token"), _unknown_of(model)):
-            raise DataError(f"these subwords do not write {UNSEEN} for what they do not know; train them again.")
+            raise DataError(f"these subwords have no {UNSEEN} token for unknown characters; train them again.")
         if not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
             raise DataError(f"the dropout of these subwords must be between 0 and 1, but is {dropout!r}.")
         # The library would drop merges at every call and without a seed; here that is done by split.
