@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded, Rows, Store
-from recurra.errors import CheckpointError, ConfigError, TrainingError
+from recurra.errors import CheckpointError, ConfigError, TrainingError, is_lack_of_memory
 from recurra.manifest import committing, verify
 from recurra.padding import fitted
 from recurra.scoring.scores import Scores
@@ -85,6 +85,17 @@ class Update(NamedTuple):
     logged: Mapping[str, float]  # what the task wants in the log
 
 
+class Summed(NamedTuple):
+    """Batches whose gradients were added up."""
+
+    total: float  # of their losses
+    labels: int
+    first: int  # labels of the first: what the gradients are divided by
+    weights: Sequence[float]  # by which the learning rate is multiplied
+    logged: Mapping[str, float]
+    last: tuple[Sequence[Encoded], int, Carried]  # rows and number of the last one, and what was carried to it
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C came, and everything is saved."""
 
@@ -127,6 +138,7 @@ class Trainer:
         self.carried: Carried = ()
         self.saved_step = 0  # of the last checkpoint
         self.is_best_unsaved = False  # the weights are the best so far, and only the last checkpoint knows others
+        self.is_split_told = False  # that a batch was too large for the memory
         self.also_saved: list[Callable[[Path], None]] = []  # write to a folder what goes with the next checkpoint
         self.validation_seconds = 0.0  # that the last validation took
 
@@ -148,6 +160,8 @@ class Trainer:
 
     def save(self, log: Log) -> None:
         """Everything that resuming needs, and the weights where they are the best so far: at once or not at all."""
+        if self.position.step:
+            self._refuse_weights_that_are_not_finite()
         self.position.log_bytes = log.position
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         plain: dict[str, Any] = {}
@@ -167,6 +181,16 @@ class Trainer:
                 write(new)
         self.saved_step, self.is_best_unsaved = self.position.step, False
         self.also_saved.clear()
+
+    def _refuse_weights_that_are_not_finite(self) -> None:
+        """The checkpoint before holds weights with which something can still be done."""
+        for name, parameter in self.model.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                raise TrainingError(
+                    f"the weights of '{name}' became infinite or NaN by step {self.position.step:,} and are not "
+                    f"saved. Train with a lower training.learning_rate or training.clip"
+                    + (f": --from {self.folder} starts from the last saved weights." if self._has_model() else ".")
+                )
 
     def restore(self) -> None:
         """Go back to the last checkpoint; without one, to the beginning."""
@@ -290,26 +314,9 @@ class Trainer:
         """One update of the weights."""
         position, training = self.position, self.training
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
-        for parameter in self.parameters:
-            parameter.grad = None
-        total, count, elements, first, weights = 0.0, 0, 0, 0, []
-        logged: dict[str, float] = {}
-        for number, chosen in enumerate(batches[position.batch : position.batch + training.accumulate]):
-            rows = self.task.chosen(self.store, chosen)
-            elements += int(self.task.lengths(Rows.of(rows)).sum())
-            before = self.carried
-            loss = self._loss(rows, number, before)
-            if loss.labels == 0:
-                continue
-            first = first or loss.labels
-            self.scaler.scale(loss.total / first).backward()
-            value = float(loss.total.detach())
-            if not math.isfinite(value):
-                self._refuse(f"the loss became {value}", rows, number, before)
-            total, count = total + value, count + loss.labels
-            weights.append(loss.weight)
-            logged |= loss.logged
-            self.carried = loss.carried
+        parts = [self.task.chosen(self.store, each) for each in self._batches_of_step(batches)]
+        elements = sum(int(self.task.lengths(Rows.of(rows)).sum()) for rows in parts)
+        total, count, first, weights, logged, last = self._backward(parts)
         if count == 0:
             return Update(float("nan"), 0.0, elements, logged)
         gradients = []
@@ -330,13 +337,97 @@ class Trainer:
             torch._foreach_clamp_max_(gradients, training.clip_value)
         norm = float(torch.nn.utils.get_total_norm(gradients))
         if not math.isfinite(norm) and not self.scaler.is_enabled():
-            self._refuse(f"the gradient became {norm}", rows, number, before)
+            self._refuse(f"the gradient became {norm}", *last)
         if training.clip is not None and norm > training.clip:
             torch._foreach_mul_(gradients, training.clip / norm)
         for _, one in self.optimisers:
             self.scaler.step(one)
         self.scaler.update()
         return Update(total / count, norm, elements, logged)
+
+    def _batches_of_step(self, batches: Batches) -> Sequence[Any]:
+        """The batches whose gradients are added up for the present step."""
+        first = self.position.batch
+        return batches[first : first + self.training.accumulate]
+
+    def _backward(self, parts: Sequence[Sequence[Encoded]]) -> Summed:
+        """The gradients of a step's batches; where memory runs out, of their halves, one after the other."""
+        carried = self.carried
+        try:
+            return self._summed(parts)
+        except (MemoryError, RuntimeError) as error:
+            if not is_lack_of_memory(error):
+                raise
+        # What the failed attempt held is released with its error, before the second one.
+        self._free(carried)
+        halves = [half for rows in parts for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :]) if len(half)]
+        is_split = len(halves) > len(parts) and not carried
+        if is_split:
+            try:
+                found = self._summed(halves)
+            except (MemoryError, RuntimeError) as error:
+                if not is_lack_of_memory(error):
+                    raise
+            else:
+                if not self.carried:  # else the halves would carry on the states of some of the rows
+                    self._tell_of_halves()
+                    return found
+            self._free(carried)
+        raise TrainingError(self._lack_of_memory(parts, is_split=is_split))
+
+    def _tell_of_halves(self) -> None:
+        if not self.is_split_told:
+            self.progress.note(
+                f"out of memory at step {self.position.step + 1:,}: its batch was computed in two halves, and so are "
+                f"others that do not fit. Smaller batches (training.batch_tokens, training.batch_size) avoid this"
+            )
+        self.is_split_told = True
+
+    def _free(self, carried: Carried) -> None:
+        """Give back what an attempt that failed has taken."""
+        self.carried = carried
+        for parameter in self.parameters:
+            parameter.grad = None
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _lack_of_memory(self, parts: Sequence[Sequence[Encoded]], *, is_split: bool) -> str:
+        """What was too large for the memory, and what to do."""
+        rows = max(parts, key=lambda each: int(self.task.lengths(Rows.of(each)).sum()))
+        lengths = self.task.lengths(Rows.of(rows))
+        longest = int(lengths.argmax())
+        examples = "1 example" if len(rows) == 1 else f"{len(rows):,} examples"
+        also = ", also with the batch in two halves" if is_split else ""
+        return (
+            f"out of memory at step {self.position.step + 1:,}{also}: "
+            f"the batch has {examples} of {int(lengths.min()):,} to {int(lengths.max()):,} elements, the longest is "
+            f"{self.task.place(rows[longest])}. Train with smaller batches (training.batch_tokens or "
+            f"training.batch_size) or a smaller model, or remove very long examples."
+        )
+
+    def _summed(self, parts: Sequence[Sequence[Encoded]]) -> Summed:
+        """The gradients of some batches, added up."""
+        for parameter in self.parameters:
+            parameter.grad = None
+        total, count, first = 0.0, 0, 0
+        weights: list[float] = []
+        logged: dict[str, float] = {}
+        last: tuple[Sequence[Encoded], int, Carried] = ((), 0, self.carried)
+        for number, rows in enumerate(parts):
+            last = rows, number, self.carried
+            loss = self._loss(*last)
+            if loss.labels == 0:
+                continue
+            first = first or loss.labels
+            self.scaler.scale(loss.total / first).backward()
+            value = float(loss.total.detach())
+            if not math.isfinite(value):
+                self._refuse(f"the loss became {value}", *last)
+            total, count = total + value, count + loss.labels
+            weights.append(loss.weight)
+            logged |= loss.logged
+            self.carried = loss.carried
+        return Summed(total, count, first, weights, logged, last)
 
     def _loss(self, rows: Sequence[Encoded], number: int, carried: Carried) -> Loss:
         """The loss of a batch. What is drawn in it depends on seed, step and number alone.
