@@ -187,8 +187,8 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     )
     for name, about in (
         ("train", "train on"),
-        ("valid", "validate on during training"),
-        ("test", "evaluate on after training"),
+        ("valid", "validate on during training; or a share of the training data, such as 10%%"),
+        ("test", "evaluate on after training; or a share, such as 10%%"),
     ):
         sub.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
     sub.add_argument(

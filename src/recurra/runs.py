@@ -146,10 +146,16 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
             from recurra.training.trainer import Trainer
             from recurra.training.transfer import start_from as transfer
 
-            apart = held_out(task, progress)
+            apart = held_out(task, store, progress)
             for which, (_, rows) in apart.items():
-                is_said = {*task.settings.data.files(which)} & {*task.settings.data.files("train")}
+                is_said = trained_on(task.settings.data, which)
                 if not is_said and (again := repeated(rows, store)) > 0:
+                    if again == len(rows) == len(store) and task.settings.data.shares is not None:
+                        raise ConfigError(
+                            f"data.{which} = '{share_of(task.settings.data, which)}' holds nothing out: "
+                            f"{type(task).__name__} reads whole files. Read them with rows_of or Task.read, or name "
+                            f"a file."
+                        )
                     progress.note(
                         f"{again:,} of {len(rows):,} {which} examples ({100 * again / len(rows):.0f} %) are also in "
                         f"the training data, with the same answer: their scores do not tell of what is new"
@@ -169,7 +175,7 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
             _finish(trainer, store, apart)
 
 
-def held_out(task: Task[Any, Any, Any], progress: Progress) -> dict[str, HeldOut]:
+def held_out(task: Task[Any, Any, Any], store: Store, progress: Progress) -> dict[str, HeldOut]:
     """The validation and the test examples, which are both read now, so that a mistake shows before training."""
     from recurra.training.preparation import HeldOut
 
@@ -177,15 +183,38 @@ def held_out(task: Task[Any, Any, Any], progress: Progress) -> dict[str, HeldOut
     test = HeldOut.of(task, data.files("test"))
     if not data.files("valid"):
         progress.note("no validation data: the weights of the last step are saved, without early stopping")
-    for file in data.files("valid"):
-        if file in data.files("train"):
-            progress.note(
-                f"{file} is used for both training and validation: these scores do not measure generalisation"
-            )
+    for file in trained_on(data, "valid"):
+        progress.note(f"{file} is used for both training and validation: these scores do not measure generalisation")
     valid = HeldOut.of(task, data.files("valid"))
+    found = {"valid": valid, "test": test}
+    for which in found:
+        if (said := share_in_words(task, store, found, which)) is not None:
+            progress.note(f"{which}: {said}")
     if (said := task.noticed(valid.examples)) is not None:
         progress.note(said)
-    return {"valid": valid, "test": test}
+    return found
+
+
+def trained_on(data: Any, which: str) -> list[str]:
+    """The files of validation or test that training reads as well, and not another part of them."""
+    return [file for file in data.files(which) if file in data.files("train") and not share_of(data, which)]
+
+
+def share_of(data: Any, which: str) -> str:
+    """The share of the training files that is held out, as it was given; "" where there are files."""
+    shares, given = data.shares, getattr(data, which)
+    return "" if shares is None or not shares.of_part(which) else given if isinstance(given, str) else given[0]
+
+
+def share_in_words(task: Task[Any, Any, Any], store: Store, apart: Mapping[str, HeldOut], which: str) -> str | None:
+    """What of the training files is held out, and how; None where there are files."""
+    from recurra.data.store import Rows
+
+    data = task.settings.data
+    if not share_of(data, which):
+        return None
+    rows = {name: Rows(found.rows) for name, found in apart.items() if share_of(data, name)}
+    return task.held_out(rows[which], [store, *rows.values()])
 
 
 def check_is_new(folder: Path) -> None:
@@ -250,10 +279,16 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
     with progress, held(folder):
         if overrides:
             settings = Given.of_run(folder).options(overrides).settings(type(task.settings))
+            if settings.data.shares != task.settings.data.shares:
+                raise ConfigError(
+                    f"--resume cannot change which examples are held out: {folder} was begun with data.valid = "
+                    f"{task.settings.data.valid!r}, data.test = {task.settings.data.test!r} and data.seed = "
+                    f"{task.settings.data.seed}. Begin another run."
+                )
             task = type(task).load(settings, folder)
         before = position_of(folder)
         _, store = prepared_again(task, before.data if before is not None else None, progress.note)
-        apart = held_out(task, progress)
+        apart = held_out(task, store, progress)
         trainer = Trainer(task, store, apart["valid"], folder, progress)
         trainer.restore()
         if overrides:  # they come into force with the first checkpoint that was reached with them
@@ -294,6 +329,8 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
                 ) from None
             tokens = int(task.lengths(Rows(rows)).sum())
             parts[which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
+            if (said := share_in_words(task, store, apart, which)) is not None:
+                parts[which] |= {"path": data.train, "share": share_of(data, which), "held_out": said}
             if which == "valid":
                 validated = examples, rows, outputs
     lengths = task.lengths(store)
@@ -325,7 +362,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
         },
     }
     if "test" in found:
-        summary["test"] = {"path": data.test, "scores": _finite(found["test"].values)}
+        summary["test"] = {"path": parts["test"]["path"], "scores": _finite(found["test"].values)}
     with committing(folder) as new:
         (new / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
         keep_samples(task, apart["valid"].examples, new)
@@ -381,6 +418,8 @@ def told(folder: Path) -> str:
         f"{summary['device']} ({summary['stopped']}); the weights of step {summary['best']['step']:,} are kept",
     ]
     for which, part in (("valid", summary["best"]), ("test", summary.get("test"))):
+        if said := summary.get("data", {}).get(which, {}).get("held_out"):
+            lines.append(f"{which} data: {said}")
         if part and part["scores"]:
             first = summary.get("first_metric")  # what decided is said first
             scores = dict(sorted(part["scores"].items(), key=lambda score: score[0] != first))

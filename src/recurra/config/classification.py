@@ -42,6 +42,7 @@ class ClassificationData(Data):
     vectors: str | None = setting(None, "file of word vectors to start from, as word2vec or GloVe writes text")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.text.check("data.text")
         read = {
             "data.text.column": self.text.column,

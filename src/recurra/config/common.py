@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from recurra.config.share import FilePart, Shares
 from recurra.settings import Part, SettingError, above_zero, at_least, setting
 
 
@@ -13,8 +14,13 @@ class Data:
     """Settings of the data files."""
 
     train: str | list[str] = setting("", "file or files to learn from")
-    valid: str | list[str] = setting("", "file or files that decide when to stop and which weights to keep")
-    test: str | list[str] = setting("", "file or files for a last look, scored once at the end")
+    valid: str | list[str] = setting(
+        "", "file or files that decide when to stop and which weights to keep; or 10%: so much of train"
+    )
+    test: str | list[str] = setting(
+        "", "file or files for a last look, scored once at the end; or 10%: so much of train"
+    )
+    seed: int = setting(1, 'of the draw of examples that valid = "10%" holds out, whatever training.seed is')
     format: Part | None = setting(
         None, "conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text; none: by the extension"
     )
@@ -22,14 +28,31 @@ class Data:
     empty: Literal["refuse", "keep"] = setting("refuse", "what to do with an example that has no element")
     cache: bool = setting(True, "keep encoded examples on disk, so that the next run starts at once")
 
-    def files(self, which: str) -> list[str]:
-        """The files of train, valid or test, as a list.
+    def __post_init__(self) -> None:
+        at_least(0, "data", self, "seed")
+        if self.shares is None and self.seed != 1:
+            raise SettingError(
+                f"data.seed = {self.seed} has no effect: neither data.valid nor data.test is a share such as 10%. "
+                f"Leave it out.",
+                ("data", "seed"),
+            )
 
-        >>> Data(train="a.tsv").files("train"), Data().files("valid")
-        (['a.tsv'], [])
+    @property
+    def shares(self) -> Shares | None:
+        """How much of the training files is held out; None where nothing is."""
+        return Shares.of(self.valid, self.test, self.seed)
+
+    def files(self, which: str) -> list[str]:
+        """The files of train, valid or test, as a list. Where a share is held out, each is a part of a training file.
+
+        >>> Data(train="a.tsv").files("train"), Data().files("valid"), Data(train="a.tsv", valid="10%").files("valid")
+        (['a.tsv'], [], ['a.tsv'])
         """
-        given = getattr(self, which)
-        return [given] if isinstance(given, str) and given else list(given)
+        shares = self.shares
+        is_part = shares is not None and shares.of_part(which) > 0
+        given = self.train if is_part else getattr(self, which)
+        listed = [given] if isinstance(given, str) and given else list(given)
+        return listed if shares is None or not is_part else [FilePart(path, which, shares) for path in listed]
 
 
 @dataclass(frozen=True)

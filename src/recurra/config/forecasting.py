@@ -30,6 +30,7 @@ class ForecastingData(Data):
     overlap: int | None = setting(None, "steps that one window shares with the next; none: half of them")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least(2, "data", self, "window")
         at_least(0, "data", self, "overlap")
         if self.overlap is not None and self.window is not None and self.overlap > self.window - 1:

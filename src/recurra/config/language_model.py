@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
+from recurra.config.share import FilePart
 from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
 from recurra.errors import DataError
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
@@ -33,6 +34,7 @@ class LanguageModelData(Data):
     independent: bool = setting(False, "each line is a text of its own, and nothing is carried from one to the next")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.text.check("data.text")
 
     def files(self, which: str) -> list[str]:
@@ -48,6 +50,8 @@ def text_files(paths: list[str]) -> list[str]:
             found.append(path)
             continue
         inside = sorted(str(file) for file in Path(path).rglob("*") if file.name.lower().endswith(TEXT_FILES))
+        if isinstance(path, FilePart):
+            inside = [path.like(file) for file in inside]
         if not inside:
             raise DataError(f"the folder {path} holds no text file: their names end in {', '.join(TEXT_FILES)}.")
         found += inside

@@ -38,6 +38,7 @@ class Seq2SeqData(Data):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least(1, "data", self, "max_length")
         self.source.check("data.source")
         self.target.check("data.target")

@@ -25,6 +25,7 @@ class TaggingData(Data):
     vectors: str | None = setting(None, "file of word vectors to start from, as word2vec or GloVe writes text")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least(1, "data", self, "min_count", "max_words")
         if self.tokens is not None and self.frames is not None:
             raise SettingError(

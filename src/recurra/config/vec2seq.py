@@ -26,6 +26,7 @@ class Vec2SeqData(Data):
     max_length: int | None = setting(None, "an example with a longer target is left out of training, which is said")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least(1, "data", self, "max_length")
         self.target.check("data.target")
         given = {

@@ -20,6 +20,9 @@ from recurra.data.formats.fasttext import PREFIX
 from recurra.data.formats.reader import Row, Value
 from recurra.errors import DataError
 
+SHARES = {"10%": 100, "20%": 50}
+"""Shares of the training files that are proposed for validation, and the rows that they take."""
+
 INPUTS = ("tokens", "text", "source")
 LABELS = ("label", "labels", "category", "tags", "upos")
 _HEADER_WORDS = frozenset(
@@ -112,7 +115,7 @@ def check(
         raise DataError(f"check takes a list of one or more files, but got {paths!r}.")
     train, held = [os.fspath(path) for path in paths], [os.fspath(path) for path in valid]
     surveys = [_Survey(path, format, columns) for path in (*train, *held)]
-    request = Request(train, held, format, columns)
+    request = Request(train, held, format, columns, _share(surveys) if not held else None)
     files = [survey.found(request) for survey in surveys]
     overlaps = [
         Overlap(late.path, early.path, late.whole.repeated_in(early.whole), late.inputs.repeated_in(early.inputs))
@@ -212,6 +215,12 @@ class _Survey:
         sides = tuple({role: name for name, role in roles.items()}.get(side) for side in ("source", "target"))
         is_certain = sides == ("source", "target") or len(roles) > 2
         return sides == self.pairs.columns and (is_certain or roles_of("classification", *known) is None)
+
+
+def _share(surveys: Sequence[_Survey]) -> str | None:
+    """How much of the files to hold out for validation; None of files that are too small for it."""
+    count = sum(survey.rows for survey in surveys)
+    return next((share for share, fewest in SHARES.items() if count >= fewest), None)
 
 
 def _input(values: Mapping[str, Value]) -> str:

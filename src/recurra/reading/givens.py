@@ -21,6 +21,7 @@ from recurra.errors import DataError
 from recurra.reading.given_columns import as_trained, names, read_by, with_roles
 from recurra.reading.pair_tokens import ENOUGH, LOOKED_AT, mostly
 from recurra.reading.pairs import text_of
+from recurra.reading.parts import drawn
 from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import name_of
@@ -103,10 +104,14 @@ def is_formula(text: str) -> bool:
 
 def givens(files: Sequence[str | Path], data: Vec2SeqData) -> Iterator[Given]:
     """The examples of some files, each checked but for its picture, which is opened when it is encoded."""
-    for number, path in enumerate(files):
-        by = as_trained(path, data)
-        for row in task_rows(path, by, *names(by)):
-            yield given_of(row, number, path, by)
+
+    def found() -> Iterator[Given]:
+        for number, path in enumerate(files):
+            by = as_trained(path, data)
+            for row in task_rows(path, by, *names(by)):
+                yield given_of(row, number, path, by)
+
+    return drawn(files, found, lambda given: key_of(given).encode("utf-8", "surrogatepass"))
 
 
 def given_of(row: Row, file: int, path: str | Path | None, data: Vec2SeqData, *, asked: bool = False) -> Given:

@@ -19,6 +19,7 @@ from recurra.data.formats import CSV, TSV, Row, reader
 from recurra.data.roles import label_columns, number_in, text_columns
 from recurra.errors import DataError
 from recurra.named import did_you_mean
+from recurra.reading.parts import drawn
 from recurra.reading.sentences import matrix, shown, words_of
 from recurra.reading.tables import task_rows, value_in, with_columns_of_format
 
@@ -198,9 +199,20 @@ def _refuse_swapped(data: ClassificationData, path: str) -> None:
 
 def labelled(files: Sequence[str | Path], data: ClassificationData) -> Iterator[LabelledSequence]:
     """The examples of some files, each checked."""
-    for number, path in enumerate(files):
-        for row in task_rows(path, data, *names(data)):
-            yield _labelled(row, number, path, data)
+
+    def found() -> Iterator[LabelledSequence]:
+        for number, path in enumerate(files):
+            for row in task_rows(path, data, *names(data)):
+                yield _labelled(row, number, path, data)
+
+    return drawn(files, found, _key_of)
+
+
+def _key_of(example: LabelledSequence) -> bytes:
+    """What is the same for examples of which the same is read."""
+    frames = b"" if example.frames is None else example.frames.tobytes()
+    read = [example.text, example.picture and example.picture.value]
+    return repr(read).encode("utf-8", "surrogatepass") + frames
 
 
 def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -> LabelledSequence:

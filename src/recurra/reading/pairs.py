@@ -21,6 +21,7 @@ from recurra.reading.asked import PLAIN
 from recurra.reading.labelled import is_series, series, series_in
 from recurra.reading.pair_columns import as_trained, names, pair_rows, place_of, with_roles
 from recurra.reading.pair_tokens import ENOUGH, LOOKED_AT, with_tokens
+from recurra.reading.parts import drawn
 from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part
@@ -58,10 +59,20 @@ def with_columns(data: Seq2SeqData) -> Seq2SeqData:
 
 def pairs(files: Sequence[str | Path], data: Seq2SeqData) -> Iterator[Pair]:
     """The pairs of some files, each checked; a path such as "train.en,train.de" means two files, line by line."""
-    for number, path in enumerate(files):
-        by = as_trained(path, data)
-        for row in pair_rows(path, by):
-            yield pair_of(row, number, path, by)
+
+    def found() -> Iterator[Pair]:
+        for number, path in enumerate(files):
+            by = as_trained(path, data)
+            for row in pair_rows(path, by):
+                yield pair_of(row, number, path, by)
+
+    return drawn(files, found, _source_of)
+
+
+def _source_of(pair: Pair) -> bytes:
+    """What is the same for pairs with the same source: all its answers belong together."""
+    text = "\t".join((*pair.source, *pair.features)).encode("utf-8", "surrogatepass")
+    return text if pair.frames is None else pair.frames.tobytes()
 
 
 def pair_of(row: Row, file: int, path: str | Path, data: Seq2SeqData, *, asked: bool = False) -> Pair:

@@ -16,6 +16,7 @@ from recurra.data.formats import Row
 from recurra.errors import DataError
 from recurra.metrics.spans import breaches, scheme_of
 from recurra.named import did_you_mean
+from recurra.reading.parts import drawn
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part, SettingError
 
@@ -110,9 +111,19 @@ def fitting_crf(data: TaggingData) -> Part:
 
 def sentences(files: Sequence[str | Path], data: TaggingData) -> Iterator[Sentence]:
     """The sentences of some files, each checked: as many tags as elements, numbers that are numbers."""
-    for number, path in enumerate(files):
-        for row in task_rows(path, data, *names(data)):
-            yield _sentence(row, number, path, data)
+
+    def found() -> Iterator[Sentence]:
+        for number, path in enumerate(files):
+            for row in task_rows(path, data, *names(data)):
+                yield _sentence(row, number, path, data)
+
+    return drawn(files, found, _key_of)
+
+
+def _key_of(sentence: Sentence) -> bytes:
+    """What is the same for sentences of the same words."""
+    frames = b"" if sentence.frames is None else sentence.frames.tobytes()
+    return repr(sentence.tokens).encode("utf-8", "surrogatepass") + frames
 
 
 def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sentence:

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingData
+from recurra.config.share import FilePart
 from recurra.data.formats import Row, rows
 from recurra.data.roles import IDS, is_called, is_date, kind_of, number_in, order_of, when
 from recurra.errors import DataError
 from recurra.named import did_you_mean
+from recurra.reading.parts import drawn, nothing_left
 from recurra.reading.sentences import matrix, shown
 
 TIMES = ("time", "date", "datetime", "timestamp", "year")
@@ -25,6 +27,9 @@ MISSING = ("", "na", "nan", "null", "none")
 """How tables write that a value is not known."""
 
 WINDOW = 128
+
+SHORTEST = 2
+"""Steps of a series that training can learn from, at least."""
 
 LOOKED_AT = 1000
 """Rows that are looked at to see which columns hold numbers."""
@@ -79,12 +84,23 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
 
 
 def sequences(files: Sequence[str | Path], data: ForecastingData, *, shortest: int = 2) -> Iterator[Steps]:
-    """The sequences of some files, each checked. A series of a table has at least so many steps."""
-    for number, path in enumerate(files):
-        if data.frames is not None:
+    """The sequences of some files, each checked. A series of a table has at least so many steps.
+
+    A share that is held out is drawn from whole sequences, and taken from the end of each series of a table.
+    """
+
+    def whole() -> Iterator[Steps]:
+        for number, path in enumerate(files):
             for row in rows(path, format=data.format, columns=data.columns):
                 yield of_frames(row.values, data, number, row.line, f"{path}:{row.line}")
-            continue
+
+    if data.frames is not None:
+        return drawn(files, whole, lambda steps: steps.values.tobytes())
+    return _in_time(files, _of_tables(files, data, shortest), lead=data.window or WINDOW)
+
+
+def _of_tables(files: Sequence[str | Path], data: ForecastingData, shortest: int) -> Iterator[Steps]:
+    for number, path in enumerate(files):
         for steps in _of_table(path, data, number):
             if len(steps) < shortest:
                 named = f"the series '{steps.name}'" if steps.name else "the series"
@@ -93,6 +109,35 @@ def sequences(files: Sequence[str | Path], data: ForecastingData, *, shortest: i
                     f"steps."
                 )
             yield steps
+
+
+def _in_time(files: Sequence[str | Path], found: Iterator[Steps], *, lead: int) -> Iterator[Steps]:
+    """The part of each series that is asked for: the last steps are held out.
+
+    So many steps before them are read as well, so that forecasts begin with what is known by then, but are not scored.
+    A series that is too short to be cut is all training.
+    """
+    parts = [file for file in files if isinstance(file, FilePart)]
+    if not parts:
+        yield from found
+        return
+    count, is_empty = 0, True
+    for steps in found:
+        count += len(steps)
+        part = parts[steps.file]
+        train = FilePart(part, "train", part.shares).span(len(steps))
+        first, last = part.span(len(steps))
+        if train[1] < SHORTEST:
+            first, last = (0, len(steps)) if part.name == "train" else (0, 0)
+        if first == last:
+            continue
+        is_empty = False
+        start = first if part.name == "train" else max(0, first - lead)
+        known = steps.known[start:last].copy()
+        known[: first - start] = False
+        yield dataclasses.replace(steps, values=steps.values[start:last], known=known)
+    if is_empty:
+        raise nothing_left(parts, f"{count:,} steps")
 
 
 def of_frames(values: Mapping[str, object], data: ForecastingData, file: int, line: int, place: str) -> Steps:

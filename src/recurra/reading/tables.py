@@ -12,6 +12,7 @@ from recurra.data.files import extension, parallel_files
 from recurra.data.formats import CSV, TSV, Row, reader, rows
 from recurra.errors import DataError, RecurraError
 from recurra.named import did_you_mean, options_of
+from recurra.reading.parts import drawn
 from recurra.settings import Part, table_of
 
 AnyData = TypeVar("AnyData", bound=Data)
@@ -39,9 +40,11 @@ def with_columns_of_format(data: AnyData) -> AnyData:
 
 def rows_of(files: Sequence[str | Path], data: Data) -> Iterator[Row]:
     """The rows of several files, read with the settings of a task; each row names its file."""
-    for number, file in enumerate(files):
-        for row in task_rows(file, data):
-            yield row._replace(file=number)
+
+    def found() -> Iterator[Row]:
+        return (row._replace(file=number) for number, file in enumerate(files) for row in task_rows(file, data))
+
+    return drawn(files, found, lambda row: repr(sorted(row.values.items())).encode("utf-8", "surrogatepass"))
 
 
 def with_header(path: str | Path, data: Data, *named: str | None) -> Part | None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from recurra.config import LanguageModelData
 from recurra.config.language_model import text_files
+from recurra.config.share import FilePart
 from recurra.data.formats import Row
 from recurra.data.roles import text_columns
 from recurra.errors import DataError
 from recurra.named import did_you_mean
+from recurra.reading.parts import nothing_left
 from recurra.reading.tables import task_rows
 
 PASSAGE = 1 << 14
@@ -55,14 +58,15 @@ def column_of(data: LanguageModelData, row: Row, path: str | Path) -> str:
 
 def passages(files: Sequence[str | Path], data: LanguageModelData) -> Iterator[Passage]:
     """The text of some files, a passage at a time; where lines are independent, a line at a time."""
-    for number, path in enumerate(text_files([str(file) for file in files])):
+    paths = text_files([file if isinstance(file, str) else str(file) for file in files])
+    for number, lines in enumerate(_lines_of_parts(paths, data)):
         if data.independent:
-            for text, line in texts(path, data):
+            for text, line in lines:
                 yield Passage(text, number, line)
             continue
         kept: list[str] = []
         size = first = 0
-        for text, line in texts(path, data):
+        for text, line in lines:
             first = first or line
             kept.append(text)
             size += len(text) + 1
@@ -71,6 +75,31 @@ def passages(files: Sequence[str | Path], data: LanguageModelData) -> Iterator[P
                 kept, size, first = [], 0, 0
         if kept:
             yield Passage("\n".join(kept), number, first)
+
+
+def _lines_of_parts(paths: Sequence[str], data: LanguageModelData) -> Iterator[Iterator[tuple[str, int]]]:
+    """The lines of each file that belong to the part of the whole text that is asked for.
+
+    What is held out is the end of the text: a line belongs to the part in which its first character stands.
+    """
+    parts = [path for path in paths if isinstance(path, FilePart)]
+    if not parts:
+        yield from (texts(path, data) for path in paths)
+        return
+    sizes = [sum(len(text) + 1 for text, _ in texts(path, data)) for path in parts]
+    total, found = sum(sizes), False
+
+    def inside(part: FilePart, start: int) -> Iterator[tuple[str, int]]:
+        nonlocal found
+        for text, line in texts(part, data):
+            if part.holds(start / total):
+                found = True
+                yield text, line
+            start += len(text) + 1
+
+    yield from (inside(part, start) for part, start in zip(parts, accumulate([0, *sizes]), strict=False))
+    if not found:
+        raise nothing_left(parts, f"{total:,} characters, cut at the end of a line")
 
 
 def texts(path: str | Path, data: LanguageModelData) -> Iterator[tuple[str, int]]:

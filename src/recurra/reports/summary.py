@@ -77,7 +77,8 @@ class Run(NamedTuple):
             paths = [str(path) for path in (given if isinstance(given, list) else [given])]
             if not whole_path:  # parallel files are named together: a.en,a.de
                 paths = [",".join(Path(one).name for one in path.split(",")) for path in paths]
-            rows.append([part, ", ".join(paths), found.get("rows"), found.get("tokens")])
+            share = f"{found['share']} of " if "share" in found else ""
+            rows.append([part, share + ", ".join(paths), found.get("rows"), found.get("tokens")])
         return Table(["part", "file", "rows", "tokens"], rows)
 
     def tables(self) -> dict[str, Table]:

@@ -186,6 +186,20 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         found: NDArray[np.int64] = rows.lengths("values")
         return found
 
+    def held_out(self, part: Rows, parts: Sequence[Any]) -> str:
+        if self.settings.data.frames is not None:
+            return super().held_out(part, parts).replace("examples", "whole sequences")
+        total = int(self.lengths(parts[0]).sum()) + sum(map(self._steps_held_out, parts[1:]))
+        series = f"each of {len(part):,} series" if len(part) > 1 else "the series"
+        return f"{self._steps_held_out(part):,} of {total:,} steps, the end of {series}"
+
+    def _steps_held_out(self, rows: Rows) -> int:
+        """Steps of series without those that only lead up to them; a change is known one step later than a value."""
+        leads = [int(row["known"].any(1).argmax()) for row in rows]
+        return int(rows.lengths("values").sum()) - sum(
+            lead - (lead > 0 and self.settings.data.difference) for lead in leads
+        )
+
     def windows(self, rows: Any) -> Windows | None:
         """The parts of rows that are read together in training; None: whole rows."""
         size, overlap = self.settings.data.window, self.settings.data.overlap
@@ -241,7 +255,12 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
             chosen = [rows[number] for number in numbers]
             first = max(evaluation.context, evaluation.season)
-            origins = [origins_of(len(row["values"]), first=first, stride=evaluation.stride) for row in chosen]
+            # Before the first known step are those that only lead up to what was held out.
+            begins = [max(first, int(row["known"].any(1).argmax()) if len(row["known"]) else 0) for row in chosen]
+            origins = [
+                origins_of(len(row["values"]), first=begin, stride=evaluation.stride)
+                for row, begin in zip(chosen, begins, strict=True)
+            ]
             if self.gives_coins:
                 origins = [each[:0] for each in origins]
             batch = self.batch(chosen)

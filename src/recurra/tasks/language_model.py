@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from recurra.config import LanguageModelSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.chunks import Chunk, Chunks
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.reading.asked import is_like, read_by
 from recurra.reading.samples import beginnings, spread
@@ -197,6 +197,11 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         found: NDArray[np.int64] = rows.lengths("tokens")
         return found
+
+    def held_out(self, part: Rows, parts: Sequence[Any]) -> str:
+        tokens, total = part.size("tokens"), sum(each.size("tokens") for each in parts)
+        what = "whole lines at the end of the text" if self.settings.data.independent else "the end of the text"
+        return f"{tokens:,} of {total:,} tokens, {what}"
 
     def place(self, row: Encoded) -> str:
         file, line = row["place"].tolist()

@@ -249,6 +249,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def noticed_in_training(self, rows: Any) -> str | None:  # most tasks have nothing to say
         """What is odd about the store of encoded examples that training sees, in a sentence."""
 
+    def held_out(self, part: Rows, parts: Sequence[Any]) -> str:
+        """How much a part is of all parts of the training files, and how it was chosen, where a share is held out.
+
+        By default these are examples that were drawn: `rows_of` and `read` give those of the part that is asked for.
+        """
+        return f"{len(part):,} of {sum(map(len, parts)):,} examples, drawn by seed {self.settings.data.seed}"
+
     def place(self, row: Encoded) -> str:
         """file:line of an encoded example of training: where `encode` keeps its `origin` as "place"."""
         if "place" not in row:

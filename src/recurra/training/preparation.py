@@ -43,7 +43,7 @@ PLACES = "store/place.values"
 LEFT_OUT = "left_out.json"
 """How many examples are not trained with, by the reason."""
 
-OF_THE_RUN = ("train", "valid", "test", "cache", "vectors")
+OF_THE_RUN = ("train", "valid", "test", "seed", "cache", "vectors")
 """Settings of data that do not change how an example is encoded."""
 
 
@@ -179,6 +179,7 @@ def _mark(kind: type[Task[Any, Any, Any]], settings: Any, files: list[str]) -> s
             raise DataError(f"{file} cannot be read: {error.strerror}.") from error
         seen.append([os.path.abspath(file), found.st_size, found.st_mtime_ns])
     known = {name: value for name, value in table_of(settings.data).items() if name not in OF_THE_RUN}
+    known["shares"] = settings.data.shares  # that are held out of the files
     others = kind.encoding(settings)
     text = json.dumps([VERSION, kind.__module__, kind.__name__, source_of(kind), seen, known, others], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]

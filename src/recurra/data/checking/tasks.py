@@ -45,6 +45,7 @@ class Request(NamedTuple):
     valid: list[str]
     format: str | Mapping[str, object] | None
     columns: Mapping[str, str] | Sequence[str] | None
+    share: str | None = None  # of the training files to hold out, where no file was given for validation
 
 
 class ParallelSurvey:
@@ -358,6 +359,7 @@ def _typed(task: str, request: Request, given: Mapping[str, object], settings: M
             words += [f"--{option}", paths[0]]
         elif paths:
             words += ["--set", f"data.{option}={_toml(paths)}"]
+    words += ["--valid", request.share] if request.share is not None else []
     words += ["--out", f"runs/{task}"]
     for setting, value in given.items():
         if value is not None:
