@@ -47,6 +47,8 @@ from recurra.extend import (
     setting,
 )
 
+BEST_PATH = "The best path over the frames"
+
 
 @dataclass(frozen=True)
 class Model:
@@ -177,7 +179,7 @@ class CTC(Task[Row, Batch, BestPath]):
     # Views, and what is said about it
 
     def viewers(self) -> dict[str, Viewer]:
-        return {"alignment": Viewer(self.alignment), **super().viewers()}
+        return {"alignment": Viewer(self.alignment, title=BEST_PATH), **super().viewers()}
 
     def alignment(self, asked: Asked) -> HeatMap:
         """At which frames the best path stands on each symbol, and how probable it is there."""
@@ -187,7 +189,7 @@ class CTC(Task[Row, Batch, BestPath]):
         weights = np.zeros((len(output.symbols), len(output.numbers)))
         for row, (_, frames) in enumerate(output.symbols):
             weights[row, frames] = np.exp(output.logs[frames])
-        return HeatMap(self.written(output), self.steps(asked.example), weights, title="The best path over the frames")
+        return HeatMap(self.written(output), self.steps(asked.example), weights, title=BEST_PATH)
 
     def judge(self, examples: Sequence[Row]) -> Callable[[Row, Prediction], Judgement | None]:
         return lambda row, answer: Judgement(answer.output.split() == spelt(row), f"right is {row.values['target']}")

@@ -161,7 +161,8 @@ class Similarity(Task[Row, Batch, float]):
         return words_of(example, "first") + words_of(example, "second")
 
     def viewers(self) -> dict[str, Viewer]:
-        return {"saliency": Viewer(self.saliency, longest=30, work=lambda words: words), **super().viewers()}
+        saliency = Viewer(self.saliency, longest=30, work=lambda words: words, title="What mattered")
+        return {"saliency": saliency, **super().viewers()}
 
     def saliency(self, asked: Asked) -> View:
         """What each word adds to the number."""

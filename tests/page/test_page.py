@@ -156,7 +156,7 @@ def test_another_run_answers_the_same_and_back_leads_back(page: Page) -> None:
     expect(page).to_have_url("/?run=tags&input=the+dog")
     expect(page.get_by_label("Run", exact=True)).to_be_focused()
     expect(page.locator(".task")).to_have_text("tagging")
-    expect(page.get_by_role("tab")).to_have_text(["What mattered", "Gates"])
+    expect(page.get_by_role("tab")).to_have_text(["What mattered", "Gates over time"])
     page.go_back()
     expect(page.locator(".task")).to_have_text("seq2seq")
     expect(answer(page)).to_contain_text("le chien")
@@ -166,7 +166,7 @@ def test_a_copied_link_shows_the_same(page: Page) -> None:
     page.goto("/?run=translation")
     ask(page, "a dog")
     page.get_by_label("width").fill("3")
-    page.get_by_role("tab", name="Probabilities").click()
+    page.get_by_role("tab", name="How sure it was").click()
     expect(panel(page)).to_contain_text("un")
     page.get_by_role("button", name="Copy link").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
@@ -220,7 +220,7 @@ def test_two_runs_stand_side_by_side_and_read_the_same(page: Page) -> None:
 def test_a_run_without_attention_does_not_begin_with_where_it_looked(page: Page) -> None:
     page.goto("/?run=translation-blind&input=the+dog")
     expect(open_tab(page)).to_have_text("How sure it was")
-    expect(page.get_by_role("tab").last).to_have_text("Attention")
+    expect(page.get_by_role("tab").last).to_have_text("Where it looked")
 
 
 def test_greedy_search_asks_for_one_answer_whatever_was_asked_of_a_beam(page: Page) -> None:
@@ -242,7 +242,7 @@ def test_what_a_server_that_was_away_did_not_answer_is_asked_again(page: Page) -
     page.goto("/?run=translation&input=the+dog")
     expect(panel(page).get_by_role("img")).to_be_visible()
     go_away()
-    page.get_by_role("tab", name="Probabilities").click()
+    page.get_by_role("tab", name="How sure it was").click()
     expect(panel(page)).to_contain_text("The server does not answer")
     come_back()
     expect(panel(page)).to_contain_text("bits a token")
@@ -354,12 +354,11 @@ def test_a_task_of_ones_own_is_asked_answered_and_explained_in_the_kinds_of_its_
     page.goto("/?run=speech&input=[[1,0],[1,0],[0,1]]")
     expect(answer(page).locator(".written .answer-large")).to_have_text("a b")
     expect(answer(page).get_by_role("button")).to_have_count(0)  # nothing is drawn by chance: it has no writer
-    expect(page.get_by_role("tab")).to_have_text(["The best path over the frames", "Gates"])
+    expect(page.get_by_role("tab")).to_have_text(["The best path over the frames", "Gates over time"])
     heat_map = panel(page).get_by_role("img").first
     expect(heat_map).to_be_visible()
     page.get_by_role("tab", name="Gates").click()
     expect(panel(page)).to_contain_text("lstm, layer 1 of 1")
-    expect(open_tab(page)).to_have_text("Gates over time")
 
 
 def test_a_task_of_ones_own_that_answers_with_numbers_has_them_in_large(page: Page) -> None:

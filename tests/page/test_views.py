@@ -351,9 +351,9 @@ def test_a_kind_that_the_page_does_not_know_is_said(view: Page) -> None:
     expect(view.locator("main")).to_contain_text("This page cannot draw a view of the kind “hologram”")
 
 
-VIEWS_OF = """async ([name, seen]) => {
+VIEWS_OF = """async ([name, title, seen]) => {
   const { views } = await import("/page/views.js");
-  const run = { name: "r", views: [name], decoding: [] };
+  const run = { name: "r", views: [name], view_titles: { [name]: title }, decoding: [] };
   const ask = { explain: async () => ({ views: { [name]: seen }, missing: {} }) };
   const made = views(run, ask, { change() {} });
   document.querySelector("main").replaceChildren(made.node);
@@ -364,15 +364,14 @@ VIEWS_OF = """async ([name, seen]) => {
 
 def test_a_view_of_any_name_is_shown_with_its_title(view: Page) -> None:
     seen = Distribution(["speech", "silence"], [0.75, 0.25], title="What each frame is")
-    view.evaluate(VIEWS_OF, ["frames_of_speech", seen.json()])
+    view.evaluate(VIEWS_OF, ["frames_of_speech", "Frames of speech", seen.json()])
     expect(view.get_by_role("tab")).to_have_text("What each frame is")
     expect(view.locator(".bar-number")).to_have_text(["75.0 %", "25.0 %"])
 
 
-def test_a_tab_goes_by_the_name_of_its_view_until_that_has_come(view: Page) -> None:
-    for name, label in (("attention", "Attention"), ("frames_of_speech", "Frames of speech")):
-        view.evaluate(VIEWS_OF, [name, {}])
-        expect(view.get_by_role("tab")).to_have_text(label)
+def test_a_tab_has_its_title_before_its_view_has_come(view: Page) -> None:
+    view.evaluate(VIEWS_OF, ["attention", "Where it looked", {}])
+    expect(view.get_by_role("tab")).to_have_text("Where it looked")
 
 
 ANSWER = """async ([run, answer]) => {

@@ -213,6 +213,9 @@ def test_explain_shows_every_view_in_every_form(ran: Ran, command: Command, tmp_
     assert tuple(views) == ran.case.views
     assert [name for name in task.viewers() if name not in missing] == list(views)
     assert {*missing} == {*task.viewers()} - {*views}
+    assert {name: numbers["title"] for name, numbers in views.items()} == {
+        name: task.viewers()[name].title for name in views
+    }
     told = whole_page(page)
     for name, why in missing.items():
         assert why in told
@@ -286,6 +289,7 @@ def test_the_server_tells_what_the_run_is(ran: Ran, port: int) -> None:
     task = ran.load().task
     [about] = as_described(asked(port, request("/api/runs")).json, "/api/runs", "get")["runs"]
     assert (about["task"], about["views"]) == (task.name, list(task.viewers()))
+    assert about["view_titles"] == {name: viewer.title for name, viewer in task.viewers().items()}
     assert about["input"]["kind"] == task.schema().kind
     assert about["summary"]["parameters"] == ran.summary["parameters"]
     assert asked(port, request("/openapi.json")).json == described(["whole"])

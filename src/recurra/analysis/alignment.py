@@ -11,8 +11,7 @@ from recurra.errors import DataError
 from recurra.text.vocabulary import END
 from recurra.views.heat_map import HeatMap
 from recurra.views.prediction import Prediction
-
-TITLE = "Where it looked"
+from recurra.views.viewer import LOOKED
 
 
 def alignment(source: Sequence[str], target: Sequence[str], weights: ArrayLike, caption: str = "") -> HeatMap:
@@ -44,7 +43,7 @@ def alignment(source: Sequence[str], target: Sequence[str], weights: ArrayLike, 
         down="written",
         of_row="looked at",
         of_column="was looked at by",
-        title=TITLE,
+        title=LOOKED,
         caption=caption,
         about="Rows are what was written, columns what was read; ∎ is the end. Point at a cell to see its weight.",
         numbers={"source": read, "target": written, "pharaoh": _links(read, written, weights, None)},

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from recurra.search.tree import Tree
 from recurra.views.tree import BeamTree, End, Node, Step
+from recurra.views.viewer import SEARCHED
 
 DROPPED = 4
 """Of what a step dropped, so many of the best are shown."""
@@ -47,7 +48,7 @@ def beam_tree(tree: Tree, names: Mapping[int, str], caption: str = "", *, droppe
         nodes.sort(key=lambda node: (not node.kept, -node.score))
         kept = sum(node.kept for node in nodes)
         steps.append(Step(kept, len(own), nodes[: kept + dropped]))
-    return BeamTree(steps, [End(*end) for end in tree.answers], title="How it searched", caption=caption)
+    return BeamTree(steps, [End(*end) for end in tree.answers], title=SEARCHED, caption=caption)
 
 
 def _answers(tree: Tree) -> dict[tuple[int, int], int]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recurra.views.lines import Band, Curve, Lines, Panel
 from recurra.views.view import rounded
+from recurra.views.viewer import FORECAST
 
 BEFORE, READ, COLUMNS = 60, 1000, 3
 """Steps that are drawn before a forecast; that are read; columns that are drawn."""
@@ -59,7 +60,7 @@ class Forecast:
             panels,
             "step ahead",
             together=True,
-            title="Forecast and what came",
+            title=FORECAST,
             caption=self.title,
             about="The end of the series was hidden: gray is what came, orange what was forecast, with the shade in "
             "which 90 % of what is likely lies, where the model knows how sure it is. Point at a step for its numbers.",

@@ -16,6 +16,7 @@ from recurra.encoders.pyramid import Pyramid
 from recurra.errors import ConfigError, DataError
 from recurra.stacks.recurrent import Recurrent
 from recurra.views.units import Units
+from recurra.views.viewer import GATES
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class Gates:
 
     def view(self) -> Units:
         """The units that change most, and means over all of them."""
-        found = Units.of(self.tokens, self.values, title="Gates over time", caption=self.title)
+        found = Units.of(self.tokens, self.values, title=GATES, caption=self.title)
         return replace(
             found,
             layer=self.layer,

@@ -11,8 +11,7 @@ from recurra.errors import DataError
 from recurra.text.vocabulary import END
 from recurra.views.overlay import Overlay
 from recurra.views.prediction import Prediction
-
-TITLE = "Where it looked"
+from recurra.views.viewer import LOOKED
 
 
 def picture_attention(
@@ -44,7 +43,7 @@ def picture_attention(
         down,
         across,
         picture,
-        title=TITLE,
+        title=LOOKED,
         caption=caption,
         about="One picture for each token that was written; ∎ is the end. The strongest colour is where it looked "
         "most, and the number is that place's share of all. Point at a place to see its own.",

@@ -13,6 +13,7 @@ from recurra.errors import DataError
 from recurra.views.table import Table
 from recurra.views.tokens import TokenRow, Tokens
 from recurra.views.view import labels, rounded
+from recurra.views.viewer import SURE
 
 LEAST_SCALE = 8.0
 """Bits of surprise that have the full colour, where no token surprised more."""
@@ -67,7 +68,7 @@ class Probabilities:
             [row],
             ("0", f"{scale:.3g} bits"),
             table=Table(["token", "p", "bits"], rows),
-            title="How sure it was",
+            title=SURE,
             caption=self.title,
             about="The stronger the orange, the less probable a token was after what stands before it: its surprise, "
             "−log₂ p, in bits.",

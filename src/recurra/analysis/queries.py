@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from recurra.views.table import Table
 from recurra.views.tokens import TokenRow, Tokens
 from recurra.views.view import labels, rounded
+from recurra.views.viewer import LOOKED
 
 
 def queries(said: str, tokens: Sequence[str], weights: NDArray[np.float64]) -> Tokens:
@@ -34,7 +35,7 @@ def queries(said: str, tokens: Sequence[str], weights: NDArray[np.float64]) -> T
         ("0", "most"),
         asked="Which query?",
         table=Table(["token", *names], table),
-        title="Where it looked",
+        title=LOOKED,
         caption=f"{said}: where its queries looked",
         about="Words are read, and means of them are weighed by learned queries: the stronger, the more weight. Point "
         "at a word for its share.",

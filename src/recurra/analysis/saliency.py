@@ -18,10 +18,9 @@ from recurra.padding import Padded, fitted
 from recurra.views.several import Several
 from recurra.views.tokens import FEW, TokenRow, Tokens
 from recurra.views.view import labels, rounded
+from recurra.views.viewer import MATTERED
 
 Method = Literal["integrated", "gradient"]
-
-TITLE = "What mattered"
 
 NAMES: dict[Method, str] = {"integrated": "integrated gradients", "gradient": "gradient × input"}
 
@@ -257,7 +256,7 @@ def view(*methods: Saliency) -> Several:
         [_tokens(each) for each in methods],
         "Method",
         0 if len(first.answers) <= FEW else 1,
-        title=TITLE,
+        title=MATTERED,
         about="Blue speaks for the answer, orange against it. Integrated gradients follow the input from nothing, "
         "vectors of zeros, to what it is, and add up to all that the input changed; gradient × input asks only which "
         "way things go from here. Point at a word or a cell for its number.",

@@ -6,13 +6,10 @@ import { element, redrawn, same } from "./dom.js";
 import { drawView } from "./drawers.js";
 import { tabs } from "./tabs.js";
 
-/** What a tab is called until its view has arrived, which has a title. */
-const inWords = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
-
 /** The tabs of a run; `change` is told what a reader changed of the pane's state. */
 export function views(run, ask, { change }) {
   const explain = latest(ask.explain);
-  const titles = Object.fromEntries(run.views.map((name) => [name, inWords(name)]));
+  const titles = Object.fromEntries(run.views.map((name) => [name, run.view_titles[name]]));
   const { list, panel, show: select, rename } = tabs(titles, {
     label: "Views of the answer",
     onchoose: (tab) => change({ tab }, { push: true }),

@@ -82,6 +82,7 @@ class Hosted:
             "answer": self.task.answer_kind(),
             "generates": self.task.purpose().generate != "",
             "views": list(self.task.viewers()),
+            "view_titles": {name: each.title or _in_words(name) for name, each in self.task.viewers().items()},
             "summary": _summary(folders(self.given)[0]),
         }
 
@@ -242,6 +243,15 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): as_plain(each) for name, each in value.items()}
     return [as_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _in_words(name: str) -> str:
+    """The name of a view as a title.
+
+    >>> _in_words("frames_of_speech")
+    'Frames of speech'
+    """
+    return name[:1].upper() + name[1:].replace("_", " ")
 
 
 def _called(name: str, folder: Path, text: str) -> str:

@@ -115,6 +115,7 @@ SCHEMAS: dict[str, JsonSchema] = {
             ),
             "generates": said(FLAG, "generate writes texts with this run"),
             "views": said(TEXTS, "what explain may have to show"),
+            "view_titles": said(named(TEXT), "what the page calls each of these views"),
             "summary": held(
                 {},
                 {

@@ -52,6 +52,7 @@ from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import PICTURES, SERIES
+from recurra.views.viewer import LOOKED, MATTERED
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
@@ -397,10 +398,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def viewers(self) -> dict[str, Viewer]:
         weighs, is_sequence = name_of(self.settings.model.summary) == "attention", self.reads or self.frames is not None
-        looked = {"attention": Viewer(self.looked, telling=weighs)}
+        looked = {"attention": Viewer(self.looked, telling=weighs, title=LOOKED)}
         if self.is_pictured:
             return looked
-        saliency = Viewer(self.contributions, longest=30, work=lambda n: n, telling=is_sequence)
+        saliency = Viewer(self.contributions, longest=30, work=lambda n: n, telling=is_sequence, title=MATTERED)
         gates = super().viewers()["gates"]._replace(telling=is_sequence)
         others = {"saliency": saliency, "gates": gates}
         return {**looked, **others} if weighs else {**others, **looked}

@@ -32,6 +32,7 @@ from recurra.scoring.forecast_scores import frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Task, Viewer
 from recurra.views.purpose import SERIES
+from recurra.views.viewer import FORECAST
 
 if TYPE_CHECKING:
     from recurra.analysis import forecasts
@@ -318,11 +319,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def viewers(self) -> dict[str, Viewer]:
         gates = {"gates": super().viewers()["gates"]._replace(telling=False)}
-        return (
-            gates
-            if self.gives_coins
-            else {"forecast": Viewer(lambda asked: self.forecast(asked).view(), longest=sys.maxsize), **gates}
-        )
+        forecast = Viewer(lambda asked: self.forecast(asked).view(), longest=sys.maxsize, title=FORECAST)
+        return gates if self.gives_coins else {"forecast": forecast, **gates}
 
     def forecast(self, asked: Asked) -> forecasts.Forecast:
         """A forecast of the end of a series, which is hidden from the model, beside what came. (torch)"""

@@ -29,6 +29,7 @@ from recurra.tasks.task import START, AnswerKind, Asked, Axes, Loss, Moment, Pre
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
 from recurra.text.vocabulary import UNKNOWN
+from recurra.views.viewer import MATTERED, SURE
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
@@ -397,8 +398,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def viewers(self) -> dict[str, Viewer]:
         return {
-            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200),
-            "saliency": Viewer(self.contributions, longest=30, work=lambda n: n * n, telling=False),
+            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
+            "saliency": Viewer(self.contributions, longest=30, work=lambda n: n * n, telling=False, title=MATTERED),
             **super().viewers(),
         }
 

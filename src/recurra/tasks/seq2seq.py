@@ -24,6 +24,7 @@ from recurra.tasks.task import Asked, Axes, Purpose, Task, View, Viewer
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.vocabulary import UNKNOWN
 from recurra.views.purpose import SERIES
+from recurra.views.viewer import MATTERED
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
@@ -193,7 +194,9 @@ class Seq2Seq(ToSequence[Pair]):
     def viewers(self) -> dict[str, Viewer]:
         """Where it looked comes first; without attention, what mattered tells most."""
         found = super().viewers()
-        saliency = Viewer(self.contributions, longest=30, work=lambda n: n * n, telling=not self.attends)
+        saliency = Viewer(
+            self.contributions, longest=30, work=lambda n: n * n, telling=not self.attends, title=MATTERED
+        )
         looked, tree, gates = found.pop("attention"), found.pop("tree"), Task.viewers(self)["gates"]
         others = {**found, "saliency": saliency, "tree": tree, "gates": gates}
         return {"attention": looked, **others} if self.attends else {**others, "attention": looked}

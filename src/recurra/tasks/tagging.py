@@ -45,6 +45,7 @@ from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import SERIES
+from recurra.views.viewer import MATTERED
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
@@ -352,7 +353,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return {"recurrent": model.recurrent}
 
     def viewers(self) -> dict[str, Viewer]:
-        return {"saliency": Viewer(self.contributions, longest=30, work=lambda n: n * n), **super().viewers()}
+        saliency = Viewer(self.contributions, longest=30, work=lambda n: n * n, title=MATTERED)
+        return {"saliency": saliency, **super().viewers()}
 
     def contributions(self, asked: Asked) -> View:
         """What speaks for the answer. (torch)"""

@@ -25,7 +25,7 @@ from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
 from recurra.views.table import in_words
 from recurra.views.view import View
-from recurra.views.viewer import Asked, Viewer
+from recurra.views.viewer import GATES, Asked, Viewer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -369,7 +369,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def viewers(self) -> dict[str, Viewer]:
         """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
-        return {"gates": Viewer(lambda asked: self.gates(asked).view(), longest=60)}
+        return {"gates": Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES)}
 
     def steps(self, example: Example) -> list[str]:
         """What the steps that are read of an example are called; by default they are counted from 1."""

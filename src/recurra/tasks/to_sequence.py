@@ -33,6 +33,7 @@ from recurra.tasks.task import START, AnswerKind, Asked, Judgement, Loss, Moment
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
+from recurra.views.viewer import LOOKED, SEARCHED, SURE
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
@@ -346,10 +347,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def viewers(self) -> dict[str, Viewer]:
         is_beam = self.settings.decoding.search == "beam"
-        looked = {"attention": Viewer(self.looked, telling=self.attends)}
+        looked = {"attention": Viewer(self.looked, telling=self.attends, title=LOOKED)}
         others = {
-            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200),
-            "tree": Viewer(self.tree, longest=30, telling=is_beam),
+            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
+            "tree": Viewer(self.tree, longest=30, telling=is_beam, title=SEARCHED),
         }
         return {**looked, **others} if self.attends else {**others, **looked}
 

@@ -10,6 +10,14 @@ from recurra.views.view import View
 if TYPE_CHECKING:
     from torch import nn
 
+LOOKED = "Where it looked"
+MATTERED = "What mattered"
+SURE = "How sure it was"
+SEARCHED = "How it searched"
+GATES = "Gates over time"
+FORECAST = "Forecast and what came"
+"""Titles of views: the page shows them on tabs before the views are made."""
+
 
 class Asked(NamedTuple):
     """A request to explain one answer: the input and the options."""
@@ -30,3 +38,4 @@ class Viewer(NamedTuple):
     longest: int = 100  # elements of an example whose picture fits a page
     work: Callable[[int], int] | None = None  # elements to how many of them are read in all; None: few
     telling: bool = True  # whether a report shows it
+    title: str = ""  # that of its views, on the tab of the page; without one the tab has the view's name
