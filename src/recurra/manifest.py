@@ -276,7 +276,7 @@ def finish_change(folder: Path) -> bool:
     for name, path in list(_files(stage)):
         if name in manifest and digest_of(path, manifest[name].bytes) == manifest[name].sha256:
             target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)  # on the disk before anything is renamed into it
             os.replace(path, target)
             placed.add(target.parent)
     for parent in placed:
@@ -325,6 +325,15 @@ def _replace_manifest(folder: Path, entries: Mapping[str, Entry]) -> None:
     sync_folder(folder)
 
 
+def make_folder(folder: Path) -> None:
+    """A folder, unless it is there, and those that it lies in; their names are on the disk when this returns."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Bring the names in a folder to the disk, where the system can do that."""
     if sys.platform != "win32":
@@ -341,7 +350,7 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
     lock = folder / LOCK
     with contextlib.ExitStack() as closing:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             while True:
                 file = closing.enter_context(open(lock, "w"))
                 if _is_ours(file.fileno(), lock, refusal.format(folder)):

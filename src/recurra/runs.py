@@ -277,6 +277,7 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
             )
     task = load_task(folder)
     with progress, held(folder):
+        finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
         if overrides:
             settings = Given.of_run(folder).options(overrides).settings(type(task.settings))
             if settings.data.shares != task.settings.data.shares:

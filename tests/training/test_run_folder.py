@@ -13,7 +13,7 @@ import pytest
 
 import recurra
 from recurra.cli import main
-from recurra.manifest import MANIFEST, UnverifiedWarning, read_manifest, seal
+from recurra.manifest import MANIFEST, STAGE, UnverifiedWarning, read_manifest, seal
 from recurra.training.checkpoint import read_tensors
 
 TEXT = "the\tDET\ncat\tNOUN\nsees\tVERB\n\na\tDET\ndog\tNOUN\nsleeps\tVERB\n\n" * 20
@@ -223,3 +223,15 @@ def test_a_checkpoint_knows_the_data_it_was_made_with(run: Path) -> None:
     _, about = read_tensors(run / "last" / "checkpoint.safetensors")
     assert len(about["position"]["data"]) == len(about["position"]["valid"]) == 64
     assert json.dumps(about)
+
+
+@pytest.mark.parametrize("name", ["last/checkpoint.safetensors", "report.html"])
+def test_resuming_finishes_a_change_that_was_cut_off_after_its_commit_point(run: Path, name: str) -> None:
+    # The manifest lists the new file, which still lies in .new; the old one is in its place.
+    new = run / STAGE / name
+    new.parent.mkdir(parents=True)
+    shutil.copy(run / name, new)
+    (run / name).write_bytes(b"old")
+    assert main(["train", "run", "--resume", "--quiet"]) == 0
+    assert not (run / STAGE).exists()
+    assert main(["check", "run"]) == 0
