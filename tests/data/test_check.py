@@ -94,6 +94,16 @@ def test_a_class_that_is_only_in_a_short_validation_file_is_said(several: bool, 
     assert (unseen.column, unseen.labels) == ("labels" if several else "label", ["c"])
 
 
+def test_later_dates_of_a_validation_file_are_not_new_labels(tmp_path: Path) -> None:
+    def table(name: str, month: int) -> Path:
+        rows = "".join(f"{day % 4 + 1:02}.{month:02}.2023;text {day};{'ab'[day % 2]}\n" for day in range(12))
+        return written(tmp_path, name, "Datum;Text;Label\n" + rows)
+
+    report = check([table("train.csv", 1)], valid=[table("valid.csv", 2)])
+    assert column(report.files[1], "Datum").counts
+    assert report.unseen == []
+
+
 def test_a_text_file_that_fasttext_would_read_is_said(tmp_path: Path) -> None:
     file = written(tmp_path, "a.txt", "__label__a b\n__label__b c\n")
     (oddity,) = check([file]).files[0].oddities

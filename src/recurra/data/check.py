@@ -250,8 +250,11 @@ def _unseen(train: Sequence[FileReport], held: Sequence[_Survey]) -> list[Unseen
     found = []
     for survey in held:
         for name, seen in survey.columns.items():
+            column = seen.found()
+            if column.dates:  # they recur as labels do, and the later ones are always new
+                continue
             # In a short file labels hardly recur, so that they do not look like labels; their name says what they are.
-            values = (seen.labels or {}) if name in LABELS else seen.found().counts
+            values = (seen.labels or {}) if name in LABELS else column.counts
             labels = sorted(value for value in values if value not in known.get(name, ()))
             if labels and known.get(name):
                 found.append(Unseen(survey.path, name, labels))

@@ -248,9 +248,15 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
         return {columns[0].name: "tokens", tags[0]: "tags", **whole}
     sets = [c.name for c in known if c.kind == "list of texts" and c.counts and c.name not in tags]
     if task == "classification":
-        return _classified(known, label_columns(labels) or labels, text_columns(free) or free, sets)
+        # Short texts recur, as labels do: the name of the column says then what it is.
+        read = text_columns(free) or free or text_columns(texts)
+        wanted = [name for name in label_columns(labels) or labels if name not in read]
+        return _classified(known, wanted, read, sets)
     if task == "seq2seq" and (targets := [name for name in free if name not in (texts[0], *sets)]):
         return {texts[0]: "source", targets[0]: "target", **_features(columns, labels, (texts[0], targets[0]))}
+    is_spelled_out = len(numbers) == len(free) == 1 and [c.name for c in columns] == [*numbers, *free]
+    if task == "seq2seq" and is_spelled_out and not labels:
+        return {numbers[0]: "source", free[0]: "target"}
     written = free or [name for name in texts if name in WRITTEN]
     if task == "vec2seq" and written and (seen := _pictures(columns) or _places(columns)):
         return {**seen, written[0]: "target"}
