@@ -1,7 +1,21 @@
-"""python -m recurra"""
+"""python -m recurra, and the command recurra: nothing is imported outside of a function that Ctrl-C may end."""
 
 import sys
 
-from recurra.cli import main
 
-sys.exit(main())
+def main() -> int:
+    """Run the command line."""
+    try:
+        from recurra.cli import main as command_line
+        from recurra.interrupts import STATUS, leave
+    except KeyboardInterrupt:
+        print("\nrecurra: stopped.", file=sys.stderr)
+        return 130
+    status = command_line()
+    if status == STATUS:
+        leave()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

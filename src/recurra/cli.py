@@ -21,6 +21,7 @@ from recurra.commands.laboratory import gradients, lab
 from recurra.commands.scores import check, compare, evaluate, score
 from recurra.commands.training import config, demo, info, train
 from recurra.errors import ConfigError, RecurraError, is_lack_of_memory
+from recurra.interrupts import STATUS, ended_by_ctrl_c
 from recurra.text.visible import without_controls
 
 
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else:
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # files are UTF-8 in every locale
     try:
-        with notices_in_words():
+        with ended_by_ctrl_c(), notices_in_words():
             options = parsed(sys.argv[1:] if arguments is None else arguments)
             command: Callable[[argparse.Namespace], None] = options.command
             command(options)
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nrecurra: {str(stop) or 'stopped.'}", file=sys.stderr)
-        return 130
+        return STATUS
     except (MemoryError, RuntimeError) as error:
         if not is_lack_of_memory(error):
             raise

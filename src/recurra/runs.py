@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from recurra.config.given import Config, Files, Given
 from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
+from recurra.interrupts import last_words
 from recurra.manifest import (
     MANIFEST,
     committing,
@@ -139,7 +140,8 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
 
     check_is_new(folder)
     with progress:
-        with this.given.placing(this.kind.Settings):
+        nothing_saved = last_words("stopped before training began; nothing is saved.")
+        with nothing_saved, this.given.placing(this.kind.Settings):
             task, store = prepared(this.kind, this.settings, progress.note)
             # What is wrong with a file is said before torch is imported.
             from recurra.training.trained import load_task
@@ -276,7 +278,8 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
                 f"({', '.join(LIMITS)}), and the paths of data files."
             )
     task = load_task(folder)
-    with progress, held(folder):
+    as_it_was = last_words(f"stopped; the run is as it was. Go on with: recurra train {folder} --resume")
+    with progress, held(folder), as_it_was:
         finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
         if overrides:
             settings = Given.of_run(folder).options(overrides).settings(type(task.settings))
@@ -311,7 +314,6 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     from recurra.reports.report_pictures import pictures
     from recurra.training.samples import keep_samples
     from recurra.training.trained import load
-    from recurra.training.trainer import Interrupted
 
     task, folder = trainer.task, trainer.folder
     model = load(folder, device=str(trainer.device))
@@ -321,13 +323,11 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     validated: tuple[Sequence[Any], Sequence[Encoded], list[Any]] | None = None
     for which, (examples, rows) in apart.items():
         if data.files(which):
-            try:
+            with last_words(
+                f"training is over, but the run is not scored yet. That is done by: recurra train {folder} --resume"
+            ):
                 outputs = model.outputs(rows)
                 found[which] = task.score(examples, outputs)
-            except KeyboardInterrupt:
-                raise Interrupted(
-                    f"training is over, but the run is not scored yet. That is done by: recurra train {folder} --resume"
-                ) from None
             tokens = int(task.lengths(Rows(rows)).sum())
             parts[which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
             if (said := share_in_words(task, store, apart, which)) is not None:
@@ -370,7 +370,8 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     write_report(folder)
     write_card(folder)
     if validated is not None:  # the run is finished: whoever stops the pictures has a whole report
-        shown = pictures(model if trainer.device.type == "cpu" else load(folder), *validated)
+        with last_words("stopped; the run is finished, but its report has no pictures of examples."):
+            shown = pictures(model if trainer.device.type == "cpu" else load(folder), *validated)
         if shown.html:
             write_report(folder, examples=shown.html, script=shown.script)
 

@@ -22,12 +22,17 @@ static double log_sum(long L, const double *alpha, const double *A, long b) {
     return log(sum) + largest;
 }
 
-/* scratch: v (T, L), then alpha, relative and next (L each). expA is exp(A - high). */
-static void one_row(long T, long L, const double *e, const double *A, const double *expA, double high,
-                    const double *start, const double *end, int64_t *labels, double *log_p, double *scratch) {
+/* scratch: v (T, L), then alpha, relative and next (L each). expA is exp(A - high). Goes on with step *at, and returns
+   0 where there is no work left to do in this call. */
+static int one_row(long T, long L, const double *e, const double *A, const double *expA, double high,
+                   const double *start, const double *end, int64_t *labels, double *log_p, double *scratch,
+                   int64_t *at, double *work_left) {
     double *v = scratch, *alpha = v + T * L, *relative = alpha + L, *next = relative + L;
-    for (long b = 0; b < L; b++) alpha[b] = v[b] = start[b] + e[b];
-    for (long t = 1; t < T; t++) {
+    for (long b = 0; b < L && *at == 0; b++) alpha[b] = v[b] = start[b] + e[b];
+    for (long t = *at ? *at : 1; t < T; t++) {
+        *at = t;
+        if (*work_left <= 0) return 0;
+        *work_left -= (double)L * (double)L;
         const double *before = v + (t - 1) * L, *e_t = e + t * L;
         double *now = v + t * L, largest = -INFINITY;
         for (long b = 0; b < L; b++) now[b] = -INFINITY, next[b] = 0;
@@ -70,35 +75,48 @@ static void one_row(long T, long L, const double *e, const double *A, const doub
         }
         labels[t] = y;
     }
+    return 1;
 }
 
-static const double *doubled(long count, const score_t *from, double *to) {
+static void doubled(long count, const score_t *from, double *to) {
     for (long n = 0; n < count; n++) to[n] = from[n];
-    return to;
 }
 
 /* The emissions of a row are W h + b, or given as h where there is no W.
-   scratch: A, exp(A - high) (L, L), start, end (L), e (T, L), and what one_row needs; room: W h + b (T, L), and what
-   in_vectors needs. */
-void best_path(long rows, long steps, long L, long depth, const score_t *features, const int64_t *lengths,
-               const score_t *given_A, const score_t *given_start, const score_t *given_end, const score_t *W,
-               const score_t *b, int64_t *labels, double *log_p, double *scratch, score_t *room) {
-    const double *A = doubled(L * L, given_A, scratch);
-    double *expA = scratch + L * L, *ends = expA + L * L, *e = ends + 2 * L, high = -INFINITY;
-    const double *start = doubled(L, given_start, ends), *end = doubled(L, given_end, ends + L);
-    for (long n = 0; n < L * L; n++) high = A[n] < INFINITY ? larger(high, A[n]) : high;
-    high = high == -INFINITY ? 0 : high;
-    for (long n = 0; n < L * L; n++) expA[n] = exp(A[n] - high);
-    for (long row = 0; row < rows; row++) {
-        const long T = lengths[row];
+   scratch: A, exp(A - high) (L, L), start, end (L), high, e (T, L), and what one_row needs; room: W h + b (T, L), and
+   what in_vectors needs. at: the row, its step, and whether A is doubled; zeros at first. Does no more than some work
+   in one call, and returns 0 where it is to be called again. */
+int best_path(long rows, long steps, long L, long depth, const score_t *features, const int64_t *lengths,
+              const score_t *given_A, const score_t *given_start, const score_t *given_end, const score_t *W,
+              const score_t *b, int64_t *labels, double *log_p, double *scratch, score_t *room, int64_t *at,
+              double work_left) {
+    double *A = scratch, *expA = A + L * L, *start = expA + L * L, *end = start + L, *high = end + L, *e = high + 1;
+    if (!at[2]) {
+        doubled(L * L, given_A, A), doubled(L, given_start, start), doubled(L, given_end, end);
+        *high = -INFINITY;
+        for (long n = 0; n < L * L; n++) *high = A[n] < INFINITY ? larger(*high, A[n]) : *high;
+        *high = *high == -INFINITY ? 0 : *high;
+        for (long n = 0; n < L * L; n++) expA[n] = exp(A[n] - *high);
+        at[2] = 1;
+    }
+    for (; at[0] < rows; at[0]++, at[1] = 0) {
+        const long row = at[0], T = lengths[row];
         const score_t *h = features + row * steps * depth;
         if (T <= 0) continue;
-        if (W) multiply_rows(in_vectors(h, T, depth, room + steps * L), T, W, depth, b, 0, L, room, L);
-        one_row(T, L, doubled(T * L, W ? room : h, e), A, expA, high, start, end, labels + row * steps, log_p + row,
-                e + steps * L);
+        if (!at[1]) {
+            if (W) multiply_rows(in_vectors(h, T, depth, room + steps * L), T, W, depth, b, 0, L, room, L);
+            doubled(T * L, W ? room : h, e);
+        }
+        if (!one_row(T, L, e, A, expA, *high, start, end, labels + row * steps, log_p + row, e + steps * L, at + 1,
+                     &work_left))
+            return 0;
     }
+    return 1;
 }
 """
+
+WORK = 1e8
+"""Pairs of labels that one call of C looks at, about: a fraction of a second, after which Ctrl-C is seen."""
 
 
 @functools.cache
@@ -114,13 +132,12 @@ def compiled(is_double: bool) -> ctypes.CDLL | None:
         code = library("\n".join([prelude(True), scores, many_rows(is_double), TEXT]))
     except NoCompiler:
         return None
-    code.best_path.argtypes = [*[ctypes.c_long] * 4, *[ctypes.c_void_p] * 11]
-    code.best_path.restype = None
+    code.best_path.argtypes = [*[ctypes.c_long] * 4, *[ctypes.c_void_p] * 12, ctypes.c_double]
     return code
 
 
 def scratch_size(labels: int, steps: int) -> int:
-    return labels * (2 * labels + 2 * steps + 5)
+    return labels * (2 * labels + 2 * steps + 5) + 1
 
 
 def best_path_at(
@@ -145,7 +162,9 @@ def best_path_at(
     code = compiled(is_double)
     if code is None:
         return False
-    code.best_path(*shape, *given, *readout, *results, scratch, room)
+    at = (ctypes.c_int64 * 3)()
+    while not code.best_path(*shape, *given, *readout, *results, scratch, room, at, WORK):
+        pass  # Python sees Ctrl-C between two calls
     return True
 
 

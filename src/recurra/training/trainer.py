@@ -10,9 +10,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, final
+from typing import Any, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError, is_lack_of_memory
+from recurra.interrupts import LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
 from recurra.padding import fitted
 from recurra.scoring.scores import Scores
@@ -45,7 +47,7 @@ FEW_STEPS = 200
 LARGEST_SEED = 1 << 63
 """torch takes no larger ones."""
 
-PATIENCE_SECONDS = 1.5
+PATIENCE_SECONDS = 1.0
 """After Ctrl-C, so long a step may go on to its end."""
 
 LOG_SECONDS = 1.0
@@ -140,6 +142,7 @@ class Trainer:
         self.is_best_unsaved = False  # the weights are the best so far, and only the last checkpoint knows others
         self.is_split_told = False  # that a batch was too large for the memory
         self.also_saved: list[Callable[[Path], None]] = []  # write to a folder what goes with the next checkpoint
+        self.stopping = threading.Lock()  # of the thread that saves after Ctrl-C
         self.validation_seconds = 0.0  # that the last validation took
 
     def weights_are_given(self) -> None:
@@ -265,13 +268,10 @@ class Trainer:
                 progress = self._progress(batches)
                 before = time.monotonic()
                 try:
-                    with stop.in_step():
+                    with stop.in_step(self._stopped_in_step):
                         update = self._step(batches, progress)
-                except KeyboardInterrupt:  # the weights may be half changed: the last checkpoint holds whole ones
-                    raise Interrupted(
-                        f"stopped in the middle of step {position.step + 1:,}; the last checkpoint is that of step "
-                        f"{self.saved_step:,}. Go on from there with: recurra train {self.folder} --resume"
-                    ) from None
+                except KeyboardInterrupt:
+                    raise Interrupted(self._stopped_in_step()) from None
                 speed = update.elements / max(1e-9, time.monotonic() - before)
                 position.step += 1
                 position.batch += training.accumulate
@@ -294,7 +294,7 @@ class Trainer:
                     self.save(log)
                     saved = time.monotonic()
                 if stop.is_asked:
-                    self._interrupted(log)
+                    raise Interrupted(self._stopped_after_step(log))
             if position.validated != position.step:
                 self._validate(log, stop)
             position.seconds = time.monotonic() - began
@@ -302,13 +302,19 @@ class Trainer:
             log.write(EventLine(position.step, ended))
             self.save(log)
 
-    def _interrupted(self, log: Log) -> NoReturn:
-        """Save what is needed to go on from here, and say so."""
-        log.write(EventLine(self.position.step, "interrupted"))
-        self.save(log)
-        raise Interrupted(
-            f"stopped at step {self.position.step:,}, all is saved. Go on with: recurra train {self.folder} --resume"
+    def _stopped_in_step(self) -> str:
+        """The weights may be half changed; the last checkpoint holds whole ones."""
+        return (
+            f"stopped in the middle of step {self.position.step + 1:,}; the last checkpoint is that of step "
+            f"{self.saved_step:,}. Go on from there with: recurra train {self.folder} --resume"
         )
+
+    def _stopped_after_step(self, log: Log) -> str:
+        """Save what is needed to go on from here, and say so. Between two steps any thread may do this, but one."""
+        with self.stopping:
+            log.write(EventLine(self.position.step, "interrupted"))
+            self.save(log)
+        return f"stopped at step {self.position.step:,}, all is saved. Go on with: recurra train {self.folder} --resume"
 
     def _step(self, batches: Batches, progress: float) -> Update:
         """One update of the weights."""
@@ -509,13 +515,13 @@ class Trainer:
             return
         began = time.monotonic()
         try:
-            with stop.at_once():
+            with stop.at_once(lambda: self._stopped_after_step(log)):
                 scores = self.scores()
                 loss = scores.loss
                 if loss is None:
                     loss = loss_of(self.validating, self.predicting, self.valid.rows)
         except KeyboardInterrupt:
-            self._interrupted(log)
+            raise Interrupted(self._stopped_after_step(log)) from None
         self.validation_seconds = time.monotonic() - began
         position.validated = position.step
         is_better = scores.beats(position.best)
@@ -585,6 +591,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.is_asked = False
+        self.watch = watch_of_this_command()
         self._is_at_once = self._is_in_step = False
         self._patience = threading.Timer(PATIENCE_SECONDS, self._cut_short)
         self._patience.daemon = True
@@ -604,23 +611,29 @@ class Stop:
         elif self._is_in_step:
             _thread.interrupt_main(signal.SIGINT)
 
+    def saying(self, last_words: LastWords) -> AbstractContextManager[None]:
+        """Inside, a command that Ctrl-C has to end in the middle of a long call of C ends with these words."""
+        return contextlib.nullcontext() if self.watch is None else self.watch.saying(last_words)
+
     @contextlib.contextmanager
-    def in_step(self) -> Iterator[None]:
+    def in_step(self, last_words: LastWords) -> Iterator[None]:
         """Inside, Ctrl-C raises KeyboardInterrupt after a moment."""
         self._is_in_step = True
         try:
-            yield
+            with self.saying(last_words):
+                yield
         finally:
             self._is_in_step = False
 
     @contextlib.contextmanager
-    def at_once(self) -> Iterator[None]:
+    def at_once(self, last_words: LastWords) -> Iterator[None]:
         """Inside, Ctrl-C raises KeyboardInterrupt at once; also one that came just before."""
         self._is_at_once = True
         try:
             if self.is_asked:
                 raise KeyboardInterrupt
-            yield
+            with self.saying(last_words):
+                yield
         finally:
             self._is_at_once = False
 
@@ -634,7 +647,8 @@ def stopping() -> Iterator[Stop]:
         return
     before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stop
+        with stop.saying(lambda: None):  # except where in_step or at_once says otherwise, something may be written
+            yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
