@@ -80,7 +80,7 @@ def by_patient(folder: Path, options: argparse.Namespace, place: Path) -> Iterat
     files = {part: write(place / f"{part}.npz", windows(folder, split[part], hop)) for part in ("train", "valid")}
     # Every beat of a test patient counts once.
     test = write(place / "test.npz", windows(folder, split["test"], BEATS))
-    yield trained(options, place / "patient", **files).evaluate(test).values
+    yield trained(options, place / "patient", train=files["train"], valid=files["valid"]).evaluate(test).values
 
 
 def by_windows(folder: Path, options: argparse.Namespace, place: Path) -> Iterator[dict[str, float]]:
@@ -96,11 +96,16 @@ def by_windows(folder: Path, options: argparse.Namespace, place: Path) -> Iterat
         yield trained(options, place / f"fold-{fold}", train=train).evaluate(test).values
 
 
-def trained(options: argparse.Namespace, out: Path, **files: str) -> recurra.Trained:
+def trained(options: argparse.Namespace, out: Path, *, train: str, valid: str = "") -> recurra.Trained:
     limit = f"epochs={options.epochs}" if options.minutes is None else f"minutes={options.minutes}"
     chosen = [*SETTINGS, f"training.device={options.device}", f"training.{limit}", *options.set]
     model: recurra.Trained = recurra.train(
-        "classification", out=out, settings=Given().options(chosen).table(), progress=progress(sys.stderr), **files
+        "classification",
+        train=train,
+        valid=valid,
+        out=out,
+        settings=Given().options(chosen).table(),
+        progress=progress(sys.stderr),
     )
     return model
 

@@ -29,6 +29,7 @@ def test_the_public_names_are_these() -> None:
         "Recurrent",
         "Trained",
         "TrainingError",
+        "TrustError",
         "compare",
         "detached",
         "from_torch",

@@ -16,7 +16,15 @@ from recurra.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from recurra.cells import Cell
-    from recurra.errors import CheckpointError, ConfigError, DataError, EngineError, RecurraError, TrainingError
+    from recurra.errors import (
+        CheckpointError,
+        ConfigError,
+        DataError,
+        EngineError,
+        RecurraError,
+        TrainingError,
+        TrustError,
+    )
     from recurra.padding import Padded, pad
     from recurra.reports.comparison import compare
     from recurra.runs import train
@@ -37,6 +45,7 @@ _HOMES = {
     "RecurraError": "recurra.errors",
     "Trained": "recurra.training.trained",
     "TrainingError": "recurra.errors",
+    "TrustError": "recurra.errors",
     "compare": "recurra.reports.comparison",
     "detached": "recurra.stacks.recurrent",
     "from_torch": "recurra.stacks.interchange",
@@ -58,6 +67,7 @@ __all__ = [
     "Recurrent",
     "Trained",
     "TrainingError",
+    "TrustError",
     "compare",
     "detached",
     "from_torch",

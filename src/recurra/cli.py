@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Container, Iterator, Sequence
+from pathlib import Path
 from typing import TextIO
 
 import recurra
@@ -27,8 +28,9 @@ from recurra.text.visible import without_controls
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. 0: done; 2: the user's mistake, said in one sentence; 130: stopped by Ctrl-C."""
-    # A user's own cell is found in the current folder, but never in place of an installed module.
-    if "" not in sys.path:
+    # A user's own cell is found in the current folder, but never in place of an installed module. A run folder may come
+    # from anybody, and is never looked into for modules.
+    if "" not in sys.path and not is_trained(Path()):
         sys.path.append("")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -67,6 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     return 0
+
+
+def is_trained(folder: Path) -> bool:
+    """Whether training wrote this folder: a config.toml alone may be that of a training to come."""
+    others = ("manifest.json", "model.safetensors", "metrics.jsonl", "summary.json")
+    return (folder / "config.toml").is_file() and any((folder / name).exists() for name in others)
 
 
 @contextlib.contextmanager
@@ -428,6 +436,13 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("--tokenize", metavar="NAME", help="tokenizer for BLEU: 13a, none, char, intl, … (default: 13a)")
     sub.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF")
     sub.add_argument("--json", action="store_true", help="print one JSON object only")
+
+    for command in (train, evaluate, compare, predict, explain, gradients, generate, serve, info):  # they load a run
+        commands.choices[command.__name__].add_argument(
+            "--trust",
+            action="store_true",
+            help="let a run folder that is not your own import the code that it names (package.module:Class)",
+        )
 
     sub = add(cells, "list the cells, or show one with its equations", "recurra cells gru")
     sub.add_argument("name", nargs="?", help='lstm; \'{name = "gru", reset = "after"}\'; my.module:MyCell')

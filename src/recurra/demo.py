@@ -116,8 +116,15 @@ def learned(folder: Path, name: str, settings: Mapping[str, object]) -> Trained:
     """A model that was trained with these settings, in a folder of that name."""
     from recurra.runs import train
 
-    files = {part: str(folder / f"{part}.tsv") for part in ("train", "valid", "test")}
-    return train("seq2seq", **files, out=folder / name, settings=settings, progress=progress(sys.stderr))
+    return train(
+        "seq2seq",
+        train=folder / "train.tsv",
+        valid=folder / "valid.tsv",
+        test=folder / "test.tsv",
+        out=folder / name,
+        settings=settings,
+        progress=progress(sys.stderr),
+    )
 
 
 def tell_scores(folder: Path, count: int) -> None:

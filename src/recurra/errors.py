@@ -5,6 +5,7 @@ RecurraError
 ├── DataError        a file, values or lengths that do not fit what they are given to
 ├── EngineError      an engine was asked for by name and cannot run the cell
 ├── CheckpointError  a run folder that cannot be read or written
+├── TrustError       a run folder that would run code which the user has not allowed
 └── TrainingError    a training that cannot go on
 """
 
@@ -27,6 +28,10 @@ class EngineError(RecurraError):
 
 class CheckpointError(RecurraError):
     """Raised when a run folder cannot be read or written."""
+
+
+class TrustError(RecurraError):
+    """Raised when a run folder names code from outside recurra and is not trusted."""
 
 
 class TrainingError(RecurraError):

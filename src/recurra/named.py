@@ -128,15 +128,35 @@ def _with_article(what: str) -> str:
     return f"{'an' if what[0] in 'aeiou' else 'a'} {what}"
 
 
+def own_code(name: str) -> tuple[str, str] | None:
+    """The module and the attribute that 'package.module:attribute' names; None for a text that is no such name.
+
+    >>> own_code("my.lab:MyCell"), own_code("cuda:1"), own_code("../lab:MyCell")
+    (('my.lab', 'MyCell'), None, None)
+    """
+    module, _, attribute = name.partition(":")
+    is_name = attribute.isidentifier() and all(part.isidentifier() for part in module.split("."))
+    return (module, attribute) if is_name else None
+
+
 def imported(name: str, what: str) -> object:
-    """What 'package.module:attribute' means; a ConfigError says which half is wrong."""
-    module_name, _, attribute = name.partition(":")
+    """What 'package.module:attribute' means; a ConfigError says which half is wrong.
+
+    This runs the module's code. A name out of a run folder comes here only after `config.trust` let it.
+    """
+    named = own_code(name)
+    if named is None:
+        raise ConfigError(
+            f"the {what} '{name}' cannot be loaded: your own is named as 'package.module:Class', with names that "
+            f"Python code could use."
+        )
+    module_name, attribute = named
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise ConfigError(
             f"the {what} '{name}' cannot be loaded: importing '{module_name}' failed ({error}). "
-            f"It must be on Python's module path or, for the command line, in the current folder."
+            f"It must be on Python's module path or, for the command line, in the current folder, unless that is a run."
         ) from error
     except Exception as error:  # the user's own module may fail in any way
         raise ConfigError(

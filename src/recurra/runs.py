@@ -113,10 +113,12 @@ def train(
     settings: Mapping[str, object] | None = None,
     start_from: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    trust: bool = False,
 ) -> Trained:
     """Train a model and return it. `task` is the name of a task, a config file or a dict of settings.
 
-    `settings` are laid over those: tables inside of tables, {"model": {"hidden": 16}}, or names with dots.
+    `settings` are laid over those: tables inside of tables, {"model": {"hidden": 16}}, or names with dots. Code that
+    you name yourself is trusted; `trust` is for that of the run in `start_from`.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -130,21 +132,30 @@ def train(
 
     given = Given.of(task).files({"train": train, "valid": valid, "test": test}, "{}=")
     this = setup_of(given.keywords({} if settings is None else settings, "settings"))
-    begin(this, Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None)
-    return load(out)
+    begin(this, Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None, trust=trust)
+    return load(out, trust=True)
 
 
-def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | None = None) -> None:
-    """A new run in a new folder, which is made only when all files were read and the model built without complaint."""
+def begin(
+    this: Setup, folder: Path, progress: Progress, *, start_from: Path | None = None, trust: bool = False
+) -> None:
+    """A new run in a new folder, which is made only when all files were read and the model built without complaint.
+
+    The code that its own settings name is trusted from now on; `trust` is for that of the run it starts from.
+    """
     from recurra.training.preparation import prepared, repeated
 
     check_is_new(folder)
     with progress:
+        other = None
+        if start_from is not None:  # whether it may be loaded is said before anything is done
+            from recurra.training.trained import load_task
+
+            other = load_task(start_from, trust=trust)
         nothing_saved = last_words("stopped before training began; nothing is saved.")
         with nothing_saved, this.given.placing(this.kind.Settings):
             task, store = prepared(this.kind, this.settings, progress.note)
             # What is wrong with a file is said before torch is imported.
-            from recurra.training.trained import load_task
             from recurra.training.trainer import Trainer
             from recurra.training.transfer import start_from as transfer
 
@@ -165,8 +176,8 @@ def begin(this: Setup, folder: Path, progress: Progress, *, start_from: Path | N
             trainer = Trainer(task, store, apart["valid"], folder, progress)
             if (said := task.initialise(trainer.model)) is not None:
                 progress.note(said)
-        if start_from is not None:  # the settings of another run were not given here
-            for line in transfer(trainer.model, task, load_task(start_from), start_from):
+        if start_from is not None and other is not None:  # the settings of another run were not given here
+            for line in transfer(trainer.model, task, other, start_from):
                 progress.note(str(line))
         trainer.weights_are_given()
         with held(folder):
@@ -260,11 +271,15 @@ def check_run(folder: Path, *, accept: bool = False) -> str:
 
 
 def write_config(settings: object, folder: Path) -> None:
-    """Write config.toml of a run."""
-    (folder / "config.toml").write_text(run_text(settings), "utf-8")
+    """Write config.toml of a run, and trust what it names: whoever trains it has given these settings."""
+    from recurra.training.trained import allowed
+
+    path = folder / "config.toml"
+    path.write_text(run_text(settings), "utf-8")
+    allowed(Given.of_file(path), path, trust=True)
 
 
-def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -> None:
+def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = (), trust: bool = False) -> None:
     """Go on with a run from its last checkpoint; limits may be raised by --set."""
     from recurra.training.preparation import prepared_again
     from recurra.training.trained import load_task
@@ -277,7 +292,7 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = ()) -
                 f"--set {override} cannot be used with --resume: only limits can change "
                 f"({', '.join(LIMITS)}), and the paths of data files."
             )
-    task = load_task(folder)
+    task = load_task(folder, trust=trust)
     as_it_was = last_words(f"stopped; the run is as it was. Go on with: recurra train {folder} --resume")
     with progress, held(folder), as_it_was:
         finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
@@ -316,7 +331,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     from recurra.training.trained import load
 
     task, folder = trainer.task, trainer.folder
-    model = load(folder, device=str(trainer.device))
+    model = load(folder, device=str(trainer.device), trust=True)
     data, at = task.settings.data, trainer.position
     found: dict[str, Scores] = {}
     parts: dict[str, dict[str, Any]] = {}
@@ -371,7 +386,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     write_card(folder)
     if validated is not None:  # the run is finished: whoever stops the pictures has a whole report
         with last_words("stopped; the run is finished, but its report has no pictures of examples."):
-            shown = pictures(model if trainer.device.type == "cpu" else load(folder), *validated)
+            shown = pictures(model if trainer.device.type == "cpu" else load(folder, trust=True), *validated)
         if shown.html:
             write_report(folder, examples=shown.html, script=shown.script)
 
@@ -460,7 +475,15 @@ class Spread(NamedTuple):
         return f"{self.seeds} seeds: mean ± standard deviation\n" + "\n".join(rows)
 
 
-def several(this: Setup, folder: Path, seeds: int, progress: Progress, *, start_from: Path | None = None) -> Spread:
+def several(
+    this: Setup,
+    folder: Path,
+    seeds: int,
+    progress: Progress,
+    *,
+    start_from: Path | None = None,
+    trust: bool = False,
+) -> Spread:
     """The same run with several seeds, each in a folder of its own; mean and standard deviation of their scores."""
     import dataclasses
 
@@ -472,9 +495,9 @@ def several(this: Setup, folder: Path, seeds: int, progress: Progress, *, start_
         if not (part / "summary.json").exists():
             one = this._replace(settings=dataclasses.replace(this.settings, training=training))
             if (part / "config.toml").exists():
-                resume(part, progress)
+                resume(part, progress, trust=trust)
             else:
-                begin(one, part, progress, start_from=start_from)
+                begin(one, part, progress, start_from=start_from, trust=trust)
         summary = json.loads((part / "summary.json").read_text("utf-8"))
         found.append(summary.get("test", summary["best"])["scores"])
     names = [name for name in found[0] if name != "count" and all(name in scores for scores in found)]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from recurra.cli import main
+from recurra.manifest import seal
 from recurra.reading.samples import EASY, LINE, STEPS
 from recurra.runtime.hosted import hosted, runs_below
 from recurra.runtime.inputs import question
@@ -149,13 +150,29 @@ def test_a_run_keeps_samples_that_are_offered_when_its_data_is_gone(tmp_path: Pa
     assert hosted([str(copied)])["copied"].samples() == offered
 
 
-def test_a_run_without_samples_or_with_broken_ones_offers_its_data(tmp_path: Path) -> None:
+def test_a_run_without_samples_or_with_broken_ones_offers_its_data_where_it_is_trusted(tmp_path: Path) -> None:
     run = untrained(tmp_path, words(tmp_path)).folder
     offered = hosted([str(run)])["run"].samples()
     (run / "samples.json").write_text("[", "utf-8")
-    assert hosted([str(run)])["run"].samples() == offered
+    seal(run)
+    assert hosted([str(run)], trust=True)["run"].samples() == offered
+    assert hosted([str(run)])["run"].samples() == []
     (run / "samples.json").unlink()
-    assert hosted([str(run)])["run"].samples() == offered
+    seal(run)
+    assert hosted([str(run)], trust=True)["run"].samples() == offered
+    assert hosted([str(run)])["run"].samples() == []
+
+
+def test_a_run_that_names_a_secret_as_its_data_does_not_show_it_to_a_visitor(tmp_path: Path) -> None:
+    run = untrained(tmp_path, words(tmp_path)).folder
+    secret = table(tmp_path / "secret.tsv", [("password", "swordfish")])
+    config = (run / "config.toml").read_text("utf-8")
+    config = "\n".join(f'train = "{secret}"' if line.startswith("train = ") else line for line in config.split("\n"))
+    (run / "config.toml").write_text(config, "utf-8")
+    (run / "samples.json").unlink()
+    seal(run)  # which anybody can
+    assert hosted([str(run)])["run"].samples() == []
+    assert hosted([str(run)], trust=True)["run"].samples() == ["password"]  # the user has said that it is theirs
 
 
 def test_gradients_read_the_samples_when_the_data_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,6 +184,7 @@ def test_gradients_read_the_samples_when_the_data_is_gone(tmp_path: Path, capsys
     said = capsys.readouterr().out
     assert "(its data is gone: the samples in the run folder): 5 examples, no loss" in said
     (run / "samples.json").unlink()
+    seal(run)
     assert main(["gradients", str(run)]) == 2
     assert "words.tsv" in capsys.readouterr().err
 

@@ -133,9 +133,9 @@ def test_with_joint_there_is_one_tokenizer_and_one_vocabulary_of_both_sides(tmp_
     ],
 )  # fmt: skip
 def test_what_was_saved_is_loaded(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    texts, _, found = learned(tmp_path / "a.tsv", SENTENCES, *overrides)
+    texts, data, found = learned(tmp_path / "a.tsv", SENTENCES, *overrides)
     texts.save(tmp_path)
-    again = PairTexts.load(tmp_path)
+    again = PairTexts.load(tmp_path, data)
     assert (again.source, again.target, again.joint) == (texts.source, texts.target, texts.joint)
     for pair in found:
         assert pair.target is not None
@@ -157,11 +157,11 @@ def test_what_was_saved_is_loaded(tmp_path: Path, overrides: tuple[str, ...]) ->
     ],
 )
 def test_a_folder_that_is_not_whole_is_said(tmp_path: Path, name: str, content: str, message: str) -> None:
-    texts, _, _ = learned(tmp_path / "a.tsv", SENTENCES)
+    texts, data, _ = learned(tmp_path / "a.tsv", SENTENCES)
     texts.save(tmp_path)
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=message):
-        PairTexts.load(tmp_path)
+        PairTexts.load(tmp_path, data)
 
 
 def test_dropout_is_the_same_by_seed_and_other_by_another(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_frames_are_scaled_and_have_no_tokens(tmp_path: Path) -> None:
     data = with_columns(Seq2SeqData(train=str(file), max_length=2))
     texts = PairTexts.of(data)
     texts.save(tmp_path)
-    again = PairTexts.load(tmp_path)
+    again = PairTexts.load(tmp_path, data)
     assert texts.source is None is again.source
     [first, second] = pairs([file], data)
     together = np.concatenate([again.source_frames(first), again.source_frames(second)])

@@ -83,14 +83,14 @@ class Learned(NamedTuple):
         (folder / "scales.json").write_text(json.dumps(known), "utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Learned:
+    def load(cls, folder: Path, data: ClassificationData) -> Learned:
         """What `save` wrote."""
         scales = Normal.load_all(folder / "scales.json")
         labels = read_json(folder / "labels.json")
         if not isinstance(labels, dict) or not all(isinstance(count, int) for count in labels.values()):
             raise DataError(f"{folder / 'labels.json'} must hold the classes and how often each was seen.")
         return cls(
-            load_tokenizer(folder / "tokenizer.json"),
+            load_tokenizer(folder / "tokenizer.json", data.text.tokens),
             Vocabulary.load(folder / "vocabulary.words.json"),
             Vocabulary.load(folder / "vocabulary.characters.json"),
             labels,

@@ -31,7 +31,7 @@ def predict(options: argparse.Namespace) -> None:
             other = "--json" if options.json else "--alignments"
             raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
         check_is_free(Path(options.out))
-    model = load(options.run, device=options.device).with_settings(options.set)
+    model = load(options.run, device=options.device, trust=options.trust).with_settings(options.set)
     model = model.searching(search=options.search, width=options.width, best=options.best)
     file = None if options.file in (None, "-") else options.file
     if file is not None and (said := model.header_in(file)) is not None:
@@ -126,7 +126,7 @@ def explain(options: argparse.Namespace) -> None:
 
     if options.out is not None:
         explaining.check_ending(Path(options.out))
-    model = load(options.run, device=options.device).with_settings(options.set)
+    model = load(options.run, device=options.device, trust=options.trust).with_settings(options.set)
     found = explaining.explain(
         model,
         options.input,
@@ -158,7 +158,7 @@ def generate(options: argparse.Namespace) -> None:
         until=options.until if options.prompts is None else "\n",
         allow_unknown=options.allow_unknown,
     )
-    writer = load(options.run, device=options.device).writer(manner)
+    writer = load(options.run, device=options.device, trust=options.trust).writer(manner)
     if options.prompts is not None:
         from recurra.data.files import lines
 
@@ -214,4 +214,10 @@ def serve(options: argparse.Namespace) -> None:
         raise ConfigError(f"serving needs {error.name}: pip install 'recurra[serve]'.") from error
     from recurra.runtime.server import serve
 
-    serve(options.runs, port=options.port, device=options.device, said=lambda line: print(line, flush=True))
+    serve(
+        options.runs,
+        port=options.port,
+        device=options.device,
+        trust=options.trust,
+        said=lambda line: print(line, flush=True),
+    )

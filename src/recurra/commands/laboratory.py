@@ -34,7 +34,7 @@ def gradients(options: argparse.Namespace) -> None:
             f"the settings of a trained model cannot be changed: use --set {options.set[0]} with a config file."
         )
     else:
-        found = examined.gradients_of_run(load(Path(what)), options.data, steps=options.steps)
+        found = examined.gradients_of_run(load(Path(what), trust=options.trust), options.data, steps=options.steps)
     if options.out is not None:
         gradient_page.write(found, Path(options.out))
     print(json.dumps(found.json(), ensure_ascii=False) if options.json else gradient_page.as_text(found))

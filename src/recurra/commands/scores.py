@@ -18,7 +18,8 @@ def evaluate(options: argparse.Namespace) -> None:
     """Scores of a run on a file with answers."""
     from recurra.training.trained import load
 
-    scores = load(options.run, device=options.device).with_settings(options.set).evaluate(options.data)
+    model = load(options.run, device=options.device, trust=options.trust)
+    scores = model.with_settings(options.set).evaluate(options.data)
     if options.json:
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
         print(json.dumps({name: int(value) if name in COUNTS else value for name, value in finite.items()}))
@@ -38,7 +39,9 @@ def compare(options: argparse.Namespace) -> None:
     """Runs side by side on the same data."""
     from recurra.reports import comparison, comparison_page
 
-    found = comparison.compare(options.runs, options.data, settings=options.set, device=options.device)
+    found = comparison.compare(
+        options.runs, options.data, settings=options.set, device=options.device, trust=options.trust
+    )
     if options.out is not None:
         comparison_page.write(found, Path(options.out))
     print(json.dumps(found.json(), ensure_ascii=False) if options.json else comparison_page.as_text(found))

@@ -27,7 +27,7 @@ def train(options: argparse.Namespace) -> None:
                 f"--resume continues a run with its own settings; leave --{given[0].replace('_', '-')} out."
             )
         device = [f"training.device={options.device}"] if options.device else []
-        runs.resume(Path(options.what), shown, overrides=[*options.set, *device])
+        runs.resume(Path(options.what), shown, overrides=[*options.set, *device], trust=options.trust)
         print(runs.told(Path(options.what)))
         return
     if options.seeds is not None and options.seeds < 1:
@@ -40,9 +40,9 @@ def train(options: argparse.Namespace) -> None:
     folder = Path(options.out or runs.free_name(this))
     start_from = Path(options.start) if options.start else None
     if options.seeds and options.seeds > 1:
-        print(runs.several(this, folder, options.seeds, shown, start_from=start_from))
+        print(runs.several(this, folder, options.seeds, shown, start_from=start_from, trust=options.trust))
         return
-    runs.begin(this, folder, shown, start_from=start_from)
+    runs.begin(this, folder, shown, start_from=start_from, trust=options.trust)
     print(runs.told(folder))
 
 
@@ -62,7 +62,7 @@ def info(options: argparse.Namespace) -> None:
         from recurra.reports.unrolled import draw
         from recurra.training.trained import load_task
 
-        draw(load_task(Path(options.run)), Path(options.draw))
+        draw(load_task(Path(options.run), trust=options.trust), Path(options.draw))
     print(json.dumps(runs.summary_of(Path(options.run))) if options.json else runs.told(Path(options.run)))
 
 

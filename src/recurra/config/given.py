@@ -18,6 +18,7 @@ from recurra.config.renamed import Renamed, renamed_setting, tell, under_its_new
 from recurra.config.run_file import WITH_MANIFEST, check_format
 from recurra.errors import CheckpointError, ConfigError
 from recurra.manifest import MANIFEST, verify
+from recurra.named import own_code
 from recurra.settings import (
     DEEPEST,
     SettingError,
@@ -72,6 +73,19 @@ class Assignment(NamedTuple):
     value: object
     origin: Origin | None
     replaces: bool = False  # a table is all there is of a section or part, and is not laid over what came before
+
+
+class NamedCode(NamedTuple):
+    """A name 'package.module:Class' that a setting, or an option of one, gives."""
+
+    name: str
+    module: str
+    setting: str
+    place: str
+
+
+NAMING = ("task", "merge")
+"""Settings that name code and are texts: all others that do are parts."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +226,24 @@ class Given:
                 raise
             raise SettingError(f"{place}: {error}", error.keys, is_placed=True) from error
 
+    def code(self, settings: type | None) -> list[NamedCode]:
+        """The code from outside recurra that these settings name, in their order; none of it is imported.
+
+        A setting that is a text, such as a column, names none. Where the settings are not known yet, since the task
+        itself is from outside, every text may.
+        """
+        found = []
+        for keys, value, origin, _ in self._taken_apart(settings):
+            hint = None if settings is None else field_type(settings, _new_name(keys, settings))
+            is_text = hint is not None and not is_part(hint) and not dataclasses.is_dataclass(hint)
+            if is_text and keys[-1] not in NAMING:
+                continue
+            for more, text in _texts(value):
+                if (named := own_code(text)) is not None:
+                    place = "" if origin is None else origin.place(more)
+                    found.append(NamedCode(text, named[0], dotted((*keys, *more)), place))
+        return found
+
     def _place(self, keys: Keys, settings: type | None) -> str | None:
         """Where a setting was given last; none where it was not given."""
         _, origins, inside = self._laid(settings)
@@ -300,6 +332,19 @@ def _leaves(keys: Keys, value: object, settings: type | None, *, dots: bool) -> 
             waiting += [((*keys, *name), inner) for name, inner in reversed(names)]
         else:
             yield keys, value
+
+
+def _texts(value: object) -> Iterator[tuple[Keys, str]]:
+    """All texts in a value, with the keys of the tables that they are in."""
+    waiting: list[tuple[Keys, object]] = [((), value)]
+    while waiting:
+        keys, value = waiting.pop()
+        if isinstance(value, str):
+            yield keys, value
+        elif isinstance(value, Mapping):
+            waiting += [((*keys, str(key)), item) for key, item in reversed([*value.items()])]
+        elif isinstance(value, list | tuple):
+            waiting += [(keys, item) for item in reversed(value)]
 
 
 def _is_opened(keys: Keys, value: Mapping[str, object], settings: type | None) -> bool:

@@ -96,11 +96,12 @@ def compare(
     device: str = "cpu",
     resamples: int = RESAMPLES,
     seed: int = 0,
+    trust: bool = False,
 ) -> Comparison:
     """Compare two or more runs on the same files: scores and differences with 95 % confidence intervals.
 
     A score's interval is that of samples of the data, drawn again with replacement; two runs are scored on the same
-    samples. `settings` are as for Trained.with_settings.
+    samples. `settings` are as for Trained.with_settings, `trust` as for load.
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -124,7 +125,7 @@ def compare(
             raise ConfigError(
                 f"the last argument must be the data, but {file} is a run: recurra compare RUN RUN … DATA."
             )
-    models = [run if isinstance(run, Trained) else load(run, device=device) for run in runs]
+    models = [run if isinstance(run, Trained) else load(run, device=device, trust=trust) for run in runs]
     first = models[0]
     for other in models[1:]:
         if other.task.name != first.task.name:

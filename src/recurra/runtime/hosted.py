@@ -53,17 +53,18 @@ class Hosted:
     has modules of its own, so that they never wait for each other. Whose turn it is, the server knows.
     """
 
-    def __init__(self, name: str, given: str | Path, *, device: str = "cpu") -> None:
+    def __init__(self, name: str, given: str | Path, *, device: str = "cpu", trust: bool = False) -> None:
         self.name = name
         self.given = given
         self.device = device
+        self.trust = trust
         self._loading = threading.Lock()
         self._ready: OrderedDict[tuple[str, ...], Trained] = OrderedDict()
 
     @cached_property
     def task(self) -> Task[Any, Any, Any]:
         """The task, without weights."""
-        return load_task(folders(self.given)[0])
+        return load_task(folders(self.given)[0], trust=self.trust)
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -87,8 +88,12 @@ class Hosted:
         }
 
     def samples(self) -> list[object]:
-        """A few inputs to ask with."""
-        return samples(self.task, folders(self.given)[0])
+        """A few inputs to ask with: those kept in the run folder, else of its data where the run is trusted.
+
+        A run folder of somebody else's could name any file of this machine as its data, and a visitor would see it.
+        """
+        kept = samples(self.task, folders(self.given)[0])
+        return kept if kept or not self.trust else samples(self.task)
 
     def predict(self, inputs: object, decoding: object) -> dict[str, Any]:
         """Answers to a list of inputs, with probabilities, alternatives and alignments."""
@@ -204,7 +209,7 @@ class Hosted:
         """The model as it was trained."""
         if (way,) not in self._ready:
             if way == "answers":
-                self._ready[(way,)] = load(folders(self.given), device=self.device)
+                self._ready[(way,)] = load(folders(self.given), device=self.device, trust=self.trust)
             else:
                 first = self._plain("answers")
                 shared = {id(each): each for each in (*first.model.parameters(), *first.model.buffers())}
@@ -273,7 +278,7 @@ def _summary(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def hosted(given: Sequence[str], *, device: str = "cpu") -> dict[str, Hosted]:
+def hosted(given: Sequence[str], *, device: str = "cpu", trust: bool = False) -> dict[str, Hosted]:
     """The runs by their names: those that are named, and those anywhere below folders that are named.
 
     A name is that of the run's folder; where two have the same, the folders above it go before.
@@ -283,7 +288,8 @@ def hosted(given: Sequence[str], *, device: str = "cpu") -> dict[str, Hosted]:
         path = Path(each)
         places += [each] if (path / "config.toml").is_file() else runs_below(path) or [each]
     places = list(dict.fromkeys(places))
-    return {name: Hosted(name, place, device=device) for name, place in zip(_names(places), places, strict=True)}
+    named = zip(_names(places), places, strict=True)
+    return {name: Hosted(name, place, device=device, trust=trust) for name, place in named}
 
 
 def siblings(runs: Mapping[str, Hosted]) -> dict[str, list[str]]:

@@ -12,9 +12,8 @@ from recurra.training.samples import kept_samples, samples_of_data
 
 
 def samples(task: Task[Any, Any, Any], folder: Path | None = None) -> list[object]:
-    """Inputs that may be asked with: those kept in the run folder, else some of the data where that is still there."""
-    kept = [] if folder is None else _accepted(task, kept_samples(folder))
-    return kept or _accepted(task, samples_of_data(task))
+    """Inputs that may be asked with: those kept in a run folder; without a folder, some of the data."""
+    return _accepted(task, samples_of_data(task) if folder is None else kept_samples(folder))
 
 
 def _accepted(task: Task[Any, Any, Any], values: list[object]) -> list[object]:

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 import recurra
 from recurra.data.formats.jsonl import DECODER, Refusal
-from recurra.errors import CheckpointError, RecurraError, is_lack_of_memory
+from recurra.errors import CheckpointError, RecurraError, TrustError, is_lack_of_memory
 from recurra.named import did_you_mean
 from recurra.runtime.guard import MISTAKE, Guard
 from recurra.runtime.hosted import TYPES, Hosted, as_plain, hosted, siblings
@@ -175,7 +175,7 @@ async def answered(request: Request, compute: Callable[[], object], turn: asynci
             raise _gone()
         try:
             content = await beside(lambda: rendered(compute()))
-        except CheckpointError as error:
+        except (CheckpointError, TrustError) as error:
             raise HTTPException(500, str(error)) from error
         except RecurraError as error:
             raise HTTPException(400, str(error)) from error
@@ -212,13 +212,15 @@ def usable(runs: Mapping[str, Hosted]) -> dict[str, Hosted]:
     return found
 
 
-def serve(given: list[str], *, port: int, device: str = "cpu", said: Callable[[str], None] = print) -> None:
+def serve(
+    given: list[str], *, port: int, device: str = "cpu", trust: bool = False, said: Callable[[str], None] = print
+) -> None:
     """Answer on 127.0.0.1 until Ctrl-C."""
     import torch
 
     torch.set_num_threads(1)  # quicker for a row or a beam; and answers and explanations have a thread each
     usable_device(device, f"--device '{device}'")
-    runs = usable(hosted(given, device=device))
+    runs = usable(hosted(given, device=device, trust=trust))
 
     def warm() -> None:
         for run in list(runs.values())[:WARMED]:

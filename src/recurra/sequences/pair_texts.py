@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqData, Text
+from recurra.config import Seq2SeqData, Text, Vec2SeqData
 from recurra.data.normal import Normal
 from recurra.errors import DataError
 from recurra.named import did_you_mean
@@ -118,7 +118,7 @@ class PairTexts:
         (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> PairTexts:
+    def load(cls, folder: Path, data: Seq2SeqData | Vec2SeqData) -> PairTexts:
         """What `save` wrote."""
         path = folder / "texts.json"
         found = read_json(path)
@@ -132,7 +132,9 @@ class PairTexts:
             vocabulary = Vocabulary.load(folder / _file("vocabulary", suffix))
             if vocabulary.specials[: len(SPECIALS)] != SPECIALS:
                 raise DataError(f"{folder / _file('vocabulary', suffix)}: the specials must begin with {SPECIALS}.")
-            sides[name] = Side(load_tokenizer(folder / _file("tokenizer", suffix)), vocabulary, bool(lower))
+            text = data.target if name == "target" or isinstance(data, Vec2SeqData) else data.source
+            cut = load_tokenizer(folder / _file("tokenizer", suffix), text.tokens)
+            sides[name] = Side(cut, vocabulary, bool(lower))
         if "joint" in sides:
             return cls(sides["joint"], sides["joint"])
         return cls(sides.get("source"), sides["target"], Normal.load_all(folder / "scales.json").get("frames"))

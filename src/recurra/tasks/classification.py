@@ -137,7 +137,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     @classmethod
     def load(cls, settings: ClassificationSettings, folder: Path) -> Self:
-        return cls(settings, Learned.load(folder))
+        return cls(settings, Learned.load(folder, settings.data))
 
     def with_settings(self, settings: ClassificationSettings, folder: Path) -> Self:
         return type(self)(settings, self.learned)

@@ -132,7 +132,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     @classmethod
     def load(cls, settings: LanguageModelSettings, folder: Path) -> Self:
-        return cls(settings, load_tokenizer(folder / "tokenizer.json"), Vocabulary.load(folder / "vocabulary.json"))
+        cut = load_tokenizer(folder / "tokenizer.json", settings.data.text.tokens)
+        return cls(settings, cut, Vocabulary.load(folder / "vocabulary.json"))
 
     def with_settings(self, settings: LanguageModelSettings, folder: Path) -> Self:
         return type(self)(settings, self.tokenizer, self.vocabulary)

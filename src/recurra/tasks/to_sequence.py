@@ -125,7 +125,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     @classmethod
     def load(cls, settings: Any, folder: Path) -> Self:
-        return cls(settings, PairTexts.load(folder))
+        return cls(settings, PairTexts.load(folder, settings.data))
 
     def with_settings(self, settings: Any, folder: Path) -> Self:
         return type(self)(settings, self.texts, quick=self.quick)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.errors import ConfigError, DataError, RecurraError, TrustError
 from recurra.named import find
 from recurra.text.json_file import read_json
 from recurra.text.tokenizers import Characters, Subwords, Symbols, Tokenizer, Words
@@ -55,13 +55,26 @@ def tokenizer(spec: str | Mapping[str, object]) -> Tokenizer:
     return build(kind, str(name), options)
 
 
-def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
-    """The tokenizer that `Tokenizer.save` wrote."""
+def load_tokenizer(path: str | os.PathLike[str], own: str | Mapping[str, object] | None = None) -> Tokenizer:
+    """The tokenizer that `Tokenizer.save` wrote.
+
+    A tokenizer of your own is named a second time, by `own`, as settings name it: 'package.module:Class'. A file says
+    which tokenizer it is of, but code is never imported because a file names it.
+    """
     value = read_json(path)
     if not isinstance(value, dict) or not {"name", "model"} & value.keys():
         raise DataError(f'{path}: a tokenizer is a JSON object with a "name", or with the "model" of subwords.')
+    name = value.get("name", "subwords")
+    if isinstance(name, str) and ":" in name:
+        wanted = own if isinstance(own, str) or own is None else own.get("name")
+        if not isinstance(wanted, str) or ":" not in wanted:
+            raise TrustError(
+                f"{path} names the tokenizer '{name}', code from outside recurra, which is not imported because a file "
+                f"names it. In Python: load_tokenizer(path, '{name}'); a run must name it in its config.toml too."
+            )
+        name = wanted
     try:
-        kind = find(Tokenizer, value["name"]) if "name" in value else Subwords
+        kind = find(Tokenizer, name) if "name" in value else Subwords
         return kind.from_json(value)
     except RecurraError as error:
         raise DataError(f"{path}: {error}") from error

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from recurra.config.given import Given
+from recurra.config.trust import check_code
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, notice_unverified, verify
-from recurra.named import find
+from recurra.named import find, own_code
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
 from recurra.scoring.scores import Scores
@@ -225,8 +226,12 @@ class Trained:
         return target
 
 
-def load(folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, device: str = "cpu") -> Trained:
+def load(
+    folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, device: str = "cpu", trust: bool = False
+) -> Trained:
     """Load the best model of a run; several runs, as a list or as "a,b,c", form an ensemble.
+
+    A run that names code from outside recurra is refused, unless you trust it (`trust`), did so before or trained it.
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -237,10 +242,10 @@ def load(folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, d
     'DET NOUN'
     """
     paths = folders(folder)
-    task = load_task(paths[0])
+    task = load_task(paths[0], trust=trust)
     for other in paths[1:]:
-        check_same(task, paths[0], load_task(other), other)
-    models = [weighted(task if path == paths[0] else load_task(path), path, device) for path in paths]
+        check_same(task, paths[0], load_task(other, trust=trust), other)
+    models = [weighted(task if path == paths[0] else load_task(path, trust=trust), path, device) for path in paths]
     return Trained(task, models[0] if len(models) == 1 else task.together(models), paths[0], others=paths[1:])
 
 
@@ -293,8 +298,8 @@ def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
     return model.to(where).eval()
 
 
-def load_task(folder: Path) -> Task[Any, Any, Any]:
-    """The task of a run folder, without its weights."""
+def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
+    """The task of a run folder, without its weights. Whoever loads a run comes through here."""
     if (folder / MANIFEST).exists():
         verify(folder, lambda name: name not in NOT_FOR_LOADING)
     if not (folder / "config.toml").is_file():
@@ -304,6 +309,18 @@ def load_task(folder: Path) -> Task[Any, Any, Any]:
         raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}")
     notice_unverified(folder)
     given = Given.of_run(folder)
-    kind: type[Task[Any, Any, Any]] = find(Task, str(given.task or ""))
-    kind = kind.fitting(given.table(kind.Settings))
+    kind = allowed(given, folder / "config.toml", trust=trust)
     return kind.load(given.settings(kind.Settings), folder)
+
+
+def allowed(given: Given, config: Path, *, trust: bool) -> type[Task[Any, Any, Any]]:
+    """The class of the task that a run's config.toml names, if all that it names may be imported."""
+    # What is a setting of a task from outside recurra, only its own code could tell.
+    ours = None if own_code(str(given.task)) else _task_of(given)
+    check_code(config, given.code(None if ours is None else ours.Settings), trust=trust)
+    return ours or _task_of(given)
+
+
+def _task_of(given: Given) -> type[Task[Any, Any, Any]]:
+    kind: type[Task[Any, Any, Any]] = find(Task, str(given.task or ""))
+    return kind.fitting(given.table(kind.Settings))

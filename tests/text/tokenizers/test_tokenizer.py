@@ -59,7 +59,7 @@ def test_a_tokenizer_comes_back_from_its_file(tmp_path: Path, spec: Any) -> None
     made = tokenizer(spec)
     path = tmp_path / "tokenizer.json"
     made.save(path)
-    back = load_tokenizer(path)
+    back = load_tokenizer(path, spec)
     assert back == made
     assert back.to_json() == made.to_json() == json.loads(path.read_text(encoding="utf-8"))
     assert hash(back) == hash(made)
