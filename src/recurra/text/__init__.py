@@ -59,7 +59,7 @@ def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
     """The tokenizer that `Tokenizer.save` wrote."""
     value = read_json(path)
     if not isinstance(value, dict) or not {"name", "model"} & value.keys():
-        raise DataError(f'{path}: a tokenizer is a JSON object with a "name", or with the "model" of subwords.')
+        raise DataError(f'{path}: a tokenizer must be a JSON object with a "name", or with the "model" of subwords.')
     try:
         kind = find(Tokenizer, value["name"]) if "name" in value else Subwords
         return kind.from_json(value)
