@@ -34,4 +34,6 @@ def test_who_has_no_home_is_asked_for_a_folder() -> None:
         "    sys.exit(str(error))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, check=False)
-    assert done.stderr.strip().endswith("there is no home folder to keep a cache in: set RECURRA_CACHE to a folder.")
+    assert done.stderr.strip().endswith(
+        "no cache folder: the home folder is not known. Set the environment variable RECURRA_CACHE to a folder."
+    )

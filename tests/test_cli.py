@@ -142,7 +142,10 @@ def test_a_users_own_cell_in_the_current_folder_is_found(tmp_path: Path) -> None
         (["cells", "no.such:Cell"], "importing 'no.such' failed"),
         (["cells", "lstm", "--hidden", "0"], "hidden_size must be a whole number of at least 1, but is 0"),
         (["cells", '{name = "gru"'], "is not a valid TOML table"),
-        (["bench", "--shapes", "3x4"], "a shape is rows x steps x input x hidden, such as 32x30x256x256, not '3x4'"),
+        (
+            ["bench", "--shapes", "3x4"],
+            "a shape must be rows x steps x input x hidden, such as 32x30x256x256, but is '3x4'",
+        ),
         (["bench", "--shapes", "0x1x1x1"], "every size of a shape must be at least 1"),
         (["bench", "--engines", "vendr"], "Did you mean 'vendor'?"),
         (["bench", "--threads", "0"], "--threads must be at least 1"),
@@ -570,7 +573,7 @@ def test_predict_joins_plain_lines_and_sentences_too(tagger: Path, tmp_path: Pat
     ("options", "said"),
     [
         (["--out", "taken.csv"], "--out taken.csv: this file exists already. Remove it, or choose another name."),
-        (["--out", "answers.xlsx"], "--out answers.xlsx: the ending says what is written: .csv, .tsv, .jsonl."),
+        (["--out", "answers.xlsx"], "--out answers.xlsx: the file must end in .csv, .tsv, .jsonl."),
         (["--out", "no/such/a.csv"], "--out no/such/a.csv cannot be written: No such file or directory."),
         (["--out", "a.csv", "--json"], "leave --json out"),
     ],

@@ -146,11 +146,11 @@ def test_one_file_or_several_are_a_list() -> None:
         ),
         (
             {"attention": {"name": "additive", "location": {"dimensions": 2}}},
-            "model.attention looks around the places of a grid, such as a picture, with dimensions = 2, but those of a",
+            "model.attention has a location term with dimensions = 2, which needs a grid such as a picture, ",
         ),
         (
             {"attention": {"name": "dot", "terms": ["coverage", {"name": "location", "dimensions": 2}]}},
-            "stand in one row: set dimensions = 1, or leave it out.",
+            "sequence: set dimensions = 1, or leave it out.",
         ),
         ({"wiring": "between", "decoder": {"layers": 1}}, "model.wiring = 'between' puts attention between two dec"),
         ({"wiring": "between", "decoder": {"hidden": [5]}}, "but there is one: set model.decoder.layers = 2."),
@@ -164,7 +164,7 @@ def test_one_file_or_several_are_a_list() -> None:
         ),
         (
             {"encoder": {"kind": "bag"}, "start": "mean", "conditioning": ["first"]},
-            "model.summary = 'last' is a state of a recurrent encoder, but model.encoder.kind = 'bag': set model.sum",
+            "model.summary = 'last' needs a recurrent encoder, but model.encoder.kind = 'bag': set model.sum",
         ),
         (
             {"start": "zeros", "bridge": "map"},
@@ -201,10 +201,16 @@ def test_a_wiring_of_your_own_may_take_options_and_either_query() -> None:
         ),
         (
             {"data": {"frames": "x", "joint": True}},
-            "data.joint = true makes one vocabulary for both sides, but data.fr",
+            "data.joint = true makes one vocabulary for both sides, but with data.fr",
         ),
-        ({"data": {"frames": "x"}, "model": {"copy": True}}, "model.copy = true writes tokens of the source, but data"),
-        ({"model": {"tied": "all"}}, "model.tied = 'all' makes one matrix of both embeddings, which needs one vocabul"),
+        (
+            {"data": {"frames": "x"}, "model": {"copy": True}},
+            "model.copy = true copies tokens of the source, but with data",
+        ),
+        (
+            {"model": {"tied": "all"}},
+            "model.tied = 'all' shares one matrix between both embeddings, which needs a joint vocabul",
+        ),
         ({"training": {"r_drop": -1}}, "training.r_drop must be at least 0, but is -1."),
         ({"training": {"forcing": 1.5}}, "training.forcing must be at least 0 and at most 1, but is 1.5."),
         ({"training": {"batch_size": 4, "batch_tokens": 9}}, "training.batch_tokens = 9 has no effect beside training"),
@@ -225,7 +231,10 @@ def test_a_wiring_of_your_own_may_take_options_and_either_query() -> None:
         ({"decoding": {"max_ratio": math.nan}}, "decoding.max_ratio must be at least 0, but is nan."),
         ({"decoding": {"top_p": 0.0}}, "decoding.top_p must be above 0 and at most 1, but is 0.0."),
         ({"decoding": {"min_length": 9, "max_length": 8}}, "decoding.min_length = 9 is above decoding.max_length = 8."),
-        ({"decoding": {"best": 6}}, "decoding.best = 6 answers need a beam at least so wide, but decoding.width = 5"),
+        (
+            {"decoding": {"best": 6}},
+            "decoding.best = 6 answers need a beam of at least that width, but decoding.width = 5",
+        ),
         ({"decoding": {"search": "greedy", "best": 2}}, "decoding.best = 2 answers, but decoding.search = 'greedy' fi"),
     ],
 )

@@ -33,7 +33,7 @@ def test_a_picture_is_given_or_drawn() -> None:
         ({"max_width": 0}, "data.image.max_width must be at least 16, but is 0."),
         ({"stroke": 0}, "data.image.stroke must be above 0, but is 0."),
         ({"thickness": -1}, "data.image.thickness must be above 0, but is -1."),
-        ({"thickness": 17, "max_height": 32}, "data.image.thickness = 17 leaves no room in a picture of 32 pixels: 16"),
+        ({"thickness": 17, "max_height": 32}, "data.image.thickness = 17 is too thick for a picture of 32 pixels: use"),
         ({"invert": "maybe"}, "invert must be 'auto' or true or false, but is 'maybe'."),
     ],
 )

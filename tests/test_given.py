@@ -77,7 +77,7 @@ def test_what_was_given_last_is_named_even_where_it_is_an_option_of_a_part(tmp_p
     assert refused(file.options(["model.characters.hidden=0"])).startswith("--set model.characters.hidden=0: ")
     assert refused(file.options(["model.characters.x.y=1"])).startswith("--set model.characters.x.y=1: there is no")
     assert refused(file.options(["model.hidden=3", "model.hidden.x=1"])) == (
-        "--set model.hidden.x=1: hidden is not a section but 3."
+        "--set model.hidden.x=1: hidden is not a section: it is 3."
     )
     kind = by_file(tmp_path, "[model]\nencoder = 'cmn'\n")
     assert refused(kind, Seq2SeqSettings).startswith(f"{tmp_path / 'config.toml'}:2: model.encoder.kind must be")
@@ -99,7 +99,7 @@ def test_an_unknown_task_is_said_with_its_line(tmp_path: Path) -> None:
         setup({"task": "taging"})
     with pytest.raises(ConfigError, match=r"^task = None is not the name of a task\. Known: classification, "):
         setup({"model": {}})
-    with pytest.raises(ConfigError, match="by its name, by a config file or by a table of settings, but here is 5"):
+    with pytest.raises(ConfigError, match="a name, a config file or a table of settings, but is 5"):
         setup(5)  # type: ignore[arg-type]
 
 
@@ -272,7 +272,7 @@ def test_a_mistake_that_only_the_model_shows_has_its_place_too(
     typed = ["train", str(config), "--train", str(tmp_path / "train.tsv"), "--out", str(tmp_path / "run")]
     for more in ([], ["--dry-run"]):
         assert main([*typed, "--set", "data.cache=false", *more]) == 2
-        assert f"recurra: {config}:3: augmentation.rotate changes a series or a picture" in capsys.readouterr().err
+        assert f"recurra: {config}:3: augmentation.rotate applies to series and pictures," in capsys.readouterr().err
 
 
 LATE = [
@@ -424,7 +424,7 @@ def test_a_newer_format_is_refused_in_words(
 def test_a_format_that_is_no_number_is_said_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text("task = 'tagging'\nformat = 'tsv'\n")
-    with pytest.raises(ConfigError, match=r"a\.toml:2: format is the number .* set by data\.format\."):
+    with pytest.raises(ConfigError, match=r"a\.toml:2: format must be the version number .*use data\.format\."):
         setup(path)
 
 

@@ -52,13 +52,13 @@ def test_zeroed_takes_values_of_any_rank() -> None:
     ("values", "lengths", "message"),
     [
         (torch.zeros(2, 3, 1), torch.tensor([3, 4]), "row 1 has length 4, but the batch has only 3 steps"),
-        (torch.zeros(2, 3, 1), torch.tensor([-1, 3]), "row 0 has length -1; lengths must lie between 0 and 3"),
+        (torch.zeros(2, 3, 1), torch.tensor([-1, 3]), "row 0 has length -1, but lengths must be between 0 and 3"),
         (torch.zeros(2, 3, 1), torch.tensor([3]), r"one number per row, 2 here, but its shape is (1,)"),
         (torch.zeros(2, 3, 1), torch.tensor([3.0, 1.0]), "whole numbers, but found torch.float32"),
         (torch.zeros(2, 3, 1), [3, 1], "whole numbers, but found list"),
         (torch.zeros(2, 3, 1), torch.tensor([3j, 1]), "whole numbers, but found torch.complex64"),
         (torch.zeros(3), torch.tensor([1, 1, 1]), "these have shape (3,)"),
-        (torch.zeros(2, 3, 1), torch.zeros(2, dtype=torch.long, device="meta"), "lengths must live on the CPU"),
+        (torch.zeros(2, 3, 1), torch.zeros(2, dtype=torch.long, device="meta"), "lengths must be on the CPU"),
     ],
 )
 def test_lengths_that_cannot_be_are_refused_in_words(values: Any, lengths: Any, message: str) -> None:
@@ -87,7 +87,7 @@ def test_values_that_are_no_batch_are_refused() -> None:
         Padded.full([[1.0]])  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"but got \(3,\)"):
         Padded.full(torch.zeros(3))
-    with pytest.raises(DataError, match="the values of a Padded batch are a tensor, but found a list"):
+    with pytest.raises(DataError, match="the values of a Padded batch must be a tensor, but are a list"):
         Padded([[1.0]], torch.tensor([1])).checked()  # type: ignore[arg-type]
 
 

@@ -17,4 +17,6 @@ def cache_folder() -> Path:
     try:
         return Path.home() / ".cache" / "recurra"
     except RuntimeError as error:
-        raise ConfigError("there is no home folder to keep a cache in: set RECURRA_CACHE to a folder.") from error
+        raise ConfigError(
+            "no cache folder: the home folder is not known. Set the environment variable RECURRA_CACHE to a folder."
+        ) from error

@@ -81,7 +81,7 @@ class Padded(NamedTuple):
     def checked(self) -> Padded:
         """Itself, or a DataError that says what is wrong with the values or the lengths."""
         if not isinstance(self.values, Tensor):
-            raise DataError(f"the values of a Padded batch are a tensor, but found a {type(self.values).__name__}.")
+            raise DataError(f"the values of a Padded batch must be a tensor, but are a {type(self.values).__name__}.")
         if self.values.dim() < 2:
             raise DataError(
                 f"a Padded batch needs values of shape (rows, steps, ...), but these have shape "
@@ -99,17 +99,17 @@ class Padded(NamedTuple):
                 f"lengths must hold one number per row, {rows} here, but its shape is {tuple(self.lengths.shape)}."
             )
         if self.lengths.device.type != "cpu":
-            raise DataError(f"lengths must live on the CPU, but are on {self.lengths.device}. Call lengths.cpu().")
+            raise DataError(f"lengths must be on the CPU, but are on {self.lengths.device}. Call lengths.cpu().")
         lengths = self.lengths.tolist()
         if rows and (longest := max(lengths)) > steps:
             row = lengths.index(longest)
             raise DataError(
-                f"row {row} has length {longest}, but the batch has only {steps} steps. "
-                f"Lengths must lie between 0 and {steps}."
+                f"row {row} has length {longest}, but the batch has only {steps} steps. Lengths must be between 0 "
+                f"and {steps}."
             )
         if rows and (shortest := min(lengths)) < 0:
             row = lengths.index(shortest)
-            raise DataError(f"row {row} has length {shortest}; lengths must lie between 0 and {steps}.")
+            raise DataError(f"row {row} has length {shortest}, but lengths must be between 0 and {steps}.")
         return Padded(self.values, self.lengths.long())
 
 
@@ -129,7 +129,8 @@ def pad(sequences: Sequence[Tensor]) -> Padded:
         if sequence.shape[1:] != sequences[0].shape[1:] or sequence.dtype != sequences[0].dtype:
             raise DataError(
                 f"sequence {number} has shape {tuple(sequence.shape)} of {sequence.dtype}, but sequence 0 has "
-                f"{tuple(sequences[0].shape)} of {sequences[0].dtype}: all but the length must agree."
+                f"{tuple(sequences[0].shape)} of {sequences[0].dtype}: all dimensions except the first, and the "
+                "dtype, must agree."
             )
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     return Padded(torch.nn.utils.rnn.pad_sequence(list(sequences), batch_first=True), lengths)
@@ -139,14 +140,14 @@ def inputs_of(x: object, size: int, reader: str) -> Padded:
     """A batch (B, T, size) for a network of that name; a DataError where it is none."""
     if not isinstance(x, Padded):
         raise DataError(
-            f"a {reader} reads a Padded batch, but got a {type(x).__name__}. "
-            f"Give Padded(x, lengths), or Padded.full(x) where every row is complete."
+            f"a {reader} needs a Padded batch, but got a {type(x).__name__}. Pass Padded(x, lengths), or "
+            "Padded.full(x) if no row is padded."
         )
     x = x.checked()
     if x.values.dim() != 3 or x.values.shape[-1] != size:
         raise DataError(
-            f"this {reader} reads inputs of size {size}, as (rows, steps, {size}), "
-            f"but the batch has shape {tuple(x.values.shape)}."
+            f"this {reader} needs inputs of shape (rows, steps, {size}), but the batch has shape "
+            f"{tuple(x.values.shape)}."
         )
     return x
 

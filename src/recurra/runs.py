@@ -170,8 +170,8 @@ def begin(
                             f"a file."
                         )
                     progress.note(
-                        f"{again:,} of {len(rows):,} {which} examples ({100 * again / len(rows):.0f} %) are also in "
-                        f"the training data, with the same answer: their scores do not tell of what is new"
+                        f"{again:,} of {len(rows):,} {which} examples ({100 * again / len(rows):.0f} %) are also "
+                        "in the training data, with the same answer: scores on them do not measure generalisation"
                     )
             trainer = Trainer(task, store, apart["valid"], folder, progress)
             if (said := task.initialise(trainer.model)) is not None:

@@ -161,7 +161,7 @@ def put(table: dict[str, Any], keys: Sequence[str], value: object, *, over: bool
         if isinstance(inner, str):  # a part given by its name gains options: cell.reset=after
             inner = {"name": inner}
         if not isinstance(inner, Mapping):
-            raise SettingError(f"{key} is not a section but {shown(inner)}.", keys)
+            raise SettingError(f"{key} is not a section: it is {shown(inner)}.", keys)
         table[key] = dict(inner)
         table = table[key]
     if keys[-1] == "kind":  # of a section that may be given by its kind alone: the one it had is no more
@@ -303,7 +303,7 @@ def _made(kind: type[S], table: SettingsTable, path: tuple[str, ...], usual: S |
         value = _by_kind(value, hints[key])
         if not isinstance(value, Mapping):
             name = dotted(keys)
-            raise SettingError(f"{name} is a section, [{name}], but is {shown(value)}.", keys)
+            raise SettingError(f"{name} must be a section, [{name}], but is {shown(value)}.", keys)
         given[key] = _made(hints[key], value, keys, default)
     return kind(**given)
 
@@ -345,7 +345,7 @@ def _value(value: object, hint: Any, default: object, keys: tuple[str, ...]) -> 
 def _plain(value: object, keys: tuple[str, ...], depth: int = 0) -> object:
     """A copy in which all is as TOML has it; an option that is none is left out."""
     if depth > DEEPEST:
-        raise SettingError(f"{dotted(keys)} is nested more than {DEEPEST} deep.", keys)
+        raise SettingError(f"{dotted(keys)} is nested more than {DEEPEST} levels deep.", keys)
     if isinstance(value, Mapping):
         inside = {key: _plain(item, keys, depth + 1) for key, item in value.items() if item is not None}
         if all(isinstance(key, str) for key in inside):

@@ -27,11 +27,11 @@ def toml_value(value: object) -> str:
         return float.__repr__(value)  # not that of numpy's own floats
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise ConfigError("a whole number has at most 64 bits.")
+            raise ConfigError("whole numbers must fit in 64 bits.")
         return int.__repr__(value)
     if isinstance(value, str):
         if any("\ud800" <= character <= "\udfff" for character in value):
-            raise ConfigError(f"{shown(value)} is not Unicode text.")
+            raise ConfigError(f"{shown(value)} is not valid Unicode.")
         # JSON escapes all that TOML must have escaped, but for DEL.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     try:
@@ -41,14 +41,12 @@ def toml_value(value: object) -> str:
             return "[" + ", ".join(map(toml_value, value)) + "]"
     except RecursionError as error:
         raise ConfigError("a setting is nested too deeply.") from error
-    raise ConfigError(
-        f"a setting holds strings, numbers, true, false, lists and tables by name, but here is {shown(value)}."
-    )
+    raise ConfigError(f"a setting must be a string, a number, true, false, a list or a table, but is {shown(value)}.")
 
 
 def _key(key: object) -> str:
     if not isinstance(key, str):
-        raise ConfigError(f"the keys of a table are strings, but one is {shown(key)}.")
+        raise ConfigError(f"the keys of a table must be strings, but one is {shown(key)}.")
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
 
 

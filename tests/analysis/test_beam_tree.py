@@ -88,5 +88,5 @@ def test_what_has_no_tree_is_said() -> None:
     greedy = small_runs.writer().with_settings(["decoding.search=greedy"])
     with pytest.raises(ConfigError, match=r"'greedy': only beam search has a tree to show. Add --set decoding.search="):
         tree_of(greedy, example_of(greedy.task, "cat"))
-    with pytest.raises(DataError, match="the search took no step, so there is no tree to show"):
+    with pytest.raises(DataError, match="the search made no steps, so there is no tree to show"):
         beam_tree(Tree([], []), {})

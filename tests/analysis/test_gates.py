@@ -126,7 +126,7 @@ def test_a_layer_of_a_pyramid_has_half_the_steps() -> None:
 @pytest.mark.parametrize(
     ("model", "asked", "said"),
     [
-        (lambda: small_runs.writer(), {"layer": 2}, "--layer 2: this network has one layer, the first of which is 1."),
+        (lambda: small_runs.writer(), {"layer": 2}, "--layer 2: this network has one layer, counted from 1."),
         (
             lambda: small_runs.tagger("model.layers=2", "model.bidirectional=true"),
             {"layer": 0},

@@ -43,12 +43,12 @@ def test_an_answer_has_its_maps_if_the_model_looked_at_a_picture() -> None:
 @pytest.mark.parametrize(
     ("tokens", "weights", "columns", "said"),
     [
-        (["x"], np.ones((3, 4)), 2, r"1 tokens need as many rows of weights.* are of shape \(3, 4\)"),
-        ([], np.ones((0, 4)), 2, "0 tokens need as many rows"),
-        (["x"], np.ones(4), 2, r"of shape \(4,\)"),
-        (["x"], np.ones((1, 5)), 2, "5 places do not make rows of 2"),
-        (["x"], np.ones((1, 0)), 2, "0 places do not make rows of 2"),
-        (["x"], np.ones((1, 4)), 0, "4 places do not make rows of 0"),
+        (["x"], np.ones((3, 4)), 2, r"1 tokens need one row of weights.* weights have shape \(3, 4\)"),
+        ([], np.ones((0, 4)), 2, "0 tokens need one row"),
+        (["x"], np.ones(4), 2, r"have shape \(4,\)"),
+        (["x"], np.ones((1, 5)), 2, "5 places cannot be arranged in rows of 2"),
+        (["x"], np.ones((1, 0)), 2, "0 places cannot be arranged in rows of 2"),
+        (["x"], np.ones((1, 4)), 0, "4 places cannot be arranged in rows of 0"),
         (["x"], [[0.5, -0.5]], 1, "a negative value"),
         (["x"], [[0.5, np.nan]], 1, "or NaN was found"),
     ],

@@ -165,11 +165,13 @@ def test_what_cannot_be_explained_is_said(model: Callable[[], Trained], text: st
 
 
 def test_numbers_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(DataError, match=r"1 answers and 2 tokens need as many rows and columns of values, .* \(2, 1\)"):
+    with pytest.raises(
+        DataError, match=r"1 answers and 2 tokens need one row per answer and one column per token, .* \(2, 1\)"
+    ):
         Saliency("ab", "x", [[1], [2]], [0], [0], "gradient", "log p")
     with pytest.raises(DataError, match="there is nothing to explain: the input or the output is empty"):
         Saliency([], "x", np.zeros((1, 0)), [0], [0], "gradient", "log p")
-    with pytest.raises(DataError, match=r"2 tokens need as many probabilities, but these are of shape \(1,\)"):
+    with pytest.raises(DataError, match=r"2 tokens need one probability each, but the probabilities have shape \(1,\)"):
         Probabilities("ab", [1.0])
 
 

@@ -271,7 +271,9 @@ def test_queries_and_places_of_other_shapes_are_refused() -> None:
         attention.step(torch.zeros(2, 6), memory)
     with pytest.raises(DataError, match=r"in \(B, T\), a row for each of the B sources, but got \(4, 1, 5\)"):
         attention(asked(attention, 4, 1), memory)
-    with pytest.raises(DataError, match=r"places of shape \(B, S, 4\) under a mask \(B, S\), but got \(2, 3, 7\) and"):
+    with pytest.raises(
+        DataError, match=r"values of shape \(B, S, 4\) and a mask of shape \(B, S\), but got \(2, 3, 7\) and"
+    ):
         attention.remember(torch.zeros(2, 3, 7), torch.ones(2, 3, dtype=torch.bool))
     with pytest.raises(DataError, match=r"but got \(2, 3, 4\) and \(2, 2\)"):
         attention.remember(torch.zeros(2, 3, 4), torch.ones(2, 2, dtype=torch.bool))
@@ -287,8 +289,8 @@ class Short(Attention):
 def test_a_score_of_the_wrong_shape_is_said_with_the_shapes_it_was_given() -> None:
     attention = Short(3, 4)
     memory = attention.remember(torch.zeros(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))
-    said = r"Short\.score gave scores of shape \(2, 7, 3\) where they must be \(2, 7, 5\): one for each source, query"
+    said = r"Short\.score returned scores of shape \(2, 7, 3\) but they must have shape \(2, 7, 5\): one for each"
     with pytest.raises(DataError, match=said):
         attention(torch.zeros(2, 7, 3), memory)
-    with pytest.raises(DataError, match=r"\(2, 1, 3\) where they must be \(2, 1, 5\)"):
+    with pytest.raises(DataError, match=r"\(2, 1, 3\) but they must have shape \(2, 1, 5\)"):
         attention.step(torch.zeros(2, 3), memory)

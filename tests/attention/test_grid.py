@@ -131,7 +131,7 @@ def test_a_window_of_two_dimensions_sees_above_and_below_but_not_round_the_edge(
 
 
 def test_a_window_of_two_dimensions_needs_a_grid() -> None:
-    said = "dimensions = 2 looks around the places of a grid, .* stand in one row: set dimensions = 1"
+    said = "dimensions = 2 needs a grid, .* is a sequence: set dimensions = 1"
     for spec in (
         {"name": "bilinear", "terms": [{"name": "location", "dimensions": 2}]},
         {"name": "additive", "location": {"dimensions": 2}},
@@ -144,12 +144,12 @@ def test_a_window_of_two_dimensions_needs_a_grid() -> None:
 
 @pytest.mark.parametrize("dimensions", [0, 3])
 def test_other_numbers_of_dimensions_are_refused(dimensions: int) -> None:
-    with pytest.raises(ConfigError, match=f"dimensions of a location term are 1 or 2, but are {dimensions}"):
+    with pytest.raises(ConfigError, match=f"dimensions of a location term must be 1 or 2, but are {dimensions}"):
         Window(dimensions=dimensions)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("columns", [0, 4, -3])
 def test_rows_that_do_not_fill_a_grid_are_refused(columns: int) -> None:
     attention = built(Attention, "bilinear", 3, 4)
-    with pytest.raises(DataError, match=f"6 places of a grid cannot stand in rows of {columns} each"):
+    with pytest.raises(DataError, match=f"6 places cannot be arranged in a grid with {columns} columns"):
         attention.remember(torch.zeros(1, 6, 4), torch.ones(1, 6, dtype=torch.bool), columns)

@@ -44,7 +44,7 @@ def test_a_plain_product_of_unequal_sizes_is_refused_with_both_sizes_and_a_way_o
 
 def test_heads_must_share_the_values_evenly() -> None:
     with pytest.raises(
-        ConfigError, match=r"heads = 4 take an equal share .*, but the memory has 6: set values = 4 or "
+        ConfigError, match=r"heads = 4 must divide the size.*, but the memory has 6: set values = 4 or "
     ):
         built(Attention, {"name": "projected_dot", "heads": 4}, 4, 6)
     with pytest.raises(ConfigError, match="but values = 3: set values = 4 or another multiple of 4"):

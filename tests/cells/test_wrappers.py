@@ -182,7 +182,10 @@ def test_wrappers_compose_in_any_order() -> None:
         ({"name": "gru", "wrap": [{"name": "zoneout", "rate": {"c": 0.1}}]}, "'gru' has no state 'c' to zone out"),
         ({"name": "gru", "wrap": [{"name": "zoneout", "rate": 1.5}]}, "must be a probability from 0 to 1, but is 1.5"),
         ({"name": "gru", "wrap": [{"name": "weight_drop", "rate": 1.0}]}, "must be a probability from 0 to below 1"),
-        ({"name": "gru", "wrap": [{**CANDIDATE, "input_rate": 0.1}]}, "input_rate belongs to mode = 'variational'"),
+        (
+            {"name": "gru", "wrap": [{**CANDIDATE, "input_rate": 0.1}]},
+            "input_rate has an effect only with mode = 'variational'.",
+        ),
         ({"name": "gru", "wrap": [{"name": "zoneout"}]}, "'zoneout' needs the option 'rate'"),
         ({"name": "gru", "wrap": [{"name": "zonout", "rate": 0.1}]}, "Did you mean 'zoneout'?"),
         ({"name": "gru", "wrap": 3}, "wrap must be a list of wrappers"),

@@ -153,9 +153,9 @@ def test_a_picture_that_does_not_open_is_one_sentence(tmp_path: Path, capsys: py
     ("value", "said"),
     [
         ("pictures/nine.png", r"a.jsonl:9: there is no file '.*pictures/nine.png'"),
-        (None, r"a.jsonl:9: there is no picture: 'image' has no value"),
+        (None, r"a.jsonl:9: the picture is missing: 'image' is empty."),
         ([[0.5, "x"]], r"a.jsonl:9: the value of 'image' mixes texts and numbers"),
-        ([[0.5, None]], r"a.jsonl:9: a picture is an array of numbers, but something else is in it"),
+        ([[0.5, None]], r"a.jsonl:9: the pixels of a picture must be numbers, but other values were found."),
         ([[0.5, 300]], r"a.jsonl:9: the pixel in row 1 and column 2 of the picture is 300"),
     ],
 )
@@ -169,14 +169,16 @@ def test_a_picture_that_cannot_be_read_is_said_with_its_line(tmp_path: Path, val
 
 def test_pictures_and_their_encoder_belong_together(tmp_path: Path) -> None:
     file = files(tmp_path)
-    with pytest.raises(ConfigError, match=r"model.encoder = 'cnn' reads a sequence, but data.image is a picture"):
+    with pytest.raises(
+        ConfigError, match=r"model.encoder = 'cnn' reads sequences, but data.image is set, so the inputs are pictures:"
+    ):
         resolved(file, encoder="cnn")
-    with pytest.raises(ConfigError, match=r"model.summary = 'last' is the end of a sequence, but a picture has none"):
+    with pytest.raises(ConfigError, match=r"model.summary = 'last' needs a sequence, but a picture is not one:"):
         resolved(file, summary="last")
     text = jsonl(tmp_path / "b.jsonl", [{"text": "a", "label": "x"}])
-    with pytest.raises(ConfigError, match=r"model.encoder = 'image' reads pictures, but there are none: name their"):
+    with pytest.raises(ConfigError, match=r"model.encoder = 'image' reads pictures, but no picture"):
         resolved(text, encoder="image")
-    with pytest.raises(ConfigError, match=r"augmentation.mask blanks out steps of a series, but pictures are read"):
+    with pytest.raises(ConfigError, match=r"augmentation.mask applies to series, but the inputs are pictures:"):
         trained(tmp_path, file, "augmentation.mask=0.1")
     exclude = {"data": {"text": {"column": "a"}, "image": {"column": "b"}}}
     with pytest.raises(ConfigError, match=r"data.text.column and data.image.column cannot be used together"):

@@ -211,7 +211,7 @@ def test_the_json_holds_everything_and_nothing_but_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("paths", [[], "a.tsv", Path("a.tsv")])
 def test_check_wants_a_list_of_files(paths: Any) -> None:
-    with pytest.raises(DataError, match="check takes a list of one or more files, but got"):
+    with pytest.raises(DataError, match="check needs a list of at least one file, but got"):
         check(paths)
 
 

@@ -119,7 +119,7 @@ def test_a_path_that_cannot_be_read_is_refused(name: str, message: str, tmp_path
 
 
 def test_what_is_no_path_is_refused() -> None:
-    with pytest.raises(DataError, match="a data file must be given as a path, but found 3"):
+    with pytest.raises(DataError, match="the data file must be a path, but is 3"):
         list(lines(3))  # type: ignore[arg-type]
 
 

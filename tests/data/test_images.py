@@ -213,30 +213,32 @@ def test_what_names_no_file_is_refused(path: object) -> None:
 
 def test_without_pillow_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(DataError, match=r"here: pictures in files are read by Pillow: pip install 'recurra\[image\]'"):
+    with pytest.raises(
+        DataError, match=r"here: reading picture files needs the package Pillow: pip install 'recurra\[image\]'"
+    ):
         read_image("a.png", "here")
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("a.png", "here: a picture is an array of pixels, but found 'a.png'."),
-        (None, "here: a picture is an array of pixels, but found None."),
+        ("a.png", "here: a picture must be an array of pixels, but found 'a.png'."),
+        (None, "here: a picture must be an array of pixels, but found None."),
         ([], "here: the picture has no pixels: its shape is (0,)."),
         ([[], []], "here: the picture has no pixels: its shape is (2, 0)."),
         (np.zeros((0, 4)), "here: the picture has no pixels: its shape is (0, 4)."),
-        ([[1, 2], [3]], "here: the rows of the picture are not all of one length."),
-        ([["1"]], "here: a picture is an array of numbers, but something else is in it."),
-        ([[None, 1]], "here: a picture is an array of numbers, but something else is in it."),
+        ([[1, 2], [3]], "here: the rows of the picture have different lengths. Make them equal."),
+        ([["1"]], "here: the pixels of a picture must be numbers, but other values were found."),
+        ([[None, 1]], "here: the pixels of a picture must be numbers, but other values were found."),
         ([1, 2], "with 1 or 3 channels, but this one has (2,)."),
         (np.zeros((3, 8, 9)), "but this one has (3, 8, 9). Put channels last: np.moveaxis(picture, 0, -1)."),
         (np.zeros((8, 9, 4)), "with 1 or 3 channels, but this one has (8, 9, 4)."),
         (np.zeros((1, 2, 3, 3)), "with 1 or 3 channels, but this one has (1, 2, 3, 3)."),
         (np.broadcast_to(np.uint8(0), (9000, 9000)), "here: the picture has more than 67,108,864 pixels."),
-        ([[1, 2], [3, np.nan]], "here: the pixel in row 2 and column 2 of the picture is nan. Pixels lie between"),
-        ([[1, np.inf], [3, 4]], "here: the pixel in row 1 and column 2 of the picture is inf. Pixels lie between"),
-        ([[1, 2], [-3, 4]], "here: the pixel in row 2 and column 1 of the picture is -3. Pixels lie between"),
-        ([[256]], "here: the pixel in row 1 and column 1 of the picture is 256. Pixels lie between 0 and 1, or"),
+        ([[1, 2], [3, np.nan]], "here: the pixel in row 2 and column 2 of the picture is nan. Pixels must be between"),
+        ([[1, np.inf], [3, 4]], "here: the pixel in row 1 and column 2 of the picture is inf. Pixels must be between"),
+        ([[1, 2], [-3, 4]], "here: the pixel in row 2 and column 1 of the picture is -3. Pixels must be between"),
+        ([[256]], "here: the pixel in row 1 and column 1 of the picture is 256. Pixels must be between 0 and 1, or"),
     ],
 )
 def test_an_array_that_is_no_picture_is_refused(value: object, message: str) -> None:

@@ -37,7 +37,7 @@ def test_strokes_are_drawn_as_the_settings_say() -> None:
 
 @pytest.mark.parametrize("how", [ImageData(column="ink"), ImageData(strokes="ink")])
 def test_a_missing_picture_is_said_with_its_place(how: ImageData) -> None:
-    with pytest.raises(DataError, match=r"a.jsonl:3: there is no picture: 'ink' has no value\."):
+    with pytest.raises(DataError, match=r"a\.jsonl:3: the picture is missing: 'ink' is empty\."):
         picture_of(None, "a.jsonl:3", how)
 
 

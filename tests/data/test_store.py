@@ -251,7 +251,7 @@ def test_a_span_goes_on_over_the_ends_of_rows(lengths: list[int], data: st.DataO
 def test_a_store_whose_values_were_cut_off_since_it_was_opened_is_said_to_be_broken(tmp_path: Path) -> None:
     store = Store.write(tmp_path / "store", [{"a": np.arange(5)}])
     (store.folder / "a.values").write_bytes(b"")
-    with pytest.raises(DataError, match=r"a in .*store is broken \(0 of 40 bytes were there\)"):
+    with pytest.raises(DataError, match=r"a in .*store is broken \(0 of 40 bytes were found\)"):
         store.span("a", 0, 5)
 
 

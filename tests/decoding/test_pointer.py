@@ -156,7 +156,9 @@ def test_what_does_not_fit_is_refused() -> None:
         pointer.log_probabilities(log_p, weights[:, :2], features, copied, extra)
     with pytest.raises(DataError, match=r"features \(N, 3\)"):
         pointer.log_probabilities(log_p, weights, features[:, :2], copied, extra)
-    with pytest.raises(DataError, match=r"a token to copy has the number 9, but 5 tokens .* and 2 more .* 0 to 6"):
+    with pytest.raises(
+        DataError, match=r"a token to copy has id 9, but ids must be between 0 and 6 .*5 tokens .* and 2 of the source"
+    ):
         pointer.log_probabilities(log_p, weights, features, copied.clone().fill_(9), extra)
     with pytest.raises(ConfigError, match="features must be a whole number"):
         Pointer(0)

@@ -246,8 +246,11 @@ def test_it_learns_to_tell_two_strokes_apart() -> None:
         ({"widths": [8, 0]}, r"but is \[8, 0\]"),
         ({"layers": -1}, r"model\.image\.layers must be at least 0, but is -1"),
         ({"dropout": 1.0}, r"model\.image\.dropout must be at least 0 and below 1, but is 1\.0"),
-        ({"hidden": 8}, r"model\.image\.hidden = 8 is the size of what reads the rows .*rows is none: name a cell"),
-        ({"rows": "gru", "hidden": 7}, r"rows = 'gru' reads both ways, .* 7 features: set model\.image\.hidden = 8"),
+        (
+            {"hidden": 8},
+            r"model\.image\.hidden = 8 has no effect, because.*rows is none\. Set model\.image\.rows to a cell,",
+        ),
+        ({"rows": "gru", "hidden": 7}, r"rows = 'gru' is bidirectional, .* 7: set model\.image\.hidden = 8"),
         ({"rows": "gru", "hidden": 0}, r"model\.image\.hidden must be at least 1, but is 0"),
     ],
 )

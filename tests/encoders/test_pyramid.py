@@ -156,5 +156,5 @@ def test_a_batch_without_a_step_has_outputs_without_one() -> None:
 def test_what_a_pyramid_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"hidden_size = \[3, 2\] gives 2 widths, but a pyramid has 3 layers"):
         Pyramid("gru", 3, [3, 2], layers=3)
-    with pytest.raises(DataError, match="reads inputs of size 3"):
+    with pytest.raises(DataError, match=r"needs inputs of shape \(rows, steps, 3\)"):
         pyramid()(Padded.full(torch.zeros(1, 4, 2).double()))

@@ -101,7 +101,9 @@ def test_padding_changes_nothing_and_a_batch_of_empty_rows_has_a_summary(name: s
 
 
 def test_ends_need_both_directions() -> None:
-    with pytest.raises(ConfigError, match=r"ends' joins the ends of two directions.*model\.bidirectional = true"):
+    with pytest.raises(
+        ConfigError, match=r"ends' joins the final states of two directions.*model\.bidirectional = true"
+    ):
         summary("ends", 5, [[5]])
 
 

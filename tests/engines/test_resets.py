@@ -253,7 +253,7 @@ def test_a_learned_start_state_has_its_gradient_at_every_reset() -> None:
 )
 def test_resets_that_do_not_fit_are_refused_in_words(resets: Any, found: str) -> None:
     rnn = Recurrent("lstm", 5, 4)
-    with pytest.raises(DataError, match=r"resets must be a tensor of truth values .* \(2, 8\) here, " + found):
+    with pytest.raises(DataError, match=r"resets must be a tensor of torch\.bool of shape \(2, 8\) .*, " + found):
         rnn(Padded.full(torch.zeros(2, 8, 5)), resets=resets)
 
 

@@ -258,7 +258,7 @@ def test_capitals_are_read_as_the_model_reads_them(tmp_path: Path) -> None:
         ({"top_k": 0}, "top_k must be a whole number of at least 1, but is 0."),
         ({"top_p": 1.5}, "top_p must be a probability above 0 and at most 1, but is 1.5."),
         ({"seed": 1.5}, "seed must be a whole number, but is 1.5."),
-        ({"until": ""}, "until is the text before which to stop, but it is empty. Leave it out."),
+        ({"until": ""}, "until must be a text at which generation stops, but it is empty. Leave it out."),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_refused(characters: Trained, wish: dict[str, Any], message: str) -> None:
@@ -267,7 +267,7 @@ def test_a_wish_that_cannot_be_met_is_refused(characters: Trained, wish: dict[st
 
 
 def test_a_prompt_that_is_no_text_is_refused(characters: Trained) -> None:
-    with pytest.raises(DataError, match="a prompt is a text, but found 3"):
+    with pytest.raises(DataError, match="a prompt must be a text, but found 3"):
         generate(characters, ["one", 3])
 
 

@@ -127,7 +127,7 @@ def test_a_picture_is_written_of_by_its_path(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "there is no input in '': give numbers, as '255 0 0', or the path of a picture"),
+        ([], "the prompt '' has no input: give numbers such as '255 0 0', or the path of a picture"),
         (["--prompt", "255 0"], "input:1: found 2 numbers, but training has 3"),
         (["--prompt", "red"], "input:1: 'vector' must hold numbers"),
         (
@@ -150,7 +150,7 @@ def test_what_cannot_be_written_is_said(
 
 
 def test_a_flat_list_of_numbers_is_no_list_of_prompts(names: Trained) -> None:
-    with pytest.raises(DataError, match=r"there is no input in 255: .*in Python also \[\[255, 0, 0\]\]"):
+    with pytest.raises(DataError, match=r"the prompt 255 has no input: .*in Python also .* \[\[255, 0, 0\]\]"):
         generate(names, [255, 0, 0])
     with pytest.raises(ConfigError, match="top_p"):
         generate(names, "1 2 3", top_p=0)

@@ -144,9 +144,9 @@ def test_eight_rows_are_learnt_by_heart(name: str) -> None:
     [
         ((0, ["a"]), "input_size must be a whole number of at least 1, but is 0"),
         ((3, []), "a head needs at least one label, but the list is empty."),
-        ((3, "abc"), "the labels of a head are a list of strings, but found 'abc'."),
-        ((3, ["a", 1]), "the labels of a head are a list of strings"),
-        ((3, ["a", "b", "a"]), "the label 'a' is listed twice"),
+        ((3, "abc"), "the labels of a head must be a list of strings, but found 'abc'."),
+        ((3, ["a", 1]), "the labels of a head must be a list of strings"),
+        ((3, ["a", "b", "a"]), "the label 'a' occurs twice:"),
     ],
 )
 def test_a_head_that_cannot_be_is_refused(name: str, arguments: Any, message: str) -> None:
@@ -182,7 +182,7 @@ def test_targets_that_do_not_fit_are_refused(name: str, targets: Any, message: s
 def test_features_that_do_not_fit_are_refused(name: str) -> None:
     head = find(Head, name)(3, LABELS)
     for features in (torch.zeros(2, 4, 5), torch.zeros(2, 4)):
-        with pytest.raises(DataError, match=r"features must have shape \(rows, steps, 3\), but theirs is"):
+        with pytest.raises(DataError, match=r"features must have shape \(rows, steps, 3\), but have"):
             head.best(Padded.full(features))
     with pytest.raises(DataError, match="row 0 has length 5, but the batch has only 4 steps"):
         head.probabilities(Padded(torch.zeros(1, 4, 3), torch.tensor([5])))

@@ -265,11 +265,11 @@ def test_constraints_are_seen_from_the_labels_or_chosen(labels: list[str], wante
     ("labels", "constraints", "message"),
     [
         (["O"], "boi", "constraints = 'boi' is not known. Did you mean 'bio'?"),
-        (["NOUN"], "bio", "the label 'NOUN' does not belong to the scheme 'bio'"),
+        (["NOUN"], "bio", "the label 'NOUN' is not valid in the scheme 'bio'"),
         (
             ["B-x", "E-x"],
             "bioes",
-            "constraints = 'bioes' allow no label for a sequence of one step: among the labels B-x, E-x",
+            "constraints = 'bioes' leave no valid label for a sequence of length 1: none of the labels B-x, E-x",
         ),
     ],
 )

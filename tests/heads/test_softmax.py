@@ -33,5 +33,5 @@ def test_the_loss_and_the_best_labels_are_those_of_the_equations(smoothing: floa
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0])
 def test_a_smoothing_that_cannot_be_is_refused(smoothing: float) -> None:
-    with pytest.raises(ConfigError, match=r"label_smoothing must be in \[0, 1\), but is"):
+    with pytest.raises(ConfigError, match=r"label_smoothing must be at least 0 and below 1, but is"):
         Softmax(2, ["P"], label_smoothing=smoothing)

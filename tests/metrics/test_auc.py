@@ -49,8 +49,8 @@ def test_an_item_that_counts_twice_is_two_items(items: list[tuple[float, bool]],
         ([0.1, math.nan], [True, False], "scores holds NaN at item 2, which cannot be ranked."),
         ([0.1], [True, False], "scores has 1 items but positive has 2: each item needs both."),
         ([0.1, 0.2], [2, 1], "positive must be true or false for each item, but holds other values."),
-        ([], [], "scores must have a value for each item, but the shape is (0,)."),
-        ([0.1], [[True]], "positive must have a value for each item, but the shape is (1, 1)."),
+        ([], [], "scores must have one value per item, but has shape (0,)."),
+        ([0.1], [[True]], "positive must have one value per item, but has shape (1, 1)."),
     ],
 )
 def test_what_cannot_be_put_in_order_is_refused(scores: Any, positive: Any, message: str) -> None:

@@ -34,9 +34,9 @@ def test_the_threshold_is_the_highest_that_the_rate_allows(
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        (([0.5], [], 0.05), DataError, "outside must be a column with a value for each item"),
+        (([0.5], [], 0.05), DataError, "outside must have one value per item"),
         (([math.nan], [0.5], 0.05), DataError, "inside holds NaN at item 1."),
-        (([0.5], [0.5], 5), ConfigError, "rate must be a share between 0 and 1, such as 0.05"),
+        (([0.5], [0.5], 5), ConfigError, "rate must be between 0 and 1, such as 0.05"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(arguments: Any, kind: type[RecurraError], message: str) -> None:

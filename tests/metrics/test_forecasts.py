@@ -47,5 +47,5 @@ def test_futures_and_baselines_are_those_of_a_plain_loop(
 
 
 def test_a_season_has_at_least_one_step() -> None:
-    with pytest.raises(DataError, match="a season has at least one step, but is 0"):
+    with pytest.raises(DataError, match="season must be at least 1 step, but is 0"):
         seasonal(np.zeros((3, 1)), np.array([1]), 1, 0)

@@ -43,7 +43,7 @@ def test_buckets_end_where_they_are_told_to() -> None:
 
 
 def test_ends_that_fall_and_no_items_are_refused() -> None:
-    with pytest.raises(DataError, match=r"the ends of buckets must rise, but are \[5, 3\]"):
+    with pytest.raises(DataError, match=r"the upper ends of buckets must increase, but are \[5, 3\]"):
         buckets([1], ends=[5, 3])
-    with pytest.raises(DataError, match="buckets of lengths need at least one item"):
+    with pytest.raises(DataError, match="length buckets need at least one item"):
         buckets([])

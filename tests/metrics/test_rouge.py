@@ -56,7 +56,7 @@ def test_nothing_where_nothing_should_be_is_right() -> None:
 
 
 def test_what_cannot_be_scored_is_refused() -> None:
-    with pytest.raises(ConfigError, match="runs of at least 1 token, but n = 0"):
+    with pytest.raises(ConfigError, match="n of at least 1, but n = 0"):
         rouge_n([[["a"]]], [["a"]], n=0)
     with pytest.raises(DataError, match="a score needs at least one item"):
         rouge_l([], [])

@@ -144,7 +144,7 @@ def test_what_is_allowed_keeps_its_shape_with_few_labels(labels: list[str], sche
 
 
 def test_labels_of_another_scheme_are_refused() -> None:
-    with pytest.raises(ConfigError, match="'E-x' does not belong to the scheme 'bio', whose labels are O, B-type, I-"):
+    with pytest.raises(ConfigError, match="'E-x' is not valid in the scheme 'bio': use O, B-type, I-"):
         allowed(["O", "E-x"], "bio")
     with pytest.raises(ConfigError, match=r"scheme = 'boi' is not known\. Did you mean 'bio'\?"):
         allowed(["O"], "boi")  # type: ignore[arg-type]

@@ -104,7 +104,9 @@ def test_a_step_at_a_time_and_a_prompt_at_once_give_the_same() -> None:
 
 
 def test_an_empty_prompt_is_refused() -> None:
-    with pytest.raises(DataError, match="a prompt needs at least one token: begin it with the symbol that ends a line"):
+    with pytest.raises(
+        DataError, match="a prompt needs at least one token: use the end-of-line symbol to start from an empty prompt"
+    ):
         network().read(Padded(random_tokens(2, 3), torch.tensor([3, 0])))
 
 

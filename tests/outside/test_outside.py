@@ -123,7 +123,9 @@ def test_what_a_task_does_not_write_has_a_default(speech: CTC) -> None:
 
 
 def test_a_task_without_axes_says_what_it_needs_to_start_from_another_run(speech: CTC) -> None:
-    with pytest.raises(ConfigError, match=r"--from must know .* but CTC has no `axes`: write that method"):
+    with pytest.raises(
+        ConfigError, match=r"--from needs the method `axes`, .* but CTC does not have it: write that method"
+    ):
         speech.axes()
 
 

@@ -200,13 +200,13 @@ def test_a_picture_is_given_or_drawn_and_stands_alone() -> None:
     ("typed", "said"),
     [
         ("255 zero 0", "input:1: 'vector' must hold numbers, as .*, but is .*'zero'"),
-        ("[255, 0", "input:1: what is given is a JSON list of numbers, but this is not: '.255, 0'"),
+        ("[255, 0", "input:1: what is given is a JSON list of numbers, but found '.255, 0'"),
         ('{"vector": [1]}', "input:1: what is given is a JSON list of numbers, but this is an object"),
         ("", "input:1: 'vector' has no numbers"),
-        ("255 nan 0", "input:1: 'vector' holds a number that is missing or not finite"),
-        ("1e300 0 0", "input:1: 'vector' holds a number that is too large"),
+        ("255 nan 0", "input:1: 'vector' contains a number that is missing, infinite or NaN"),
+        ("1e300 0 0", "input:1: 'vector' contains a number that is too large"),
         ([[1, 2, 3]], "input:1: 'vector' must hold numbers"),
-        ([1, None, 3], "input:1: 'vector' holds a number that is missing"),
+        ([1, None, 3], "input:1: 'vector' contains a number that is missing"),
     ],
 )
 def test_what_is_typed_wrong_is_said(typed: object, said: str, tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_an_empty_side_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
         ("a.tsv", "source\tx\n", ['data.columns=["source", "target"]'], "a.tsv:1: the header has no column 'target'."),
         ("a.tsv", "a\tb\n", ['data.columns=["source"]'], "a.tsv:1: found 2 columns, but columns (source) names 1."),
         ("a.tsv", "a\tb\n", ['data.columns=["source", "_"]'], "a.tsv:1: sequence to sequence reads a column 'source'"),
-        ("a.tsv", "a\tb\n", ['data.frames="column1"'], "a.tsv:1: 'column1' must hold numbers alone, but has 'a'."),
+        ("a.tsv", "a\tb\n", ['data.frames="column1"'], "a.tsv:1: 'column1' must contain only numbers, but has 'a'."),
         ("a.tsv", "a\tb\nc\0\td\n", [], "a.tsv:2: a NUL character was found"),
         ("a.tsv", "", [], "a.tsv' is empty: it has no rows."),
         ("a.tsv", "\n\n", [], "a.tsv:1: found one column, but a pair has two"),
@@ -202,13 +202,13 @@ def test_an_empty_side_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
         ("a.jsonl", '{"source": "a", ', [], "a.jsonl:1: this is not JSON"),
         ("a.jsonl", "a\tb", [], "a.jsonl:1: this is not JSON"),
         ("a.jsonl", "{}", [], "a.jsonl:1: the object is empty."),
-        ("a.jsonl", '{"source": "\\ud800", "target": "b"}', [], "a.jsonl:1: the value of 'source' holds half"),
+        ("a.jsonl", '{"source": "\\ud800", "target": "b"}', [], "a.jsonl:1: the value of 'source' contains half"),
         ("a.jsonl", '{"source": ["a", 1], "target": "b"}', [], "a.jsonl:1: the value of 'source' mixes texts"),
         ("a.jsonl", '{"x": "a", "y": "b", "z": "c"}', [], "a.jsonl:1: sequence to sequence reads"),
         ("a.jsonl", '{"frames": [[1], [2, 3]], "target": "b"}', [], "a.jsonl:1: 'frames' must have the same number of"),
-        ("a.jsonl", '{"frames": [1e39], "target": "b"}', [], "a.jsonl:1: 'frames' holds a number that is too large"),
+        ("a.jsonl", '{"frames": [1e39], "target": "b"}', [], "a.jsonl:1: 'frames' contains a number that is too large"),
         ("a.jsonl", '{"frames": [], "target": "b"}', [], "a.jsonl:1: the source is empty."),
-        ("a.jsonl", '{"frames": [null], "target": "b"}', ["data.frames=frames"], "a.jsonl:1: 'frames' holds a number"),
+        ("a.jsonl", '{"frames": [null], "target": "b"}', ["data.frames=frames"], "a.jsonl:1: 'frames' contains a num"),
         ("a.jsonl", '{"source": "a", "target": "b", "language": [[]]}\n{}', [], "a.jsonl:2: the object is empty."),
         ("a.txt", "a b\n", [], "a.txt:1: sequence to sequence reads a column 'source' and writes"),
     ],
@@ -278,10 +278,10 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, overrid
     [
         ("{0}/a.en,{0}/b.de", "there is no file '{0}/b.de'. Did you mean"),
         ("{0}/a.en,{0}", "'{0}' is a folder; name a file in it."),
-        ("{0}/a.en,", "does not name parallel files"),
+        ("{0}/a.en,", "is one file, but the parallel format"),
         ("{0}/a.en,{0}/a.de,{0}/a.de", "names 3 files, but there are 2 columns"),
         ("{0}/a.en,{0}/half.gz", "half.gz: the gzip stream ends too early"),
-        ("{0}/a.en", 'Two parallel files are written as one, as in "train.en,train.de".'),
+        ("{0}/a.en", 'For two parallel files, give both names with a comma between them, as in "train.en,train.de".'),
     ],
 )
 def test_paths_that_name_no_pair_of_files_are_refused(tmp_path: Path, path: str, message: str) -> None:
@@ -302,7 +302,7 @@ def test_a_parquet_file_is_pairs(tmp_path: Path) -> None:
 
 
 def test_features_do_not_stand_before_frames(tmp_path: Path) -> None:
-    with pytest.raises(RecurraError, match=r"data\.features stand before the tokens of a text"):
+    with pytest.raises(RecurraError, match=r"data\.features needs a text as source,"):
         found(tmp_path / "a.jsonl", '{"frames": [1], "target": "b", "to": "de"}', 'data.features=["to"]')
 
 
@@ -334,7 +334,7 @@ def test_features_follow_after_a_tab(inflection: Seq2SeqData) -> None:
     assert (two.source, two.features) == (("go",), ())
     assert (three.source, three.features, three.target) == (("go",), ("V", "PST"), "went")
     with pytest.raises(
-        DataError, match=r"input:1: found 4 texts with tabs between them, but a question here has source, features"
+        DataError, match=r"input:1: found 4 texts separated by tabs, but this model needs source, features"
     ):
         asks(inflection, None, ["a\tb\tc\td"])
 

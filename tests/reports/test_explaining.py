@@ -118,7 +118,7 @@ def test_places_in_a_row_are_numbered(runs: Path, capsys: pytest.CaptureFixture[
         ),
         ("words", "words.tsv:9", r"words.tsv:9: the file ends before this line\."),
         ("words", "wrods.tsv:1", r"there is no file '.*wrods.tsv'. Did you mean"),
-        ("ink", "ink.jsonl:0", r"ink.jsonl:0: no row begins on this line; the next one is on line 1\."),
+        ("ink", "ink.jsonl:0", r"ink\.jsonl:0: no row starts on this line; the next row starts on line 1\."),
     ],
 )
 def test_what_cannot_be_explained_is_said(
@@ -132,12 +132,12 @@ def test_what_cannot_be_explained_is_said(
 @pytest.mark.parametrize(
     ("run", "asked", "said"),
     [
-        ("colours", ["--show", "attention"], "reads a single vector, which has no places to attend to"),
+        ("colours", ["--show", "attention"], "reads a single vector, so it has no attention to show. Only"),
         ("words", ["--show", "gaits"], "--show gaits: a seq2seq model has no such view. Did you mean 'gates'"),
         ("words", ["--show", "tree", "--layer", "1"], "--layer selects gates, but --show tree shows none"),
         ("words", ["--show", "tree", "--direction", "forward"], "--direction selects gates, but --show tree"),
-        ("words", ["--best", "0"], "--best 0: the best answer is 1, the next 2"),
-        ("words", ["--best", "9"], "decoding.best = 9 answers need a beam at least so wide"),
+        ("words", ["--best", "0"], "--best 0: answers are counted from 1"),
+        ("words", ["--best", "9"], "decoding.best = 9 answers need a beam of at least that width,"),
         (
             "ink",
             ["--show", "gates"],

@@ -65,7 +65,7 @@ def test_the_command_writes_a_table_json_and_a_picture(tmp_path: Path, capsys: p
         (["adding", "--seconds", "nan"], "--seconds must be above 0, but is nan."),
         (["adding", "--cells", ","], "name at least one cell, such as elman,gru,lstm."),
         (["adding", "--cells", "lstn"], "there is no cell 'lstn'. Did you mean 'lstm'?"),
-        (["adding", "--cells", "[1]"], "--cells [1] must hold names, or tables with a name"),
+        (["adding", "--cells", "[1]"], "--cells [1] must be a list of names, or of tables with a name"),
         (["adding", "--cells", "[gru"], "--cells [gru is not a valid TOML list"),
         (["adding", "--out", "lab.txt"], "--out lab.txt: the file must end in .html, .svg or .png."),
     ],

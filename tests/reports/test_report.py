@@ -330,9 +330,9 @@ def test_a_report_is_written_whole_or_not_at_all(run: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, r"summary\.json cannot be read: No such file or directory\. Is .* the folder of a run\?"),
-        ("{", r"summary\.json is not a JSON object written by training\. Train again"),
-        ("[]", r"summary\.json is not a JSON object"),
+        (None, r"summary\.json cannot be read: No such file or directory\. .* may not be a run folder\."),
+        ("{", r"summary\.json is not a valid summary of a training run \(a JSON object\)\. Restore the file,"),
+        ("[]", r"summary\.json is not a valid summary"),
     ],
 )
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path, content: str | None, message: str) -> None:

@@ -130,7 +130,7 @@ def test_a_target_column_may_have_another_name(tmp_path: Path) -> None:
             "a\tb\na\tc\n",
             "b\nc\n",
             None,
-            "answers.txt:2: this answer differs from that of line 1, but the source is: rows of",
+            "answers.txt:2: this answer differs from line 1, but the source is the same. Rows of",
         ),
         ("a\tb\nc\n", "b\n", None, "gold.tsv:2: found one column"),
         ("", "b\n", None, "gold.tsv' is empty"),
@@ -192,7 +192,7 @@ def test_the_command_scores_tags_as_before_and_refuses_what_it_does_not_know(
     assert main(["score", gold, gold, "--task", "seqseq"]) == 2
     assert "--task = 'seqseq' is not known. Did you mean 'seq2seq'?" in capsys.readouterr().err
     assert main(["score", gold, gold, "--lowercase"]) == 2
-    assert "--tokenize and --lowercase are for texts: add --task seq2seq." in capsys.readouterr().err
+    assert "--tokenize and --lowercase apply only to texts: add --task seq2seq." in capsys.readouterr().err
 
 
 def test_the_command_says_why_ter_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

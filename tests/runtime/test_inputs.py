@@ -82,7 +82,7 @@ def test_numbers_are_no_text(tasks: dict[str, AnyTask]) -> None:
 def test_a_path_is_never_opened(name: str, tasks: dict[str, AnyTask], tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(write_png(np.full((8, 8), 9, np.uint8)))
     for path in (str(tmp_path / "a.png"), f"file://{tmp_path}/a.png", f" {tmp_path}/a.png", ""):
-        with pytest.raises(DataError, match=r"data:image/png;base64,.* but found another text"):
+        with pytest.raises(DataError, match=r"data:image/png;base64,.* but found a text that is neither."):
             question(tasks[name], path)
     for nested in ([str(tmp_path / "a.png")], [[str(tmp_path / "a.png")]]):
         with pytest.raises(DataError):
@@ -100,12 +100,15 @@ def test_a_text_that_names_a_file_is_a_text(tasks: dict[str, AnyTask], tmp_path:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("data:image/png;base64,%%%", "the picture is not base64 as its data URL says."),
-        ("data:image/png;base64,ärger", "the picture is not base64 as its data URL says."),
+        ("data:image/png;base64,%%%", "the data URL of the picture says base64, but its content is not valid base64."),
+        (
+            "data:image/png;base64,ärger",
+            "the data URL of the picture says base64, but its content is not valid base64.",
+        ),
         ("data:image/png;base64,", "is not a PNG or JPEG picture"),
         ("data:image/png;base64,AAAA", "is not a PNG or JPEG picture"),
-        ("data:text/plain;base64,AAAA", "but found another text."),
-        ("data:image/png,AAAA", "but found another text."),
+        ("data:text/plain;base64,AAAA", "but found a text that is neither."),
+        ("data:image/png,AAAA", "but found a text that is neither."),
         (claimed(8, 8), "is broken"),
         (claimed(1 << 13, 1 << 12), f"it has more than {MOST_PIXELS:,} pixels. Make it smaller first."),
         (claimed(1 << 30, 1 << 30), f"it has more than {MOST_PIXELS:,} pixels. Make it smaller first."),
@@ -137,11 +140,11 @@ def test_nearly_black_is_black_and_not_black_and_white(tasks: dict[str, AnyTask]
 def test_what_is_too_long_is_refused(name: str, tasks: dict[str, AnyTask]) -> None:
     task, kind = tasks[name], KINDS[name]
     if kind == "text":
-        with pytest.raises(DataError, match="a text has 20,000 letters at most, but this one has 20,001"):
+        with pytest.raises(DataError, match="a text can have at most 20,000 characters, but this one has 20,001"):
             question(task, "a" * (LONGEST + 1))
         return
     for value in ([0.5] * (LONGEST + 1), [[0.0] * (MOST_NUMBERS // 2 + 1)] * 2):
-        with pytest.raises(DataError, match="an input has 20,000 steps and 1,048,576 numbers at most"):
+        with pytest.raises(DataError, match="an input can have at most 20,000 steps and 1,048,576 numbers,"):
             question(task, value)
 
 
@@ -155,7 +158,7 @@ def nested(depth: int) -> list[Any]:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (nested(100_000), "nested more than 8 deep"),
+        (nested(100_000), "nested more than 8 levels deep"),
         ([10**400], "too large to compute with"),
         ([[-(10**400)]], "too large to compute with"),
         ("half \ud83d of it", "a lone surrogate"),
@@ -168,7 +171,7 @@ def test_what_json_can_say_but_no_one_means_is_refused(
     name: str, value: object, said: str, tasks: dict[str, AnyTask]
 ) -> None:
     if KINDS[name] == "picture" and isinstance(value, str):
-        said = "but found another text"
+        said = "but found a text that is neither."
     with pytest.raises(DataError, match=said):
         question(tasks[name], value)
 
@@ -178,7 +181,7 @@ def test_what_json_can_say_but_no_one_means_is_refused(
     [
         ("classification of series", [[1.0, 2.0, 3.0]], "found 3 numbers per step, but training has 2"),
         ("vector to text", [1, 2], "found 2 numbers, but training has 3"),
-        ("vector to text", [1, None, 3], "missing or not finite"),
+        ("vector to text", [1, None, 3], "missing, infinite or NaN"),
         ("places to text", [[1.0, 2.0, 3.0]], "found 3 numbers for each place, but training has 2"),
         ("places to text", [[1.0], [1.0, 2.0]], "the same number of values for every place"),
         ("tagging of frames", [[1.0, 2.0], [1.0]], "the same number of values at every step"),
@@ -187,7 +190,7 @@ def test_what_json_can_say_but_no_one_means_is_refused(
         ("strokes to text", [[[0, 1], [0]]], "stroke 1 has 2 x but 1 y"),
         ("strokes to text", [], "there are no strokes to draw"),
         ("classification of strokes", [[0, 1]], "stroke 1"),
-        ("classification of pictures", [[0, 300]], "Pixels lie between"),
+        ("classification of pictures", [[0, 300]], "Pixels must be between"),
     ],
 )
 def test_numbers_of_another_shape_are_refused(name: str, value: object, said: str, tasks: dict[str, AnyTask]) -> None:
@@ -209,7 +212,7 @@ def test_the_columns_of_a_question_are_those_that_tabs_separate(tmp_path: Path) 
     found = question(task, "V;PST\twalk")
     assert found.source == ("walk",)
     assert found.features == ("V", "PST")
-    with pytest.raises(DataError, match="found 4 texts with tabs between them, but a question here has tags, source"):
+    with pytest.raises(DataError, match="found 4 texts separated by tabs, but this model needs tags, source"):
         question(task, "a\tb\tc\td")
 
 

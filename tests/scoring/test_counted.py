@@ -289,9 +289,13 @@ def test_a_share_of_nothing_is_no_number() -> None:
 
 
 def test_counts_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(DataError, match="the count 'right' needs a number for each of the 2 items, but is 3 of them"):
+    with pytest.raises(
+        DataError, match="the count 'right' needs one number for each of the 2 items, but has 3 numbers"
+    ):
         Counted.of("ab", {"right": [1, 2, 3]}, {}, first="")
-    with pytest.raises(DataError, match="the count 'right' needs a number for each of the 2 items, but is no list"):
+    with pytest.raises(
+        DataError, match="the count 'right' needs one number for each of the 2 items, but has a single one"
+    ):
         Counted.of("ab", {"right": 3}, {}, first="")
     with pytest.raises(ConfigError, match="first = 'f1' is not one of the scores: accuracy"):
         Counted.of("ab", {"right": [1, 1]}, {"accuracy": ratio("right", "items")}, first="f1")

@@ -324,7 +324,7 @@ def test_a_first_score_that_is_not_known_is_refused_with_the_nearest() -> None:
 
 
 def test_columns_of_other_lengths_are_refused() -> None:
-    with pytest.raises(DataError, match="there are 2 right answers, but 1 answers: each row needs all"):
+    with pytest.raises(DataError, match="there are 2 right answers, but 1 answers: their numbers must be equal"):
         grouped(PairAnswers(["a", "b"], ["a", "b"], ["a"], [["a"], ["b"]], [["a"]], [1, 1]))
     with pytest.raises(DataError, match="there are 1 right answers, but 0 likelihoods"):
         grouped(PairAnswers(["a"], ["a"], ["a"], [["a"]], [["a"]], [1], []))

@@ -340,7 +340,7 @@ def test_no_graph_is_kept() -> None:
         ({"coverage_penalty": -1}, "coverage_penalty must be a number of at least 0, but is -1."),
         (
             {"coverage_penalty": 1},
-            "coverage_penalty counts weights of attention, but this model has no attention: leave it at",
+            "coverage_penalty needs attention weights, but this model has no attention: set it to",
         ),
     ],
 )

@@ -70,10 +70,8 @@ def test_what_cannot_be_combined_is_refused() -> None:
     one, other, (moving, fixed) = tiny(0, 6), tiny(1, 7), begun(0, 1)
     with pytest.raises(ConfigError, match="an ensemble needs at least one model"):
         together([])
-    with pytest.raises(
-        ConfigError, match="models of an ensemble can be combined by 'mean' or 'product', not by 'vote'"
-    ):
+    with pytest.raises(ConfigError, match="combine must be 'mean' or 'product', but is 'vote'"):
         together([one.step], "vote")  # type: ignore[arg-type]
-    message = "models of one ensemble need the same vocabulary, but theirs have [6, 7] tokens."
+    message = "the models of an ensemble need the same vocabulary, but theirs have [6, 7] tokens."
     with pytest.raises(ConfigError, match=re.escape(message)):
         together([one.step, other.step])(torch.tensor([0]), (moving, moving), (fixed, fixed))

@@ -75,7 +75,7 @@ def test_exhaustive_search_finds_all_that_obeys_and_nothing_else(rules: Rules) -
         [found] = exhaustive(model.step, torch.tensor([0]), moving, fixed, **options)
         assert {tuple(each.tokens) for each in found} == lawful
     else:
-        with pytest.raises(ConfigError, match="the rules of the search leave nothing to choose as token"):
+        with pytest.raises(ConfigError, match="the search rules allow no token"):
             exhaustive(model.step, torch.tensor([0]), moving, fixed, **options)
 
 
@@ -195,7 +195,7 @@ def test_where_nothing_is_left_to_choose_the_error_says_where() -> None:
     model, (moving, fixed) = tiny(0, V), begun(0, 2)
     options: dict[str, Any] = {"length": 9, "ends": [END], "rules": Rules(no_repeat=1, min_length=5, prefix=[[0], [1]])}
     message = (
-        "the rules of the search leave nothing to choose as token 4 of sequence 1: relax min_length, banned, forced, "
+        "the search rules allow no token at position 4 of sequence 1: relax min_length, banned, forced, "
         "prefix or no_repeat."
     )
     first = torch.tensor([0, 0])
@@ -211,12 +211,12 @@ def test_where_nothing_is_left_to_choose_the_error_says_where() -> None:
     [
         (Rules(min_length=-1), "min_length must be a whole number of at least 0, but is -1."),
         (Rules(no_repeat=True), "no_repeat must be a whole number of at least 0, but is True."),
-        (Rules(banned=[4]), "banned has the token 4, but the vocabulary has 4, from 0."),
-        (Rules(forced=[-1]), "forced has the token -1, but the vocabulary has 4, from 0."),
-        (Rules(prefix=[0, 9]), "prefix has the token 9, but the vocabulary has 4, from 0."),
+        (Rules(banned=[4]), "banned has the token id 4, but ids must be between 0 and 3."),
+        (Rules(forced=[-1]), "forced has the token id -1, but ids must be between 0 and 3."),
+        (Rules(prefix=[0, 9]), "prefix has the token id 9, but ids must be between 0 and 3."),
         (Rules(banned=range(4)), "every token of the vocabulary is banned, so no token can be chosen."),
-        (Rules(banned=[1], forced=[1]), "the token 1 is forced, but is banned too."),
-        (Rules(forced=[END]), "the token 3 is forced, but is what ends an answer too."),
+        (Rules(banned=[1], forced=[1]), "the token 1 is forced, but it is also banned."),
+        (Rules(forced=[END]), "the token 3 is forced, but it is also what ends an answer."),
         (Rules(forced=[0, 1, 2]), "3 tokens are forced after a prefix of 0, but an answer has at most 2."),
         (Rules(forced=[0, 1], prefix=[2]), "2 tokens are forced after a prefix of 1, but an answer has at most 2."),
         (Rules(prefix=[[0], [1]]), "there are 2 prefixes for 1 sequences: give one for each, or one for all."),

@@ -150,9 +150,9 @@ def test_what_was_saved_is_loaded(tmp_path: Path, overrides: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("texts.json", "[]", "must state for both sides"),
-        ("texts.json", '{"lowercase": {"left": true}}', "must state for both sides"),
-        ("vocabulary.target.json", '{"specials": ["<unk>"], "tokens": []}', "the specials must begin with"),
+        ("texts.json", "[]", "must say for both sides"),
+        ("texts.json", '{"lowercase": {"left": true}}', "must say for both sides"),
+        ("vocabulary.target.json", '{"specials": ["<unk>"], "tokens": []}', "the special tokens must begin with"),
         ("tokenizer.source.json", "{", "tokenizer.source.json"),
     ],
 )
@@ -284,7 +284,7 @@ def test_a_vocabulary_without_words_is_refused(tmp_path: Path, overrides: list[s
 
 
 def test_a_vocabulary_smaller_than_its_specials_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="max_size = 2 leaves no room for the 4 specials"):
+    with pytest.raises(ConfigError, match="max_size = 2 is too small for the 4 special tokens"):
         learned(tmp_path / "a.tsv", SENTENCES, "data.source.max_size=2")
 
 

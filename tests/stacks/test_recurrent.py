@@ -140,7 +140,7 @@ def test_locked_dropout_has_one_mask_for_all_steps() -> None:
     dropped = rnn._dropped(1, torch.ones(4, 9, 8).double())
     assert (dropped == dropped[:, :1]).all()
     assert not (dropped == dropped[:1]).all()
-    with pytest.raises(ConfigError, match="locked dropout has one mask for all steps of a row"):
+    with pytest.raises(ConfigError, match="locked dropout uses one mask for all steps of a row"):
         rnn.step(torch.zeros(1, 3).double())
     assert rnn.eval().step(torch.zeros(1, 3).double())[0].shape == (1, 8)
 
@@ -327,8 +327,11 @@ def test_the_vendor_does_not_tell_every_c() -> None:
         ({"merge": "tests.own_cells:Leaky", "bidirectional": True}, "is not a merge"),
         ({"mix": "lst"}, "mix = 'lst' is not known. Did you mean 'last'?"),
         ({"skip": "residul"}, "Did you mean 'residual'?"),
-        ({"skip": "residual", "hidden_size": [4, 5]}, "so all layers must be equally wide, but they are 4, 5"),
-        ({"mix": "mean", "hidden_size": [4, 5]}, "mix = 'mean' averages the layers, so all layers must be equally"),
+        (
+            {"skip": "residual", "hidden_size": [4, 5]},
+            "so all layers must have the same size, but they have the sizes 4, 5",
+        ),
+        ({"mix": "mean", "hidden_size": [4, 5]}, "mix = 'mean' averages the layers, so all layers must have the"),
         ({"dropout": 1.0}, "dropout must be a probability from 0 to below 1, but is 1.0"),
         ({"engine": "vendr"}, "engine = 'vendr' is not known. Did you mean 'vendor'?"),
         ({"cell": "lsmt"}, "Did you mean 'lstm'?"),
@@ -344,15 +347,15 @@ def test_a_stack_that_cannot_be_is_refused_in_words(options: dict[str, Any], mes
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (torch.zeros(2, 3, 3), "a Recurrent reads a Padded batch, but got a Tensor. Give Padded(x, lengths)"),
+        (torch.zeros(2, 3, 3), "a Recurrent needs a Padded batch, but got a Tensor. Pass Padded(x, lengths)"),
         (
             Padded.full(torch.zeros(2, 3, 4)),
-            "reads inputs of size 3, as (rows, steps, 3), but the batch has shape (2, 3, 4)",
+            "needs inputs of shape (rows, steps, 3), but the batch has shape (2, 3, 4)",
         ),
         (Padded.full(torch.zeros(2, 3)), "but the batch has shape (2, 3)"),
         (
             Padded.full(torch.zeros(2, 3, 3).double()),
-            "the batch holds torch.float64, but the weights are torch.float32",
+            "the batch has dtype torch.float64, but the weights have torch.float32",
         ),
         (Padded(torch.zeros(2, 3, 3), torch.tensor([3, 4])), "row 1 has length 4, but the batch has only 3 steps"),
         (Padded(torch.zeros(2, 3, 3), torch.tensor([3, -1])), "row 1 has length -1"),
@@ -373,10 +376,10 @@ def test_a_stack_that_reads_backward_is_refused_a_step(options: dict[str, Any]) 
 
 
 def test_a_step_of_the_wrong_size_is_refused() -> None:
-    with pytest.raises(DataError, match="reads inputs of size 3"):
+    with pytest.raises(DataError, match=r"needs inputs of shape \(rows, steps, 3\)"):
         Recurrent("lstm", 3, 4).step(torch.zeros(1, 2))
     for x, found in ((torch.zeros(3), r"\(3,\)"), ([1.0], "list"), (Padded.full(torch.zeros(1, 1, 3)), "Padded")):
-        with pytest.raises(DataError, match=rf"a step takes one element of each row, \(rows, 3\), but got {found}"):
+        with pytest.raises(DataError, match=rf"step needs one element per row, of shape \(rows, 3\), but got {found}"):
             Recurrent("lstm", 3, 4).step(x)  # type: ignore[arg-type]
 
 
@@ -480,15 +483,17 @@ def test_states_that_do_not_fit_are_refused_in_words() -> None:
     with pytest.raises(DataError, match="must hold 2 layers with 1 direction"):
         rnn(x, Recurrent("lstm", 3, 4).start(2))
     with pytest.raises(
-        DataError, match=r"layer 1 starts from \(h, c\) of shapes \[\(2, 4\), \(2, 4\)\], but was given"
+        DataError, match=r"layer 1 needs the start state \(h, c\) of shapes \[\(2, 4\), \(2, 4\)\], but got"
     ):
         rnn(x, rnn.start(3))
-    with pytest.raises(DataError, match="layer 1 starts from"):
+    with pytest.raises(DataError, match="layer 1 needs the start state"):
         rnn.step(torch.zeros(2, 3), rnn.start(3))
-    with pytest.raises(DataError, match=r"layer 1 starts from torch\.float64, but the batch holds torch\.float32"):
+    with pytest.raises(
+        DataError, match=r"layer 1 got a start state of torch\.float64, but the batch has dtype torch\.float32"
+    ):
         rnn(x, Recurrent("lstm", 3, 4, layers=2).double().start(2))
     for nonsense in (3, [[None], [None]], [3, 4]):
-        with pytest.raises(DataError, match=r"states must hold 2 layers|layer 1 starts from"):
+        with pytest.raises(DataError, match=r"states must hold 2 layers|layer 1 needs the start state"):
             rnn(x, nonsense)
 
 

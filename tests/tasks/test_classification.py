@@ -135,7 +135,7 @@ def test_series_of_different_length_are_told_apart(tmp_path: Path) -> None:
         model.predict(["1 2 3"])
     with pytest.raises(DataError, match="input:1: a series is a JSON list of numbers, or of lists of them"):
         model.predict(["[1, 2"])
-    with pytest.raises(DataError, match="input:1: 'frames' must hold numbers alone, but has 'hello'"):
+    with pytest.raises(DataError, match="input:1: 'frames' must contain only numbers, but has 'hello'"):
         model.predict(["hello"])
     with pytest.raises(DataError, match=r"input:1: a series is .*, but this is an object.* ends in .jsonl"):
         model.predict(['{"x": [[1, 2]]}'])
@@ -148,7 +148,9 @@ def test_series_are_changed_a_little_in_training(tmp_path: Path) -> None:
     noisy = trained(tmp_path / "noisy", file, "training.steps=3", "augmentation.noise=0.3", "model.encoder=rnn")
     weights = [model.model.state_dict() for model in (plain, noisy)]
     assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-    with pytest.raises(ConfigError, match=r"augmentation.rotate changes pictures, but a series is read.*shift, scale"):
+    with pytest.raises(
+        ConfigError, match=r"augmentation.rotate applies to pictures, but the inputs are series:.*shift, scale"
+    ):
         trained(tmp_path / "turned", file, "augmentation.rotate=5")
 
 
@@ -366,7 +368,7 @@ def test_word_vectors_are_a_start(tmp_path: Path) -> None:
         assert_close(reader.embedding.weight[number].detach(), torch.tensor([1.0, 0, 0]), atol=1e-6, rtol=0)
     with pytest.raises(ConfigError, match=r"vectors of size 3: set model.embedding = 3 \(it is 10\)"):
         trained(tmp_path / "other", file, f"data.vectors={vectors}")
-    with pytest.raises(ConfigError, match=r"data\.vectors needs word vectors to fill"):
+    with pytest.raises(ConfigError, match=r"data\.vectors needs word embeddings: use"):
         trained(tmp_path / "other", file, f"data.vectors={vectors}", "model.embedding=0", "model.characters.cell=elman")
 
 
@@ -381,7 +383,7 @@ def test_word_vectors_are_a_start(tmp_path: Path) -> None:
         ("model.members=[]", r"model.members must name rnn, pyramid, transformer, cnn and bag"),
         (
             "augmentation.noise=0.1",
-            r"augmentation.noise changes a series or a picture, but a text is read: leave it out",
+            r"augmentation.noise applies to series and pictures, but a text is read: leave it out",
         ),
         ("model.hidden=0", r"model.hidden must be at least 1"),
         ("model.hidden=[]", r"model.hidden must be at least 1"),
@@ -407,23 +409,26 @@ def test_a_setting_that_cannot_be_is_refused(tmp_path: Path, option: str, said: 
         (["model.embedding=0"], r"model.embedding = 0 needs character embeddings instead"),
         (
             ["model.encoder=pyramid", "model.skip=residual"],
-            r"skip = 'residual' adds .* 'pyramid' differ in time: leave",
+            r"skip = 'residual' adds .* 'pyramid' change the sequence length: leave",
         ),
         (["model.hidden=[4, 5]", "model.layers=3"], r"gives 2 layers, but model.layers is 3"),
         (["training.batch_tokens=300"], r"training.batch_tokens = 300 has no effect beside training.batch_size = 32"),
         (["model.convolution.filters=0"], r"model.convolution.filters must be at least 1"),
         (
             ["data.labels=a", "decoding.abstain=0.5"],
-            r"decoding.abstain is for one class, but data.labels are any number",
+            r"decoding.abstain works only where one class is predicted, but data.labels are any number",
         ),
         (
             ['data.targets=["a"]', "decoding.abstain=0.5"],
-            r"decoding.abstain is for one class, but data.targets are num",
+            r"decoding.abstain works only where one class is predicted, but data.targets are num",
         ),
-        (["data.labels=a", "data.positive=x"], r"data.positive is for two classes, but data.labels are any number"),
+        (
+            ["data.labels=a", "data.positive=x"],
+            r"data.positive works only with two classes, but data.labels are any number",
+        ),
         (
             ['data.targets=["a"]', "model.label_smoothing=0.1"],
-            r"model.label_smoothing is for classes, but data.targets",
+            r"model.label_smoothing works only with classes, but data.targets",
         ),
     ],
 )

@@ -451,7 +451,7 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
     "a time of a series twice": (
         "time,series,x\n1,a,1\n1,b,2\n1,b,3\n",
         [],
-        r"a\.csv:4: the time '1' of 'b' is there twice\. Sort the rows by 'time', each time once\.$",
+        r"a\.csv:4: the time '1' of 'b' is there twice\. Sort the rows by 'time', and give each time only once\.$",
     ),
     "a time that is none": ("time,x\nsoon,1\n", [], r"a\.csv:2: 'time' must be a number or a date such as .*'soon'"),
     "two kinds of time": (
@@ -494,7 +494,7 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
     "coins that are none": (
         "x\n1\n2\n",
         ["model.output=bernoulli"],
-        r"model\.output = 'bernoulli' is for values that are 0 or 1, but the training data holds others",
+        r"model\.output = 'bernoulli' is for values that are 0 or 1, but the training data has other",
     ),
     "no such output": ("x\n1\n2\n", ["model.output=gausian"], r"no density 'gausian'\. Did you mean 'gaussian'\?"),
     "no such option": (
@@ -532,7 +532,7 @@ FRAMES: dict[str, tuple[str, list[str], str]] = {
     "null": (
         '{"frames": [[1], [null]]}\n',
         [],
-        r"a\.jsonl:1: 'frames' holds a number at step 2 that is missing or not finite",
+        r"a\.jsonl:1: 'frames' contains a number at step 2 that is missing, infinite or NaN",
     ),
     "nothing": (
         '{"frames": []}\n',
@@ -571,7 +571,10 @@ SETTINGS: dict[str, tuple[list[str], str]] = {
     "both ways": (["model.bidirectional=true"], r"must be false: a backward pass over time would see the values"),
     "overlap": (["data.window=4", "data.overlap=4"], r"data\.overlap = 4 must be below data\.window = 4"),
     "frames and values": (["data.frames=a", "data.values=b"], r"data\.frames and data\.values cannot be used together"),
-    "changes of frames": (["data.frames=a", "data.difference=true"], r"data\.difference is for the series of a table"),
+    "changes of frames": (
+        ["data.frames=a", "data.difference=true"],
+        r"data\.difference works only for series in a table, not with data\.frames:",
+    ),
     "window": (["data.window=1"], r"data\.window must be at least 2, but is 1"),
     "horizon": (["decoding.horizon=0"], r"decoding\.horizon must be at least 1, but is 0"),
     "paths": (["decoding.paths=-1"], r"decoding\.paths must be at least 0, but is -1"),
@@ -599,7 +602,9 @@ def test_what_does_not_fit_a_trained_model_is_refused(tmp_path: Path) -> None:
         model.predict(["[[1, 0, 1]]", "[[1, 0]]"])
     with pytest.raises(DataError, match=r"input:1: found 0\.5, but the model accepts only the values 0 and 1"):
         model.predict(["[[1, 0, 0.5]]"])
-    with pytest.raises(DataError, match=r"input:1: a line is a JSON list of steps, each a number or a list of numbers"):
+    with pytest.raises(
+        DataError, match=r"input:1: each line must be a JSON list of steps, each a number or a list of numbers"
+    ):
         model.predict(["1 0 1"])
 
 

@@ -223,7 +223,7 @@ def test_a_question_may_stand_in_a_table_with_its_target_or_without(folder: Path
 
 def test_what_is_likely_is_asked_of_pairs_and_not_scored(folder: Path, model: Trained) -> None:
     given = model.with_settings(["decoding.search=given"])
-    with pytest.raises(DataError, match="but a row has none: give rows with a source and a target"):
+    with pytest.raises(DataError, match="but a row has no target: give rows with a source and a target"):
         given.predict(["cat"])
     with pytest.raises(ConfigError, match="writes nothing that could be scored: choose a search"):
         given.evaluate(folder / "words.tsv")
@@ -302,11 +302,14 @@ def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
     [
         (["--search", "bem"], "'exhaustive' or 'given', but is 'bem'. Did you mean 'beam'?"),
         (["--width", "0"], "decoding.width must be at least 1, but is 0"),
-        (["--best", "9", "--json"], "decoding.best = 9 answers need a beam at least so wide, but decoding.width = 5"),
-        (["--best", "2"], "--best 2 asks for several answers, which only --json prints: add --json"),
+        (
+            ["--best", "9", "--json"],
+            "decoding.best = 9 answers need a beam of at least that width, but decoding.width = 5",
+        ),
+        (["--best", "2"], "--best 2 asks for several answers, but only --json prints them: add --json"),
         (
             ["--search", "greedy", "--width", "3"],
-            "width = 3 is the width of a beam, but the search is 'gr",
+            "width = 3 has an effect only in beam search, but the search is 'gr",
         ),
         (["--search", "greedy", "--best", "2", "--json"], "but decoding.search = 'greedy' finds one: use 'beam' or 's"),
         (["--set", 'decoding.banned=["Q"]'], "decoding.banned names 'Q', which is no token of the targets."),
@@ -325,7 +328,7 @@ def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
             "the settings of a trained model cannot be changed, except evaluation and decoding: remove --set "
             "model.hidden=3",
         ),
-        (["--set", "decoding.search=given"], "but a row has none: give rows with a source and a target"),
+        (["--set", "decoding.search=given"], "but a row has no target: give rows with a source and a target"),
         (["--device", "tpu9"], "the device 'tpu9' cannot be used"),
     ],
 )

@@ -116,17 +116,17 @@ def test_files_that_do_not_belong_together_are_refused(
 SETTINGS = [
     (
         ["model.attention=dot", "model.decoder.hidden=10"],
-        "but the decoder has 10 and the memory 8: set model.decoder.hi",
+        "but the decoder has 10 features and the memory 8: set model.decoder.hi",
     ),
-    (["model.attention=scaled_dot", "model.decoder.hidden=10"], "but the decoder has 10 and the memory 8"),
+    (["model.attention=scaled_dot", "model.decoder.hidden=10"], "but the decoder has 10 features and the memory 8"),
     (["model.attention=aditive"], "there is no attention 'aditive'. Did you mean 'additive'?"),
     (['model.attention={name="dot", terms=["monotone"]}'], "there is no term 'monotone'. Did you mean 'monotonic'?"),
     (["model.cell=lsmt"], "there is no cell 'lsmt'. Did you mean 'lstm'?"),
     (
         ["model.copy=true", "model.encoder=pyramid"],
-        "but model.encoder.kind = 'pyramid' makes one place of 4: leave one",
+        "but model.encoder.kind = 'pyramid' merges 4 of them into one: leave one",
     ),
-    (["augmentation.noise=0.1"], "augmentation.noise changes a series or a picture, but a text is read: leave it out"),
+    (["augmentation.noise=0.1"], "augmentation.noise applies to series and pictures, but a text is read: leave it out"),
     (["model.copy=true", "model.attention=none"], "model.copy = true needs attention, but model.attention is none"),
     (
         ["model.bridge=identity", "model.decoder.hidden=7"],
@@ -158,7 +158,7 @@ SETTINGS = [
     (['decoding.banned=["K"]', "decoding.prefix=K"], "decoding.prefix asks for 'K', but decoding.banned bans it"),
     (["decoding.best=9"], "but decoding.width = 5: set decoding.width = 9"),
     (["decoding.search=given"], "decoding.search = 'given' writes nothing that could be scored: choose a search"),
-    (["decoding.search=exhaustive"], "tries all sequences, but 19 tokens make more than 2,000,000: take 'beam', or a"),
+    (["decoding.search=exhaustive"], "tries all sequences, but 19 tokens give more than 2,000,000: use 'beam', or a"),
 ]
 
 
@@ -192,10 +192,16 @@ def test_series_of_numbers_cannot_be_copied_nor_share_a_vocabulary(
 ) -> None:
     (here / "a.jsonl").write_text('{"frames": [1, 2], "target": "a"}\n{"frames": [2], "target": "b"}\n')
     for setting, said in (
-        ("model.copy=true", "model.copy = true writes tokens of the source, but data.frames are numbers"),
-        ("data.joint=true", "data.joint = true makes one vocabulary for both sides, but data.frames are numbers"),
-        ("augmentation.rotate=3", "augmentation.rotate changes pictures, but a series is read: leave it out"),
-        ('data.features=["target"]', "data.features stand before the tokens of a text, but the source is a series"),
+        (
+            "model.copy=true",
+            "model.copy = true copies tokens of the source, but with data.frames the source is",
+        ),
+        (
+            "data.joint=true",
+            "data.joint = true makes one vocabulary for both sides, but with data.frames the source is numbers",
+        ),
+        ("augmentation.rotate=3", "augmentation.rotate applies to pictures, but the inputs are series: leave it out"),
+        ('data.features=["target"]', "data.features needs a text as source, but the source is a series"),
     ):
         assert train("--train", "a.jsonl", sets=[setting]) == 2
         assert said in only_sentence(capsys)
@@ -248,12 +254,12 @@ def test_a_long_pair_is_said_trained_with_and_answered(tmp_path: Path) -> None:
         (["predict", "run", "noise.txt"], "noise.txt:1: "),
         (
             ["predict", "run", "tabs.txt"],
-            "tabs.txt:1: found 3 texts with tabs between them, but a question here has sou",
+            "tabs.txt:1: found 3 texts separated by tabs, but this model needs sou",
         ),
         (["predict", "run", "src.jsonl"], "src.jsonl:1: there is no column 'source'. Did you mean 'src'?"),
         (
             ["predict", "run", "words.tsv", "--search", "exhaustive"],
-            "too many to try all of them: take a shorter length",
+            "too many to try all of them: use a smaller length",
         ),
         (
             ["predict", "run", "words.tsv", "--set", "decoding.max_length=1", "--set", f"decoding.banned={['<unk>']}"],
@@ -336,6 +342,6 @@ def test_a_question_whose_features_are_all_new_is_refused_and_one_with_some_is_a
     file = table(tmp_path / "forms.tsv", [("walk", "walked", "V;PST"), ("see", "sees", "V;PRS")])
     model = trained(tmp_path, file, *TINY)
     assert len(model.predict(["walk\tV;FUT", "walk", "walk\tPRS"])) == 3
-    said = r"^input:2: training had no 'PTS' and no 'X' among its features\. Did you mean 'PST'\? Known: V, PRS, PST\."
+    said = r"^input:2: the training data has no feature 'PTS' or 'X'\. Did you mean 'PST'\? Known: V, PRS, PST\."
     with pytest.raises(DataError, match=said):
         model.predict(["walk\tPST", "walk\tPTS;X"])

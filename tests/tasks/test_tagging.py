@@ -181,9 +181,9 @@ def test_words_given_as_a_list_are_taken_as_they_are(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", '{"tokens": ["New York", "sleeps"], "tags": ["CITY", "VERB"]}\n')
     model = trained(tmp_path, file)
     assert model.predict([["New York", "sleeps"]])[0].output == "CITY VERB"
-    with pytest.raises(DataError, match="an input is a text or a list, but found 3"):
+    with pytest.raises(DataError, match="an input must be a text or a list, but is 3"):
         model.predict([3])  # type: ignore[list-item]
-    with pytest.raises(DataError, match=r"predict takes a list of inputs: predict\(\[text\]\)"):
+    with pytest.raises(DataError, match=r"predict needs a list of inputs: predict\(\[text\]\)"):
         model.predict("New York")
 
 
@@ -294,11 +294,11 @@ MALFORMED: Sequence[tuple[str, str, list[str], str]] = [
     ("a.tsv", "a\tX\n", ["_", "tags"], r"a.tsv:1: tagging reads words from a column 'tokens'"),
     ("a.tsv", "a\tX\n", ["tokens", "_"], r"a.tsv:1: tagging needs a column with tags"),
     ("a.tsv", "a\tX\t \n", ["tokens", "tags", "label"], r"a.tsv:1: the label in 'label' must be a word"),
-    ("a.jsonl", '{"tokens": ["a"], "tags": [1]}\n', [], r"a.jsonl:1: 'tags' must hold words"),
+    ("a.jsonl", '{"tokens": ["a"], "tags": [1]}\n', [], r"a.jsonl:1: 'tags' must contain words"),
     ("a.jsonl", '{"tokens": ["a", ""], "tags": ["X", "X"]}\n', [], r"a.jsonl:1: word 2 of 'tokens' is empty"),
-    ("a.jsonl", '{"tokens": 3, "tags": ["X"]}\n', [], r"a.jsonl:1: 'tokens' must hold words"),
+    ("a.jsonl", '{"tokens": 3, "tags": ["X"]}\n', [], r"a.jsonl:1: 'tokens' must contain words"),
     ("a.jsonl", '{"frames": [[1], [1, 2]], "tags": ["X", "X"]}\n', [], r"steps of 1 and of 2 numbers"),
-    ("a.jsonl", '{"frames": [["x"]], "tags": ["X"]}\n', [], r"a.jsonl:1: 'frames' must hold numbers alone"),
+    ("a.jsonl", '{"frames": [["x"]], "tags": ["X"]}\n', [], r"a.jsonl:1: 'frames' must contain only numbers,"),
     ("a.jsonl", '{"frames": [[[1]]], "tags": ["X"]}\n', [], r"nested deeper"),
     ("a.jsonl", '{"frames": [[1]], "tags": ["X"]}\n{"frames": [[1, 2]], "tags": ["X"]}\n', [], r"a.jsonl:2: found 2"),
     ("a.jsonl", '{"frames": [[1]], "values": [1, 2]}\n', [], r"found 1 elements, but 2 numbers in 'values'"),
@@ -327,9 +327,9 @@ def test_a_tag_column_that_is_not_there_has_a_near_one(tmp_path: Path) -> None:
 def test_frames_of_another_size_are_refused_in_prediction(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", '{"frames": [[1, 2]], "tags": ["X"]}\n')
     model = trained(tmp_path, file, "training.steps=1")
-    with pytest.raises(DataError, match="found frames of 3, but expects frames of 2 numbers"):
+    with pytest.raises(DataError, match="found frames of 3 numbers, but the model expects frames of 2 numbers"):
         model.predict(["[[1, 2, 3]]"])
-    with pytest.raises(DataError, match="input:1: a line of frames is a JSON list"):
+    with pytest.raises(DataError, match="input:1: each line must be a JSON list"):
         model.predict(["hello"])
 
 

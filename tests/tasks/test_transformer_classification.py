@@ -74,7 +74,7 @@ def test_sizes_may_be_listed_if_they_are_equal() -> None:
         ({"merge": "mean"}, r"model\.merge = 'mean' has no effect"),
         (
             {"hidden": [16, 32]},
-            r"model\.hidden = \[16, 32\] gives layers of several sizes, .* give one size, and model\.l",
+            r"model\.hidden = \[16, 32\] sets layers of different sizes, .* give one size, and set model\.l",
         ),
         ({"hidden": 20}, r"model\.hidden = 20 is not a multiple of 8, .* model\.transformer\.heads = 4 .* set 16, or"),
         ({"transformer": {"heads": 0}}, r"model\.transformer\.heads must be at least 1, but is 0"),

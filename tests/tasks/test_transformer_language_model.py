@@ -93,22 +93,22 @@ def test_what_is_as_usual_may_be_said(usual: dict[str, Any]) -> None:
         ({"engine": "loop"}, r"model\.engine = 'loop' has no effect"),
         (
             {"hidden": [32, 64]},
-            r"model\.hidden = \[32, 64\] gives layers of several sizes, but .* give one size, and mod",
+            r"model\.hidden = \[32, 64\] sets layers of different sizes, but .* give one size, and set mod",
         ),
-        ({"hidden": 20}, r"model\.hidden = 20 is not a multiple of 8, .* set 16, or other heads"),
-        ({"tied": True}, r"the embedding, 128 wide, and the output, 256 wide .* Set model\.embedding = 256"),
+        ({"hidden": 20}, r"model\.hidden = 20 is not a multiple of 8, .* set 16, or change the number of heads"),
+        ({"tied": True}, r"the embedding \(128\) and the last layer \(256\) .* Set model\.embedding = 256"),
         ({"decoder": {"kind": "transformer", "context": 0}}, r"model\.decoder\.context must be at least 1, but is 0"),
         (
             {"decoder": {"kind": "transformer", "context": "none"}},
-            r"keeps every token of the past, but continuous text",
+            r"keeps all previous tokens, which needs unlimited memory on continuous text.",
         ),
         (
             {"decoder": {"context": 9}},
-            r"model\.decoder\.context = 9 has no effect: model\.decoder\.kind = 'rnn' keeps its mem",
+            r"model\.decoder\.context = 9 has no effect: model\.decoder\.kind = 'rnn' has a rec",
         ),
         (
             {"decoder": {"heads": 8}},
-            r"model\.decoder\.heads = 8 has no effect: model\.decoder\.kind = 'rnn' is no Tran",
+            r"model\.decoder\.heads = 8 has no effect: model\.decoder\.kind = 'rnn' is not a Tran",
         ),
         ({"decoder": "transfomer"}, r"model\.decoder\.kind must be .* Did you mean 'transformer'"),
     ],

@@ -47,7 +47,7 @@ FILES: list[tuple[str, str, str]] = [
     ("a.tsv", "", "'a.tsv' is empty: it has no rows"),
     ("a.tsv", "red\t1\t2\nblue\t3\n", "a.tsv:2: found 2 columns, but line 1 has 3. Cells are separated by one tab"),
     ("a.tsv", "red\t1\t2\n\t3\t4\n", 'a.tsv:2: the target is empty. Remove the row, or set data.empty = "keep"'),
-    ("a.tsv", "red\t1\t2\nblue\t3\tnan\n", "a.tsv:2: 'vector' holds a number that is missing or not finite"),
+    ("a.tsv", "red\t1\t2\nblue\t3\tnan\n", "a.tsv:2: 'vector' contains a number that is missing, infinite or NaN"),
     ("a.tsv", "1\t2\n3\t4\n", "a.tsv:1: vector to sequence reads numbers from 'vector' (or 'frames', 'image' or"),
     ("a.tsv", "red\tblue\n", "a.tsv:1: vector to sequence reads numbers from 'vector'"),
     (
@@ -63,13 +63,13 @@ FILES: list[tuple[str, str, str]] = [
     (
         "a.jsonl",
         '{"vector": [1, null], "target": "a"}\n',
-        "a.jsonl:1: 'vector' holds a number that is missing or not finite",
+        "a.jsonl:1: 'vector' contains a number that is missing, infinite or NaN",
     ),
     ("a.jsonl", '{"vector": [NaN], "target": "a"}\n', "a.jsonl:1: "),
     (
         "a.jsonl",
         '{"vector": [1e99], "target": "a"}\n',
-        "a.jsonl:1: 'vector' holds a number that is too large to compute with",
+        "a.jsonl:1: 'vector' contains a number that is too large to compute with",
     ),
     ("a.jsonl", '{"vector": [], "target": "a"}\n', "a.jsonl:1: 'vector' has no numbers. Fill them in"),
     ("a.jsonl", '{"vector": ["x"], "target": "a"}\n', "a.jsonl:1: 'vector' must hold numbers"),
@@ -77,14 +77,14 @@ FILES: list[tuple[str, str, str]] = [
     ("a.jsonl", '{"vector": [1], "target": 3}\n', "a.jsonl:1: 'target' must hold a text, but is 3"),
     ("a.jsonl", '{"vector": [1], "target": " "}\n', "a.jsonl:1: the target is empty"),
     ("a.jsonl", '{"vector": [1], "label": 3}\n', "a.jsonl:1: vector to sequence reads numbers from 'vector'"),
-    ("a.jsonl", '{"source": "a", "target": "b"}\n', "for a text to be read, the task is seq2seq"),
+    ("a.jsonl", '{"source": "a", "target": "b"}\n', "if the input is text, use the task seq2seq"),
     (
         "a.jsonl",
         '{"frames": [[1, 2], [3]], "target": "a"}\n',
         "a.jsonl:1: 'frames' must have the same number of values for every place",
     ),
     ("a.jsonl", '{"frames": [], "target": "a"}\n', "a.jsonl:1: 'frames' has no places. Fill them in, or"),
-    ("a.jsonl", '{"frames": [1, 2], "target": "a"}\n', 'but is of 2. For one vector, set data.vector = ["frames"]'),
+    ("a.jsonl", '{"frames": [1, 2], "target": "a"}\n', 'but has 2. For one vector, set data.vector = ["frames"]'),
     (
         "a.jsonl",
         '{"frames": [[1, 2]], "target": "a"}\n{"frames": [[1]], "target": "b"}\n',
@@ -93,12 +93,12 @@ FILES: list[tuple[str, str, str]] = [
     (
         "a.jsonl",
         '{"frames": [[1]], "target": "a"}\n{"frames": [[[1]]], "target": "b"}\n',
-        "a.jsonl:2: found places in a grid, but those of the first example are in a row",
+        "a.jsonl:2: found places in a grid, but the first example has them in a row",
     ),
     (
         "a.jsonl",
         '{"image": [[0, 1], [0]], "target": "a"}\n',
-        "a.jsonl:1: the rows of the picture are not all of one length",
+        "a.jsonl:1: the rows of the picture have different lengths. Make them equal.",
     ),
     (
         "a.jsonl",
@@ -121,7 +121,7 @@ FILES: list[tuple[str, str, str]] = [
     (
         "a.jsonl",
         '{"strokes": "up", "target": "a"}\n',
-        "a.jsonl:1: pen strokes are a JSON list, [[[x, …], [y, …]], …], but this is not: 'up'",
+        "a.jsonl:1: pen strokes are a JSON list, [[[x, …], [y, …]], …], but found 'up'",
     ),
 ]
 
@@ -193,8 +193,8 @@ def test_nan_pixels_are_said(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     np.savez(here / "a.npz", image=pixels, target=np.array(["a", "b"]))
     assert train("--train", "a.npz") == 2
     said = only_sentence(capsys)
-    assert "a.npz: row 2: the value of 'image' is not a finite number" in said
-    assert "Fill it in, remove the row, or write null where one may be missing." in said
+    assert "a.npz: row 2: the value of 'image' is infinite or NaN" in said
+    assert "it, remove the row, or write null if missing values are allowed." in said
     assert not (here / "run").exists()
     assert train("--train", "pixels.jsonl") == 0
     with pytest.raises(DataError, match="input:2: the pixel in row 3 and column 4 of the picture is nan"):
@@ -205,7 +205,7 @@ SETTINGS = [
     (
         "colours.tsv",
         ["model.attention=bilinear"],
-        "model.attention = 'bilinear' needs several places to attend to, but a vector is one: leave it out",
+        "model.attention = 'bilinear' needs several places to attend to, but the input is a single vector: ",
     ),
     ("colours.tsv", ["model.wiring=feeding"], "but model.attention is none: leave one of them out"),
     ("colours.tsv", ["decoding.coverage_penalty=0.2"], "decoding.coverage_penalty uses attention weights"),
@@ -223,17 +223,17 @@ SETTINGS = [
     (
         "colours.tsv",
         ["model.direct=true"],
-        "the vector of 12 numbers the first state as it is, but a layer has 8: set model.hidden = 12",
+        "the vector of 12 numbers as the first state without a learned map, but a layer has size 8: set model.h",
     ),
     (
         "colours.tsv",
         ["model.direct=true", "model.encoder.layers=0"],
-        "the vector of 3 numbers the first state as it is, but a layer has 8",
+        "the vector of 3 numbers as the first state without a learned map, but a layer has size 8",
     ),
     (
         "colours.tsv",
         ["model.direct=true", 'model.conditioning=["first"]'],
-        "the vector of 12 numbers the first input as it is, but an input has 4",
+        "the vector of 12 numbers as the first input without a learned map, but an input has size 4",
     ),
     ("colours.tsv", ["model.direct=true", 'model.conditioning=["every"]'], "model.direct = true has no effect"),
     (
@@ -258,14 +258,14 @@ SETTINGS = [
         ["augmentation.rotate=9"],
         "augmentation.rotate cannot be applied to a vector, only to pictures or series",
     ),
-    ("places.jsonl", ["augmentation.rotate=9"], "augmentation.rotate changes pictures, but a series is read"),
+    ("places.jsonl", ["augmentation.rotate=9"], "augmentation.rotate applies to pictures, but the inputs are series:"),
     (
         "grid/places.jsonl",
         ["augmentation.noise=0.1"],
-        "augmentation.noise changes a series or a picture, but features of a grid are given",
+        "augmentation.noise applies to series and pictures, but features of a grid are given",
     ),
     ("places.jsonl", ["model.attention=aditive"], "there is no attention 'aditive'. Did you mean 'additive'?"),
-    ("places.jsonl", ["model.attention=dot"], "the decoder has 8 and the memory 12"),
+    ("places.jsonl", ["model.attention=dot"], "the decoder has 8 features and the memory 12"),
     ("colours.tsv", ["evaluation.first=perplexty"], "Did you mean 'perplexity'?"),
     ("colours.tsv", ["data.target.tokens=letters"], "there is no tokenizer 'letters'"),
     ("colours.tsv", ["model.encoder.layers=-1"], "model.encoder.layers must be at least 0"),
@@ -303,8 +303,8 @@ def test_what_is_wrong_with_a_validation_file_names_that_file(here: Path, capsys
     [
         ("255 0 0\n255 0\n", "input:2: found 2 numbers, but training has 3"),
         ("255 zero 0\n", "input:1: 'vector' must hold numbers"),
-        ("255 nan 0\n", "input:1: 'vector' holds a number that is missing or not finite"),
-        ("[255, 0\n", "input:1: what is given is a JSON list of numbers, but this is not"),
+        ("255 nan 0\n", "input:1: 'vector' contains a number that is missing, infinite or NaN"),
+        ("[255, 0\n", "input:1: what is given is a JSON list of numbers, but found"),
         ("\n", "input:1: 'vector' has no numbers"),
         ("picture.png\n", "input:1: 'vector' must hold numbers"),
     ],

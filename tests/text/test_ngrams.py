@@ -114,8 +114,8 @@ def test_single_words_need_no_bucket() -> None:
     ("options", "said"),
     [
         ({"buckets": 0}, "hashed n-grams need at least 1 bucket, but there are 0."),
-        ({"words": 0}, "n-grams of words have 1 word at least, but the longest has 0."),
-        ({"characters": [0, 2]}, r"least and their greatest length, as in \[3, 5\], but found \[0, 2\]."),
+        ({"words": 0}, "word n-grams need a length of at least 1, but the longest has 0."),
+        ({"characters": [0, 2]}, r"shortest and longest length, as in \[3, 5\], but found \[0, 2\]\."),
         ({"characters": [4, 3]}, r"but found \[4, 3\]."),
         ({"characters": [3]}, r"but found \[3\]."),
     ],

@@ -69,12 +69,12 @@ def test_nothing_may_be_promised_and_held() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "some.vec is empty: word vectors have a token and its numbers on each line."),
+        ("", "some.vec is empty: each line must have a token and its numbers."),
         ("\n\n", "some.vec is empty"),
-        ("2 0\n", "some.vec:1: the first line says that vectors have 0 numbers."),
+        ("2 0\n", "some.vec:1: the first line says that vectors have size 0."),
         (
             "The quick brown fox",
-            "some.vec:1: word vectors have a token and its numbers on each line, but this line ends",
+            "some.vec:1: each line must have a token and its numbers, but this line ends",
         ),
         ("word", "this line ends in 'word'."),
         ("a 1 2 3\nb 1 2", "some.vec:2: found 3 fields, but the file began with vectors of a token and 3 numbers."),
@@ -82,13 +82,13 @@ def test_nothing_may_be_promised_and_held() -> None:
         ("a 1 2\nb 1 2 3", "some.vec:2: found 4 fields"),
         (
             "a 1 2\nb 1 x",
-            "some.vec:2: a vector is 2 numbers after its token, but could not convert string to float: 'x'.",
+            "some.vec:2: a line must have a token and 2 numbers, but could not convert string to float: 'x'.",
         ),
-        ("a 1 2\n\nb 1 nan\nc 1 inf", "some.vec:3: the vector of 'b' holds a number that is not finite."),
-        ("a 1 -inf", "some.vec:1: the vector of 'a' holds a number that is not finite."),
-        ("a 1 1e39", "some.vec:1: the vector of 'a' holds a number that is not finite."),
-        ("3 1\na 1\nb 2\n", "some.vec:3: the file ends after 2 vectors, but its first line promises 3. It may have"),
-        ("3 1", "some.vec:1: the file ends after 0 vectors, but its first line promises 3."),
+        ("a 1 2\n\nb 1 nan\nc 1 inf", "some.vec:3: the vector of 'b' contains a number that is infinite or NaN."),
+        ("a 1 -inf", "some.vec:1: the vector of 'a' contains a number that is infinite or NaN."),
+        ("a 1 1e39", "some.vec:1: the vector of 'a' contains a number that is infinite or NaN."),
+        ("3 1\na 1\nb 2\n", "some.vec:3: the file ends after 2 vectors, but its first line says 3. The file may be"),
+        ("3 1", "some.vec:1: the file ends after 0 vectors, but its first line says 3."),
     ],
 )
 def test_a_broken_file_is_refused_in_words(text: str, message: str) -> None:

@@ -111,22 +111,25 @@ def test_no_tokens_have_no_ids() -> None:
         (lambda: Vocabulary(["a", "b", "a"]), "the token 'a' occurs twice, as id 1 and as id 3."),
         (lambda: Vocabulary(["</s>"], specials=("</s>",)), "'</s>' is a special, so it cannot be an ordinary token"),
         (lambda: Vocabulary([], specials=("<s>", "<s>")), "the token '<s>' occurs twice, as id 0 and as id 1."),
-        (lambda: Vocabulary(["a", 3]), "the tokens of a vocabulary are strings, but number 1 is 3."),  # type: ignore[list-item]
-        (lambda: Vocabulary([], specials=[None]), "the specials of a vocabulary are strings, but number 0 is None."),  # type: ignore[list-item]
+        (lambda: Vocabulary(["a", 3]), "the tokens of a vocabulary must be strings, but number 1 is 3."),  # type: ignore[list-item]
+        (
+            lambda: Vocabulary([], specials=[None]),  # type: ignore[list-item]
+            "the specials of a vocabulary must be strings, but number 0 is None.",
+        ),
         (
             lambda: Vocabulary(["x\ud800"]),
             r"'x\ud800', number 0 of the tokens, is not valid Unicode (a lone surrogate)",
         ),
         (lambda: Vocabulary.counted({"\udfff": 2}), "is not valid Unicode"),
-        (lambda: Vocabulary.counted({"a": 1, 2: 1}), "are strings, but number 1 is 2."),  # type: ignore[dict-item]
+        (lambda: Vocabulary.counted({"a": 1, 2: 1}), "must be strings, but number 1 is 2."),  # type: ignore[dict-item]
         (lambda: Vocabulary(["a"], specials=()).ids(["b"]), "the token 'b' is not in the vocabulary, and this vocab"),
         (lambda: Vocabulary(["a"], specials=(END,)).ids([END]), "the token '</s>' is the name of a special, and this"),
         (lambda: Vocabulary(["a"], specials=()).ids(["\ud800"]), r"the token '\ud800' is not in the vocabulary"),
         (lambda: Vocabulary(["a"]).ids("a text"), "ids takes a list of tokens, but got the text 'a text': split it"),
         (lambda: Vocabulary(["a"]).id("b" * 99), "bbb ... is not in this vocabulary of 2 tokens."),
-        (lambda: Vocabulary(["a"]).tokens_of([0, 2]), "no token with id 2: the ids of this vocabulary go to 1."),
+        (lambda: Vocabulary(["a"]).tokens_of([0, 2]), "no token with id 2: the ids of this vocabulary are 0 to 1."),
         (lambda: Vocabulary(["a"]).tokens_of(np.array([-1])), "there is no token with id -1"),
-        (lambda: Vocabulary(["a"]).tokens_of([1.0]), "an id is a whole number, but found 1.0."),  # type: ignore[list-item]
+        (lambda: Vocabulary(["a"]).tokens_of([1.0]), "an id must be a whole number, but is 1.0."),  # type: ignore[list-item]
     ],
 )
 def test_what_cannot_be_is_refused_in_words(make: Any, message: str) -> None:
@@ -138,7 +141,7 @@ def test_what_cannot_be_is_refused_in_words(make: Any, message: str) -> None:
 def test_bounds_that_cannot_be_are_refused() -> None:
     with pytest.raises(ConfigError, match="min_count must be at least 1, but is 0"):
         Vocabulary.counted({"a": 1}, min_count=0)
-    with pytest.raises(ConfigError, match="max_size = 1 leaves no room for the 2 specials"):
+    with pytest.raises(ConfigError, match="max_size = 1 is too small for the 2 special tokens"):
         Vocabulary.counted({"a": 1}, specials=(UNKNOWN, END), max_size=1)
 
 
@@ -185,11 +188,14 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
         (b"", ":1: this is not JSON"),
         (b'{"tokens": ["\xff"]}', " is not UTF-8 text: byte 13 cannot be read."),
         (b"[" * 200_000, " is JSON nested too deeply to be read."),
-        (b"[1]", ": a vocabulary is a JSON object, but this is [1]."),
+        (b"[1]", ": a vocabulary must be a JSON object, but is [1]."),
         (b'{"tokens": []}', ": a vocabulary needs the key 'specials', which is missing."),
         (b'{"specials": []}', ": a vocabulary needs the key 'tokens', which is missing."),
-        (b'{"specials": "ab", "tokens": []}', ": the specials of a vocabulary are a list of strings, but here 'ab'."),
-        (b'{"specials": [], "tokens": ["a", 1]}', ": the tokens of a vocabulary are strings, but number 1 is 1."),
+        (
+            b'{"specials": "ab", "tokens": []}',
+            ": the specials of a vocabulary must be a list of strings, but are 'ab'.",
+        ),
+        (b'{"specials": [], "tokens": ["a", 1]}', ": the tokens of a vocabulary must be strings, but number 1 is 1."),
         (b'{"specials": [], "tokens": ["a", "a"]}', ": the token 'a' occurs twice, as id 0 and as id 1."),
         (b'{"specials": [], "tokens": ["\\ud800"]}', "is not valid Unicode (a lone surrogate)."),
     ],

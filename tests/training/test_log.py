@@ -149,9 +149,12 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path, cut: int) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("hello", "metrics.jsonl:2: not a line of a log, which is one JSON object"),
-        ("[1, 2]", "metrics.jsonl:2: a line of a log has a kind, train, valid, event, but this has none"),
-        ('{"kind": "test"}', "metrics.jsonl:2: a line of a log has a kind"),
+        ("hello", "metrics.jsonl:2: this line is not a JSON object, as each line of a log must be."),
+        (
+            "[1, 2]",
+            "metrics.jsonl:2: the kind of a log line must be one of train, valid, event, but this line has none",
+        ),
+        ('{"kind": "test"}', "metrics.jsonl:2: the kind of a log line must be one of"),
         ('{"kind": "train", "step": 1, "epoch": 1}', "metrics.jsonl:2: the train line has no 'loss'"),
         ('{"kind": "event", "step": 1.5, "text": ""}', "metrics.jsonl:2: 'step' of the event line cannot be 1.5"),
         ('{"kind": "event", "step": null, "text": ""}', "'step' of the event line cannot be null"),

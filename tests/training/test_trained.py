@@ -62,7 +62,7 @@ def test_a_file_that_is_trained_and_validated_on_is_said_and_the_deciding_score_
 
 def test_what_python_gives_in_place_of_a_list_or_a_table_is_refused(tmp_path: Path) -> None:
     model = untrained(tmp_path, words(tmp_path))
-    with pytest.raises(DataError, match=r"predict takes a list of inputs: predict\(\[text\]\)"):
+    with pytest.raises(DataError, match=r"predict needs a list of inputs: predict\(\[text\]\)"):
         model.predict(None)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"settings must be a table such as .* but is 'model.hidden=3'\."):
         train("seq2seq", train=words(tmp_path), out=tmp_path / "x", settings="model.hidden=3")  # type: ignore[arg-type]

@@ -18,7 +18,10 @@ WRITES = {"decoder": "transformer"}
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"encoder": {"heads": 8}}, "model.encoder.heads = 8 has no effect: model.encoder.kind = 'rnn' is no Transfor"),
+        (
+            {"encoder": {"heads": 8}},
+            "model.encoder.heads = 8 has no effect: model.encoder.kind = 'rnn' is not a Transfor",
+        ),
         (
             {"decoder": {"feed_forward": 8}},
             "model.decoder.feed_forward = 8 has no effect: model.decoder.kind = 'rnn' i",
@@ -27,10 +30,13 @@ WRITES = {"decoder": "transformer"}
         ({"encoder": {"kind": "transformer", "feed_forward": 0}, **WRITES}, "model.encoder.feed_forward must be at le"),
         (
             {**BOTH, "hidden": 100},
-            "model.hidden = 100 is not a multiple of 8, as a Transformer with model.decoder.head",
+            "model.hidden = 100 is not a multiple of 8, which a Transformer with model.decoder.head",
         ),
         ({**WRITES, "encoder": {"kind": "transformer", "hidden": 12}}, "model.encoder.hidden = 12 is not a multiple o"),
-        ({"decoder": {"kind": "transformer", "hidden": [8, 16]}}, "model.decoder.hidden = [8, 16] gives layers of se"),
+        (
+            {"decoder": {"kind": "transformer", "hidden": [8, 16]}},
+            "model.decoder.hidden = [8, 16] sets layers of different",
+        ),
         ({"decoder": {"kind": "transformer", "cell": "gru"}}, "model.decoder.cell = 'gru' has no effect: model.decode"),
         ({**WRITES, "encoder": {"kind": "transformer", "cell": "gru"}}, "model.encoder.cell = 'gru' has no effect: mo"),
         (
@@ -61,7 +67,7 @@ WRITES = {"decoder": "transformer"}
         ),
         (
             {**WRITES, "encoder": "pyramid", "skip": "residual"},
-            "model.skip = 'residual' skips layers of cells, but those of a pyramid differ in time, and there are ",
+            "model.skip = 'residual' has no effect: the layers of a pyramid change the sequence length, so they ",
         ),
         (
             {**WRITES, "encoder": {"kind": "transformer", "width": 5}},
@@ -70,7 +76,7 @@ WRITES = {"decoder": "transformer"}
         ({"encoder": "transformer"}, "model.encoder.kind = 'transformer' has no last state to start the decoder from"),
         (
             {**BOTH, "conditioning": ["every"]},
-            "model.summary = 'last' is a state of a recurrent encoder, but model.enc",
+            "model.summary = 'last' needs a recurrent encoder, but model.enc",
         ),
         (
             {**BOTH, "attention": "none", "copy": True},

@@ -136,10 +136,10 @@ def test_any_token_makes_a_png(tmp_path: Path) -> None:
 
 
 def test_weights_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(DataError, match=r"a heat map of 1 rows and 2 columns needs as many weights.*\(2, 1\)"):
+    with pytest.raises(DataError, match=r"a heat map of 1 rows and 2 columns needs one weight per.*\(2, 1\)"):
         HeatMap(["x"], ["a", "b"], [[1], [2]])
     with pytest.raises(DataError, match="at least one"):
         HeatMap([], [], np.zeros((0, 0)))
     for weights in ([[-0.1]], [[float("nan")]]):
-        with pytest.raises(DataError, match="none is below 0 unless signed=True"):
+        with pytest.raises(DataError, match="least 0, or of any sign with signed=True"):
             HeatMap(["x"], ["a"], weights)

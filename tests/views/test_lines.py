@@ -219,7 +219,7 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
         Lines([Panel("p", [Curve("a", [1, 2], [0])])])
     with pytest.raises(DataError, match="'a' has 2 values, but there are 3 steps"):
         Lines([Panel("p", [Curve("a", [1, 2])])], "x", ["a", "b", "c"])
-    with pytest.raises(DataError, match="the ends of the band 'b' differ in number"):
+    with pytest.raises(DataError, match="the lower and the upper end of the band 'b' have different numbers of values"):
         Lines([Panel("p", [], bands=[Band("b", [1, 2], [3])])])
 
 
@@ -258,7 +258,7 @@ def test_curves_and_bands_take_arrays() -> None:
     assert of_arrays.svg() == of_lists.svg()
     assert (of_arrays.text(), of_arrays.json()) == (of_lists.text(), of_lists.json())
     assert Curve("c", ys, xs) == Curve("c", [1.0, 2.0], [1, 2])
-    with pytest.raises(DataError, match=r"'c' needs its numbers one after the other, but they are of shape \(1, 2\)"):
+    with pytest.raises(DataError, match=r"'c' must be one-dimensional, but has shape \(1, 2\)"):
         Curve("c", ys[None])
 
 

@@ -112,7 +112,7 @@ def test_a_token_that_looked_nowhere_has_no_colour() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ((["x"], np.ones((2, 1, 1))), r"1 tokens need as many maps of places.*\(2, 1, 1\)"),
+        ((["x"], np.ones((2, 1, 1))), r"1 tokens need one map of places.*\(2, 1, 1\)"),
         (([], np.ones((0, 1, 1))), "at least one"),
         ((["x"], [[[-1.0]]]), "a negative value"),
         ((["x"], [[[1.0]]], [0, 2]), r"'down' needs the 2 edges of 1 places, from 0 to 1, but found \[0.0, 2.0\]"),

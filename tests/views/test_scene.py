@@ -89,7 +89,7 @@ def test_a_very_large_png_is_made_smaller(tmp_path: Path) -> None:
     [
         ("http://a.b/c.png", "does not begin with data:image/png;base64,"),
         ("data:image/png;base64,????", "cannot be read"),
-        ("data:image/png;base64,AAAA", "it is no PNG"),
+        ("data:image/png;base64,AAAA", "it is not a PNG"),
     ],
 )
 def test_a_picture_of_another_making_is_refused(address: str, said: str) -> None:

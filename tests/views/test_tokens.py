@@ -42,7 +42,7 @@ def test_a_table_of_its_own_replaces_what_is_said() -> None:
 
 
 def test_strengths_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(DataError, match=r"2 tokens need as many strengths.*of shape \(1,\) and 2 texts"):
+    with pytest.raises(DataError, match=r"2 tokens need one strength.*of shape \(1,\) and 2 texts"):
         Tokens(["a", "b"], [TokenRow("", [1.0], ["", ""])])
     with pytest.raises(DataError, match="at least one token and one row"):
         Tokens([], [TokenRow("", [], [])])

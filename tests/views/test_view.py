@@ -142,7 +142,7 @@ def test_numbers_for_programs_are_in_the_json_and_come_back() -> None:
 def test_numbers_do_not_take_the_name_of_a_field(kind: str, data: st.DataObject) -> None:
     view: View = data.draw(EVERY[kind]())
     for name in ("kind", "title", next(name for name in view.json() if name not in ("kind", "title"))):
-        with pytest.raises(DataError, match=f"numbers of a view are named '{name}', but that is a field of "):
+        with pytest.raises(DataError, match=f"'{name}' cannot be the name of numbers of a view"):
             replace(view, numbers={name: 1})
 
 

@@ -193,5 +193,7 @@ def test_dropout_is_only_in_training() -> None:
 
 
 def test_layers_of_different_widths_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"the layers of a Transformer are equally wide, but they are 4, 8\."):
+    with pytest.raises(
+        ConfigError, match=r"all layers of a Transformer must have the same size, but they have the sizes 4, 8\."
+    ):
         drawn(widths=(4, 8))

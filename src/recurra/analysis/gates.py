@@ -94,7 +94,7 @@ def gates_of(
     number = len(layers) if layer is None else layer
     if not 1 <= number <= len(layers):
         some = "one layer" if len(layers) == 1 else f"{len(layers)} layers"
-        raise ConfigError(f"--layer {number}: this network has {some}, the first of which is 1.")
+        raise ConfigError(f"--layer {number}: this network has {some}, counted from 1.")
     ways = ways_of(stack)
     way = ways[0] if direction is None else direction
     if way not in ways:

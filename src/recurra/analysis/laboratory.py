@@ -107,8 +107,9 @@ def looked(
         for number, step in enumerate(each.steps, 1):
             if not all(bool(field.isfinite().all()) for field in step.after):
                 raise DataError(
-                    f"{each.title}: the states after step {number} are not finite numbers, so nothing can be measured: "
-                    f"the model has diverged. Start from an earlier one, or train with a smaller learning rate or clip."
+                    f"{each.title}: the states after step {number} are infinite or NaN, so nothing can be "
+                    "measured: the model has diverged. Use an earlier checkpoint, or train with a lower "
+                    "training.learning_rate or training.clip."
                 )
     found: list[Flow | None] = [None] * len(seen)
     if seen and loss is not None and loss.requires_grad:

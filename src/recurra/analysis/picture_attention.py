@@ -30,11 +30,11 @@ def picture_attention(
     rows, places = weights.shape if weights.ndim == 2 else (-1, -1)
     if rows - len(tokens) not in (0, 1) or rows < 1:
         raise DataError(
-            f"{len(tokens)} tokens need as many rows of weights, or one more for the end, but these are of "
-            f"shape {weights.shape}."
+            f"{len(tokens)} tokens need one row of weights each, and optionally one for the end of the sequence, "
+            f"but the weights have shape {weights.shape}."
         )
     if columns < 1 or not places or places % columns:
-        raise DataError(f"{places} places do not make rows of {columns}.")
+        raise DataError(f"{places} places cannot be arranged in rows of {columns}.")
     maps = weights.reshape(rows, -1, columns)
     down, across = edges(maps.shape[1:] if picture is None else picture.shape[:2], maps.shape[1:])
     return Overlay(

@@ -35,7 +35,7 @@ class Probabilities:
         given = np.asarray(self.log_probabilities, np.float64)
         if given.shape != (len(self.tokens),) or not len(self.tokens):
             raise DataError(
-                f"{len(self.tokens)} tokens need as many probabilities, but these are of shape {given.shape}."
+                f"{len(self.tokens)} tokens need one probability each, but the probabilities have shape {given.shape}."
             )
         object.__setattr__(self, "log_probabilities", given)
 

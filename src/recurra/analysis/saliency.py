@@ -66,8 +66,8 @@ class Saliency:
         shape = np.asarray(self.values).shape
         if shape != (len(self.answers), len(self.tokens)):
             raise DataError(
-                f"{len(self.answers)} answers and {len(self.tokens)} tokens need as many rows and columns of values, "
-                f"but these are of shape {shape}."
+                f"{len(self.answers)} answers and {len(self.tokens)} tokens need one row per answer and one column "
+                f"per token, but the values have shape {shape}."
             )
         if 0 in shape:
             raise nothing()

@@ -62,7 +62,7 @@ class Attention(nn.Module, ABC):
         self.heads = check_size(heads, "heads")
         if self.context_size % self.heads:
             raise ConfigError(
-                f"heads = {heads} take an equal share each of the values' features, but "
+                f"heads = {heads} must divide the size of the values evenly, but "
                 f"{f'the memory has {memory_size}' if values is None else f'values = {values}'}: set values = "
                 f"{max(1, self.context_size // heads) * heads} or another multiple of {heads}."
             )
@@ -90,11 +90,11 @@ class Attention(nn.Module, ABC):
         """A memory to look at: its places (B, S, memory_size), which are real, (B, S), and how many make a row."""
         if values.dim() != 3 or values.shape[2] != self.memory_size or values.shape[:2] != mask.shape:
             raise DataError(
-                f"this attention remembers places of shape (B, S, {self.memory_size}) under a mask (B, S), but got "
-                f"{tuple(values.shape)} and {tuple(mask.shape)}."
+                f"this attention needs values of shape (B, S, {self.memory_size}) and a mask of shape (B, S), but "
+                f"got {tuple(values.shape)} and {tuple(mask.shape)}."
             )
         if columns is not None and (columns < 1 or values.shape[1] % columns):
-            raise DataError(f"{values.shape[1]} places of a grid cannot stand in rows of {columns} each.")
+            raise DataError(f"{values.shape[1]} places cannot be arranged in a grid with {columns} columns.")
         values = values.masked_fill(~mask.unsqueeze(2), 0.0)
         keys = self.keys(values)
         values = values if self.to_values is None else self.to_values(values)
@@ -145,9 +145,9 @@ class Attention(nn.Module, ABC):
         wanted = (rows, *([self.heads] if self.heads > 1 else []), queries.shape[1], places)
         if scores.shape != wanted:
             raise DataError(
-                f"{type(self).__name__}.score gave scores of shape {tuple(scores.shape)} where they must be {wanted}: "
-                f"one for each source, {'head, ' if self.heads > 1 else ''}query and place. It was given queries of "
-                f"shape {tuple(queries.shape)} and keys of shape {tuple(memory.keys.shape)}."
+                f"{type(self).__name__}.score returned scores of shape {tuple(scores.shape)} but they must have "
+                f"shape {wanted}: one for each source, {'head, ' if self.heads > 1 else ''}query and place. It was "
+                f"given queries of shape {tuple(queries.shape)} and keys of shape {tuple(memory.keys.shape)}."
             )
         return scores
 

@@ -30,7 +30,7 @@ def check_equal(name: str, query_size: int, memory_size: int) -> None:
     """Refuse sizes of query and memory that differ."""
     if query_size != memory_size:
         raise ConfigError(
-            f"attention '{name}' multiplies the decoder's state with the memory, feature by feature, but the decoder "
-            f"has {query_size} and the memory {memory_size}: set model.decoder.hidden = {memory_size}, or take "
-            f"attention 'bilinear' or 'projected_dot', which have a matrix between the two."
+            f"attention '{name}' needs a decoder state and a memory of the same size, but the decoder has "
+            f"{query_size} features and the memory {memory_size}: set model.decoder.hidden = {memory_size}, or use "
+            "attention 'bilinear' or 'projected_dot', which accept different sizes."
         )

@@ -45,9 +45,12 @@ class OrthogonalElman(Cell[ElmanState, ElmanFixed]):
     ) -> None:
         super().__init__(input_size, hidden_size)
         if not 0 <= margin < 1:
-            raise ConfigError(f"margin, how far singular values may lie from 1, must be in [0, 1), but is {margin!r}.")
+            raise ConfigError(
+                "margin, the largest distance of singular values from 1, must be at least 0 and below 1, but is "
+                f"{margin!r}."
+            )
         if unitary and hidden_size % 2:
-            raise ConfigError(f"a unitary U pairs the units, so hidden_size must be even, but is {hidden_size}.")
+            raise ConfigError(f"a unitary U needs an even hidden_size, but it is {hidden_size}.")
         is_modrelu = activation == "modrelu"
         if not is_modrelu and ":" not in str(activation):
             choose((*ACTIVATIONS, "modrelu"), activation, "activation")

@@ -88,7 +88,9 @@ class Learned(NamedTuple):
         scales = Normal.load_all(folder / "scales.json")
         labels = read_json(folder / "labels.json")
         if not isinstance(labels, dict) or not all(isinstance(count, int) for count in labels.values()):
-            raise DataError(f"{folder / 'labels.json'} must hold the classes and how often each was seen.")
+            raise DataError(
+                f"{folder / 'labels.json'} must contain the classes and their counts. The run folder may be damaged."
+            )
         return cls(
             load_tokenizer(folder / "tokenizer.json", data.text.tokens),
             Vocabulary.load(folder / "vocabulary.words.json"),

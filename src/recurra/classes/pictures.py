@@ -21,13 +21,13 @@ def with_encoder(settings: ClassificationSettings) -> ClassificationSettings:
     model, is_pictured = settings.model, settings.data.image.given is not None
     if is_pictured and model.encoder not in ("rnn", "image"):
         raise ConfigError(
-            f"model.encoder = '{model.encoder}' reads a sequence, but data.image is a picture: leave it out, or set "
-            f"it to image."
+            f"model.encoder = '{model.encoder}' reads sequences, but data.image is set, so the inputs are "
+            "pictures: leave model.encoder out, or set it to 'image'."
         )
     if not is_pictured and model.encoder == "image":
         raise ConfigError(
-            "model.encoder = 'image' reads pictures, but there are none: name their column with data.image.column, or "
-            "that of pen strokes with data.image.strokes."
+            "model.encoder = 'image' reads pictures, but no picture column is set. Set data.image.column to a "
+            "column of pictures, or data.image.strokes to a column of pen strokes."
         )
     return dataclasses.replace(settings, model=dataclasses.replace(model, encoder="image")) if is_pictured else settings
 

@@ -23,7 +23,7 @@ def predict(options: argparse.Namespace) -> None:
     from recurra.training.trained import load
 
     if options.best is not None and not options.json:
-        raise ConfigError(f"--best {options.best} asks for several answers, which only --json prints: add --json.")
+        raise ConfigError(f"--best {options.best} asks for several answers, but only --json prints them: add --json.")
     if options.out is not None:
         from recurra.commands.joined import check_is_free, write_joined
 

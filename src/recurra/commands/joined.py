@@ -39,7 +39,7 @@ class Tabs(Commas):
 def check_is_free(path: Path) -> None:
     """Refuse a file of another kind, and one that would be overwritten."""
     if path.suffix.lower() not in ENDINGS:
-        raise ConfigError(f"--out {path}: the ending says what is written: {', '.join(ENDINGS)}.")
+        raise ConfigError(f"--out {path}: the file must end in {', '.join(ENDINGS)}.")
     if path.exists():
         raise ConfigError(f"--out {path}: this file exists already. Remove it, or choose another name.")
 
@@ -93,8 +93,8 @@ def joined(answers: Iterable[Prediction], file: str | None, data: Any) -> Iterat
 
 def _not_row_by_row(file: str | None) -> ConfigError:
     return ConfigError(
-        f"--out: the answers to {file} are not one for each of its rows in their order, so they cannot stand beside "
-        f"them. Leave --out out; --json gives the line of each answer."
+        f"--out: there is not exactly one answer for each row of {file}, so the answers cannot be written next to its "
+        "rows. Leave --out out; --json prints the line number of each answer."
     )
 
 
@@ -161,7 +161,10 @@ def _write(target: TextIO, path: Path, records: Iterator[dict[str, Any]]) -> int
             table.writeheader()
         if not record.keys() <= {*table.fieldnames}:
             new = ", ".join(record.keys() - {*table.fieldnames})
-            raise DataError(f"--out {path}: a later row has other columns ({new}) than the first. Write a .jsonl file.")
+            raise DataError(
+                f"--out {path}: a later row has columns ({new}) that the first row does not have. Use a .jsonl "
+                "file instead."
+            )
         cells = {name: _cell(value) for name, value in record.items()}
         table.writerow(cells if not is_tsv else {name: _BREAKS.sub(" ", str(cell)) for name, cell in cells.items()})
     return answered

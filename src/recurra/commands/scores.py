@@ -63,7 +63,7 @@ def score(options: argparse.Namespace) -> None:
             why = "it needs pip install 'recurra[metrics]', and texts of 200 words at most"
             print(f"TER is not computed: {why}.", file=sys.stderr)
     elif options.tokenize or options.lowercase:
-        raise ConfigError("--tokenize and --lowercase are for texts: add --task seq2seq.")
+        raise ConfigError("--tokenize and --lowercase apply only to texts: add --task seq2seq.")
     else:
         found = score_files(gold, predicted, column=column)
     if options.json:

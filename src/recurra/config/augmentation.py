@@ -14,14 +14,16 @@ OF_PICTURES = ("rotate", "shear", "warp", "ink")
 class Augmentation:
     """Small changes of pictures or series, drawn anew each time one is learned from; 0 is off."""
 
-    shift: float = setting(0.0, "of a picture up to this share of its sides, of a series up to this share of its time")
-    scale: float = setting(0.0, "larger or smaller by up to this share: a picture's sides, the numbers of a series")
-    rotate: float = setting(0.0, "degrees that a picture is turned either way, at most")
-    shear: float = setting(0.0, "slant of a picture: its top moves sideways by up to this share of its height")
-    warp: float = setting(0.0, "pixels by which places of a picture move at most, each part its own smooth way")
-    ink: float = setting(0.0, "pixels by which each edge of bright lines moves out or in, at most")
-    noise: float = setting(0.0, "standard deviation of what is added to pixels of 0 to 1, or to a scaled series")
-    mask: float = setting(0.0, "share of the steps of a series that is blanked out in one stretch, at most")
+    shift: float = setting(0.0, "largest shift, as a fraction of a picture's sides or of a series' length")
+    scale: float = setting(0.0, "largest change of scale: of a picture's sides, or of the values of a series")
+    rotate: float = setting(0.0, "largest rotation of a picture in either direction, in degrees")
+    shear: float = setting(
+        0.0, "largest shear of a picture: how far its top moves sideways, as a fraction of its height"
+    )
+    warp: float = setting(0.0, "elastic distortion of a picture: largest displacement, in pixels")
+    ink: float = setting(0.0, "largest change of line thickness, in pixels per edge of a bright line")
+    noise: float = setting(0.0, "standard deviation of noise added to pixels (0 to 1) or to a scaled series")
+    mask: float = setting(0.0, "largest fraction of a series that is masked, in one contiguous block")
 
     def __post_init__(self) -> None:
         rates("augmentation", self, "shift", "scale", "shear", "mask")
@@ -37,7 +39,7 @@ class Augmentation:
         """Refuse what can have no effect where pictures are read."""
         if self.mask:
             raise SettingError(
-                "augmentation.mask blanks out steps of a series, but pictures are read: leave it out.",
+                "augmentation.mask applies to series, but the inputs are pictures: leave it out.",
                 ("augmentation", "mask"),
             )
 
@@ -48,12 +50,12 @@ class Augmentation:
                 continue
             if found is not None:
                 raise SettingError(
-                    f"augmentation.{field.name} changes a series or a picture, but {found}: leave it out.",
+                    f"augmentation.{field.name} applies to series and pictures, but {found}: leave it out.",
                     ("augmentation", field.name),
                 )
             if field.name in OF_PICTURES:
                 raise SettingError(
-                    f"augmentation.{field.name} changes pictures, but a series is read: leave it out. Of a series, "
-                    f"shift, scale, noise and mask can be changed.",
+                    f"augmentation.{field.name} applies to pictures, but the inputs are series: leave it out. For "
+                    "series use shift, scale, noise or mask.",
                     ("augmentation", field.name),
                 )

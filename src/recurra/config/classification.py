@@ -30,16 +30,16 @@ OF_STATES = ("last", "last_cell", "ends")
 class ClassificationData(Data):
     """Where texts, series or pictures and their classes come from."""
 
-    text: Text = dataclasses.field(
-        default_factory=lambda: Text(lowercase=True), metadata={"about": "what is read: a text"}
+    text: Text = dataclasses.field(default_factory=lambda: Text(lowercase=True), metadata={"about": "the input text"})
+    frames: str | None = setting(
+        None, "column with a series of numbers, one or several per step, as input instead of text"
     )
-    frames: str | None = setting(None, "column with a series of numbers, one or several a step, in place of a text")
-    image: ImageData = section(ImageData, "pictures, in place of a text")
+    image: ImageData = section(ImageData, "pictures as input instead of text")
     label: str | None = setting(None, "column with one class; none: `label`, if there is one")
     labels: str | None = setting(None, "column with any number of classes: a list, or separated by commas or blanks")
-    targets: list[str] | None = setting(None, "columns with a number to be predicted; none: `target` or `score`")
-    positive: str | None = setting(None, "of two classes the one to detect; none: 1, true, yes, …, or the rarer one")
-    vectors: str | None = setting(None, "file of word vectors to start from, as word2vec or GloVe writes text")
+    targets: list[str] | None = setting(None, "columns with numbers to predict; none: `target` or `score`")
+    positive: str | None = setting(None, "with two classes, the one to detect; none: 1, true, yes, …, or the rarer one")
+    vectors: str | None = setting(None, "file with pretrained word vectors, in the text format of word2vec or GloVe")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,10 +70,10 @@ class ClassificationData(Data):
 class ConvolutionModel:
     """Convolutions over time, of several widths side by side."""
 
-    widths: list[int] = setting([1, 2, 3], "steps that a filter sees; each width has filters of its own")
-    filters: int = setting(512, "filters of each width")
+    widths: list[int] = setting([1, 2, 3], "widths of the filters, in steps")
+    filters: int = setting(512, "number of filters of each width")
     layers: int = setting(1, "layers")
-    pooling: Literal["max", "mean"] = setting("max", "how steps become one vector")
+    pooling: Literal["max", "mean"] = setting("max", "pooling over time")
 
     def __post_init__(self) -> None:
         at_least(1, "model.convolution", self, "filters", "layers")
@@ -88,9 +88,9 @@ class ConvolutionModel:
 class TransformerModel:
     """Layers in which all steps look at one another; model.hidden is their width, model.layers their number."""
 
-    heads: int = setting(HEADS, "of each attention")
-    feed_forward: int | None = setting(None, "inner size of a layer; none: 4 × its width")
-    dropout: float = setting(0.1, "of what each part of a layer adds, anew for each step")
+    heads: int = setting(HEADS, "number of attention heads")
+    feed_forward: int | None = setting(None, "size of the feed-forward layer; none: 4 × hidden")
+    dropout: float = setting(0.1, "dropout on the output of each sublayer, with a new mask at each step")
 
     def __post_init__(self) -> None:
         rates("model.transformer", self, "dropout")
@@ -102,33 +102,44 @@ class ClassificationModel:
 
     encoder: Literal["rnn", "pyramid", "transformer", "cnn", "bag", "ensemble", "image"] = setting(
         "rnn",
-        "a recurrent network, one that halves the time in each layer, a Transformer, convolutions, a bag of n-grams, "
-        "or members of these kinds that vote; pictures are always read by image",
+        "recurrent network, pyramid (halves the length in each layer), Transformer, CNN, bag of n-grams, or an "
+        "ensemble of these; pictures always use image",
     )
-    embedding: int = setting(256, "size of a token's vector; 0: the spellings of words alone")
-    characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
-    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
-    hidden: int | list[int] = setting(256, "size of each direction, or width of a Transformer; or one per layer")
-    layers: int | None = setting(
-        None, "layers, where hidden is one number; none: 1, of a pyramid 3, of a Transformer 2"
+    embedding: int = setting(256, "size of the token embeddings; 0: only character-based word embeddings")
+    characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
+    cell: Part = setting(
+        "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
-    bidirectional: bool = setting(True, "read both ways; a Transformer's steps see those after them too")
-    merge: str = setting("concat", "how two directions become one")
-    skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
-    summary: Part = setting("max", "last, last_cell, ends, mean, max or attention, or a table with options")
+    hidden: int | list[int] = setting(
+        256, "hidden size of each direction, or width of a Transformer; a list sets one per layer"
+    )
+    layers: int | None = setting(None, "number of layers, if hidden is one number; none: 1 (pyramid 3, Transformer 2)")
+    bidirectional: bool = setting(True, "read in both directions; in a Transformer, steps also attend to later steps")
+    merge: str = setting("concat", "how the two directions are combined")
+    skip: Literal["none", "residual", "highway"] = setting(
+        "none", "skip connections around the second and later layers"
+    )
+    summary: Part = setting(
+        "max",
+        "how the sequence becomes one vector: last, last_cell, ends, mean, max or attention, or a table with options",
+    )
     convolution: ConvolutionModel = section(ConvolutionModel, "the convolutions of encoder = cnn and ensemble")
     transformer: TransformerModel = section(TransformerModel, "the layers of encoder = transformer and ensemble")
     bag: BagModel = section(BagModel, "the n-grams of encoder = bag and ensemble")
     image: ImageModel = section(ImageModel, "the convolutions of encoder = image")
-    members: list[str] = setting(["cnn", "rnn"], "of an ensemble: any number of rnn, pyramid, transformer, cnn and bag")
-    share: bool = setting(False, "the members of an ensemble read words by the same vectors and spellings")
-    dropout: float = setting(0.5, "of word vectors, between layers and of the summary; one mask for a whole row")
-    word_dropout: float = setting(0.2, "share of tokens whose vector is that of the unknown one, in training")
-    label_smoothing: float = setting(0.0, "share of the probability that is spread over all classes, in training")
-    class_weights: Literal["none", "balanced"] | dict[str, float] = setting(
-        "none", "balanced: each class weighs the same in all; or a table of classes and weights"
+    members: list[str] = setting(
+        ["cnn", "rnn"], "members of an ensemble: any number of rnn, pyramid, transformer, cnn and bag"
     )
-    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
+    share: bool = setting(False, "the members of an ensemble share their word embeddings")
+    dropout: float = setting(0.5, "dropout on embeddings, between layers and on the summary; one mask per row")
+    word_dropout: float = setting(0.2, "fraction of tokens that are replaced by <unk> in training")
+    label_smoothing: float = setting(0.0, "fraction of the target probability spread over all classes in training")
+    class_weights: Literal["none", "balanced"] | dict[str, float] = setting(
+        "none", "balanced: every class has the same total weight; or a table of classes and weights"
+    )
+    engine: str = setting(
+        "auto", "single, vendor, planned, scan or loop; auto selects the fastest that supports the cell"
+    )
 
     @property
     def encoders(self) -> list[str]:
@@ -146,15 +157,15 @@ class ClassificationModel:
         check_layers(self.hidden, self.layers)
         if self.encoder == "pyramid" and self.skip != "none":
             raise SettingError(
-                f"model.skip = '{self.skip}' adds what a layer reads to what it gives, but the layers of model.encoder "
-                f"= 'pyramid' differ in time: leave one of them out.",
+                f"model.skip = '{self.skip}' adds the input of a layer to its output, but the layers of "
+                "model.encoder = 'pyramid' change the sequence length: leave one of the two settings out.",
                 ("model", "skip"),
             )
         self._check_transformer()
         if self.encoder == "image" and name_of(self.summary) in OF_STATES:
             raise SettingError(
-                f"model.summary = '{name_of(self.summary)}' is the end of a sequence, but a picture has none: set "
-                f"model.summary to mean, max or attention.",
+                f"model.summary = '{name_of(self.summary)}' needs a sequence, but a picture is not one: set "
+                "model.summary to mean, max or attention.",
                 ("model", "summary"),
             )
         if not self.members or not {*self.members} <= {*MEMBERS}:
@@ -197,9 +208,9 @@ class ClassificationModel:
 class ClassificationDecoding:
     """From probabilities to an answer."""
 
-    abstain: float = setting(0.0, "below this probability of the best class the answer is -, none of them")
-    threshold: float = setting(0.5, "of several classes, those at least so probable are answered")
-    alternatives: int = setting(5, "so many of the best classes are listed by predict --json")
+    abstain: float = setting(0.0, "if the best class is less probable than this, the answer is - (none of the classes)")
+    threshold: float = setting(0.5, "with data.labels: classes with at least this probability are predicted")
+    alternatives: int = setting(5, "number of best classes listed by predict --json")
 
     def __post_init__(self) -> None:
         rates("decoding", self, "abstain", "threshold")
@@ -210,20 +221,17 @@ class ClassificationDecoding:
 class ClassificationSettings:
     """All settings of classification."""
 
-    task: str = setting("classification", "what kind of problem this is")
-    data: ClassificationData = section(ClassificationData, "where the examples come from")
+    task: str = setting("classification", "the task")
+    data: ClassificationData = section(ClassificationData, "the data")
     model: ClassificationModel = section(ClassificationModel, "the network")
-    augmentation: Augmentation = section(Augmentation, "small changes of series and pictures, drawn anew in training")
+    augmentation: Augmentation = section(Augmentation, "random changes of series and pictures in training")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
             epochs=20, batch_size=32, learning_rate=3e-3, average={"name": "ema", "decay": 0.998}
         ),
-        metadata={
-            "about": "how the weights are found; with a Transformer learning_rate is 0.001 and warmup 300, unless they "
-            "are given"
-        },
+        metadata={"about": "training; with a Transformer, the defaults of learning_rate and warmup are 0.001 and 300"},
     )
-    decoding: ClassificationDecoding = section(ClassificationDecoding, "from probabilities to an answer")
+    decoding: ClassificationDecoding = section(ClassificationDecoding, "how probabilities become an answer")
 
     @classmethod
     def usual(cls, table: Mapping[str, Any]) -> Self:
@@ -258,15 +266,16 @@ class ClassificationSettings:
         if data.labels is not None or data.targets:
             if self.decoding.abstain > 0:
                 raise SettingError(
-                    f"decoding.abstain is for one class, but {other}: leave it out.", ("decoding", "abstain")
+                    f"decoding.abstain works only where one class is predicted, but {other}: leave it out.",
+                    ("decoding", "abstain"),
                 )
             if data.positive is not None:
                 raise SettingError(
-                    f"data.positive is for two classes, but {other}: leave it out.", ("data", "positive")
+                    f"data.positive works only with two classes, but {other}: leave it out.", ("data", "positive")
                 )
         if data.targets and self.model.label_smoothing > 0:
             raise SettingError(
-                "model.label_smoothing is for classes, but data.targets are numbers: leave it out.",
+                "model.label_smoothing works only with classes, but data.targets are numbers: leave it out.",
                 ("model", "label_smoothing"),
             )
 

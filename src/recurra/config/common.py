@@ -13,20 +13,18 @@ from recurra.settings import Part, SettingError, above_zero, at_least, setting
 class Data:
     """Settings of the data files."""
 
-    train: str | list[str] = setting("", "file or files to learn from")
+    train: str | list[str] = setting("", "training file or files")
     valid: str | list[str] = setting(
-        "", "file or files that decide when to stop and which weights to keep; or 10%: so much of train"
+        "", "validation file or files, for early stopping and model selection; or 10%: a share of train"
     )
-    test: str | list[str] = setting(
-        "", "file or files for a last look, scored once at the end; or 10%: so much of train"
-    )
-    seed: int = setting(1, 'of the draw of examples that valid = "10%" holds out, whatever training.seed is')
+    test: str | list[str] = setting("", "test file or files, scored once at the end; or 10%: a share of train")
+    seed: int = setting(1, 'random seed of the split by valid = "10%" or test = "10%"; independent of training.seed')
     format: Part | None = setting(
         None, "conllu, conll, tsv, csv, jsonl, parquet, npz, fasttext or text; none: by the extension"
     )
-    columns: list[str] | None = setting(None, "roles of the columns of a table, or names of its header")
-    empty: Literal["refuse", "keep"] = setting("refuse", "what to do with an example that has no element")
-    cache: bool = setting(True, "keep encoded examples on disk, so that the next run starts at once")
+    columns: list[str] | None = setting(None, "what each column of a table holds, or the names in its header")
+    empty: Literal["refuse", "keep"] = setting("refuse", "what to do with empty examples")
+    cache: bool = setting(True, "cache encoded examples on disk, so that the next run starts faster")
 
     def __post_init__(self) -> None:
         at_least(0, "data", self, "seed")
@@ -59,30 +57,32 @@ class Data:
 class Training:
     """Settings of training."""
 
-    epochs: int | None = setting(None, "passes over the data, at most")
-    steps: int | None = setting(None, "updates, at most")
+    epochs: int | None = setting(None, "maximum number of epochs")
+    steps: int | None = setting(None, "maximum number of updates")
     minutes: float | None = setting(
-        None, "minutes, at most, validations counted; a run that ends by the clock is not the same twice"
+        None, "maximum time in minutes, including validation; such a run is not exactly reproducible"
     )
-    batch_tokens: int = setting(1000, "elements in a batch, padding included, at most")
-    batch_size: int | None = setting(None, "rows in a batch, instead of batch_tokens")
-    accumulate: int = setting(1, "batches whose gradients make one update")
+    batch_tokens: int = setting(1000, "maximum number of elements in a batch, including padding")
+    batch_size: int | None = setting(None, "number of rows in a batch, instead of batch_tokens")
+    accumulate: int = setting(1, "gradient accumulation: batches per update")
     optimizer: Part = setting("adam", "adam, adamw, sgd, asgd, …, or a table with its options")
-    learning_rate: float = setting(2e-3, "at its highest")
+    learning_rate: float = setting(2e-3, "maximum learning rate")
     schedule: Part = setting("cosine", "constant, linear, cosine, inverse_sqrt or plateau, or a table with its options")
-    warmup: int = setting(100, "updates over which the learning rate rises to its height; a tenth of all at most")
-    clip: float | None = setting(5.0, "largest norm of the gradient")
-    clip_value: float | None = setting(None, "largest value in the gradient")
-    average: Part | None = setting(None, "ema, mean or triggered: an average of the weights predicts; or a table")
-    precision: Literal["float32", "float64", "bfloat16", "float16"] = setting(
-        "float32", "numbers to compute with; weights stay float32 with the last two"
+    warmup: int = setting(
+        100, "updates over which the learning rate rises to its maximum; at most a tenth of all updates"
     )
-    device: str = setting("auto", "cpu, cuda, cuda:1, …; auto takes a GPU where there is one")
+    clip: float | None = setting(5.0, "gradient clipping: maximum norm")
+    clip_value: float | None = setting(None, "gradient clipping: maximum absolute value")
+    average: Part | None = setting(None, "weight averaging: ema, mean or triggered, or a table with its options")
+    precision: Literal["float32", "float64", "bfloat16", "float16"] = setting(
+        "float32", "numeric precision; with bfloat16 and float16, weights stay float32"
+    )
+    device: str = setting("auto", "cpu, cuda, cuda:1, …; auto: a GPU if there is one")
     threads: int | None = setting(None, "threads for torch on the CPU; none: all cores")
-    deterministic: bool = setting(True, "the same weights each time, also on a GPU")
-    seed: int = setting(1, "of everything that is drawn")
-    patience: int | None = setting(None, "validations without a better score before stopping")
-    validate: int | None = setting(None, "updates between validations; none: once an epoch")
+    deterministic: bool = setting(True, "use deterministic algorithms, so that a run is reproducible on a GPU too")
+    seed: int = setting(1, "random seed")
+    patience: int | None = setting(None, "early stopping: validations without improvement before training stops")
+    validate: int | None = setting(None, "updates between validations; none: once per epoch")
     save_minutes: float = setting(5.0, "minutes between checkpoints; one is also written at each validation")
 
     def __post_init__(self) -> None:
@@ -105,11 +105,13 @@ class Text:
         None, "column with the text; none: `text` (of pairs `source` and `target`), or the only one left"
     )
     tokens: Part = setting(
-        "words", "characters, words, symbols or subwords, or a table with options; auto, for pairs: what suits them"
+        "words",
+        "tokenizer: characters, words, symbols or subwords, or a table with options; auto (for pairs): chosen "
+        "from the data",
     )
-    lowercase: bool = setting(False, "read capitals as small letters")
-    min_count: int = setting(1, "a token seen less often in training is unknown")
-    max_size: int | None = setting(None, "so many tokens are known, the most frequent ones")
+    lowercase: bool = setting(False, "convert text to lower case")
+    min_count: int = setting(1, "tokens that occur less often in training become <unk>")
+    max_size: int | None = setting(None, "maximum vocabulary size; the most frequent tokens are kept")
 
     def check(self, where: str) -> None:
         """Refuse what a section of this name, such as data.text, cannot hold."""
@@ -138,9 +140,9 @@ def idle_of_stack(
     """Settings of a stack that have no effect, and why; None as bidirectional: there is no such setting."""
     idle: dict[tuple[str, ...], str] = {}
     if bidirectional is False:
-        idle["model", "merge"] = "model.bidirectional = false leaves one direction, and nothing to merge"
+        idle["model", "merge"] = "model.bidirectional = false leaves only one direction"
     if (len(hidden) if isinstance(hidden, list) else layers or 1) == 1:
-        idle["model", "skip"] = "there is one layer, and a way past the second and those above it needs more"
+        idle["model", "skip"] = "there is only one layer"
     return idle
 
 

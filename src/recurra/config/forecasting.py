@@ -14,20 +14,24 @@ from recurra.settings import Part, SettingError, at_least, rates, section, setti
 class ForecastingData(Data):
     """Where sequences of vectors come from: one a row, or a table with a row for each step."""
 
-    frames: str | None = setting(None, "column with a whole sequence, a list of frames; none: `frames`, if there")
+    frames: str | None = setting(None, "column with a whole sequence, a list of frames; none: `frames`, if it exists")
     time: str | None = setting(
-        None, "column by which the rows of a table are in order; none: `time` or `date`, if there"
+        None, "column with the time, by which the rows of a table are ordered; none: `time` or `date`, if it exists"
     )
-    series: str | None = setting(None, "column that says which series a row belongs to; none: `series`, if there")
-    values: list[str] | None = setting(None, "columns to predict; none: all others that hold numbers")
+    series: str | None = setting(
+        None, "column with the name of the series that a row belongs to; none: `series`, if it exists"
+    )
+    values: list[str] | None = setting(None, "columns to predict; none: all other columns with numbers")
     missing: Literal["refuse", "previous"] = setting(
-        "refuse", "previous: in place of a missing value the one before is read, and nothing is scored there"
+        "refuse", "previous: fill a missing value with the previous one, and do not score it"
     )
-    difference: bool = setting(False, "read and predict the change from step to step: for values with a trend")
+    difference: bool = setting(
+        False, "model the difference from step to step instead of the value, for series with a trend"
+    )
     window: int | None = setting(
-        None, "steps read together in training; none: 128 of a table, whole sequences of frames"
+        None, "window length in training, in steps; none: 128 for a table, whole sequences for frames"
     )
-    overlap: int | None = setting(None, "steps that one window shares with the next; none: half of them")
+    overlap: int | None = setting(None, "overlap of consecutive windows, in steps; none: half a window")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,8 +52,8 @@ class ForecastingData(Data):
             )
         if self.frames is not None and self.difference:
             raise SettingError(
-                "data.difference is for the series of a table: the first frame of data.frames, which is predicted too, "
-                "has none before it.",
+                "data.difference works only for series in a table, not with data.frames: the first frame has no "
+                "earlier value to subtract. Leave it out.",
                 ("data", "difference"),
             )
 
@@ -58,18 +62,24 @@ class ForecastingData(Data):
 class ForecastingModel:
     """The forecaster."""
 
-    embedding: int = setting(0, "size of a linear layer between the values and the network; 0: none")
-    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
-    hidden: int | list[int] = setting(128, "size of the state; or one per layer")
-    layers: int | None = setting(None, "layers, where hidden is one number")
-    bidirectional: bool = setting(False, "refused: what is to be predicted must not be read")
-    skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
-    dropout: float = setting(0.1, "of the linear layer, between layers and of outputs; one mask for a whole row")
-    input_dropout: float = setting(0.0, "share of single input values that are set to 0, in training")
-    output: Part | None = setting(
-        None, "gaussian, squared_error or bernoulli; none: bernoulli where all values are 0 or 1, else gaussian"
+    embedding: int = setting(0, "size of a linear input layer; 0: no such layer")
+    cell: Part = setting(
+        "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
-    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
+    hidden: int | list[int] = setting(128, "hidden size; a list sets one per layer")
+    layers: int | None = setting(None, "number of layers, if hidden is one number")
+    bidirectional: bool = setting(False, "must be false: the model must not see the values it predicts")
+    skip: Literal["none", "residual", "highway"] = setting(
+        "none", "skip connections around the second and later layers"
+    )
+    dropout: float = setting(0.1, "dropout on the input layer, between layers and on the output; one mask per row")
+    input_dropout: float = setting(0.0, "fraction of input values that are set to 0 in training")
+    output: Part | None = setting(
+        None, "gaussian, squared_error or bernoulli; none: bernoulli if all values are 0 or 1, else gaussian"
+    )
+    engine: str = setting(
+        "auto", "single, vendor, planned, scan or loop; auto selects the fastest that supports the cell"
+    )
 
     def __post_init__(self) -> None:
         at_least(0, "model", self, "embedding")
@@ -87,9 +97,11 @@ class ForecastingModel:
 class ForecastingDecoding:
     """How a sequence is continued."""
 
-    horizon: int = setting(12, "steps ahead, each fed back to predict the next")
-    paths: int = setting(0, "continuations to draw; their median and 90 % are the answer; 0: the mean is fed back")
-    seed: int = setting(1, "of what is drawn")
+    horizon: int = setting(12, "forecast horizon in steps; each prediction is fed back as the next input")
+    paths: int = setting(
+        0, "number of sampled paths; the answer is their median and 90 % interval; 0: feed the mean back"
+    )
+    seed: int = setting(1, "random seed")
 
     def __post_init__(self) -> None:
         at_least(1, "decoding", self, "horizon")
@@ -100,9 +112,9 @@ class ForecastingDecoding:
 class ForecastingEvaluation:
     """How forecasts are scored."""
 
-    context: int = setting(1, "steps at the beginning of a series that are read and not scored; frames are all scored")
-    season: int = setting(0, "steps after which the seasonal baseline repeats itself; 0: there is none")
-    stride: int = setting(1, "a forecast begins at every so-many-th step")
+    context: int = setting(1, "steps at the start of a series that are not scored; frames are all scored")
+    season: int = setting(0, "season length of the naive seasonal baseline, in steps; 0: no baseline")
+    stride: int = setting(1, "steps between forecast origins")
 
     def __post_init__(self) -> None:
         at_least(1, "evaluation", self, "context", "stride")
@@ -113,16 +125,16 @@ class ForecastingEvaluation:
 class ForecastingSettings:
     """All settings of forecasting."""
 
-    task: str = setting("forecasting", "what kind of problem this is")
-    data: ForecastingData = section(ForecastingData, "where the examples come from")
+    task: str = setting("forecasting", "the task")
+    data: ForecastingData = section(ForecastingData, "the data")
     model: ForecastingModel = section(ForecastingModel, "the network")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
             epochs=100, batch_tokens=500, learning_rate=5e-3, clip=1.0, average={"name": "ema", "decay": 0.99}
         ),
-        metadata={"about": "how the weights are found"},
+        metadata={"about": "training"},
     )
-    decoding: ForecastingDecoding = section(ForecastingDecoding, "how a sequence is continued")
+    decoding: ForecastingDecoding = section(ForecastingDecoding, "how forecasts are made")
     evaluation: ForecastingEvaluation = section(ForecastingEvaluation, "how forecasts are scored")
 
     def __post_init__(self) -> None:

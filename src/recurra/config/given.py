@@ -106,9 +106,7 @@ class Given:
         if isinstance(what, Mapping):
             return cls().keywords(what, "task")
         if not isinstance(what, str | os.PathLike):
-            raise ConfigError(
-                f"a task is given by its name, by a config file or by a table of settings, but here is {shown(what)}."
-            )
+            raise ConfigError(f"the task must be a name, a config file or a table of settings, but is {shown(what)}.")
         name = os.fspath(what)
         if (Path(name) / "config.toml").is_file():
             raise ConfigError(

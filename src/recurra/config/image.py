@@ -12,18 +12,20 @@ from recurra.settings import SettingError, above_zero, at_least, setting
 class ImageData:
     """Where pictures come from, and what is made of them."""
 
-    column: str | None = setting(None, "column with paths of PNG or JPEG files, from the data's folder, or with pixels")
+    column: str | None = setting(
+        None, "column with paths of PNG or JPEG files, relative to the data file, or with pixels"
+    )
     strokes: str | None = setting(
-        None, "column with pen strokes to be drawn: [[x, …], [y, …]] each, or lists of points"
+        None, "column with pen strokes to draw as pictures: [[x, …], [y, …]] each, or lists of points"
     )
     channels: Literal[1, 3] = setting(1, "1: gray, 3: colours")
-    max_height: int = setting(256, "rows; a higher picture is made smaller, its aspect kept")
-    max_width: int = setting(1024, "columns; a wider picture is made smaller, its aspect kept")
+    max_height: int = setting(256, "maximum height in pixels; taller pictures are scaled down")
+    max_width: int = setting(1024, "maximum width in pixels; wider pictures are scaled down")
     invert: Literal["auto"] | bool = setting(
-        False, "make dark ink on bright paper bright; auto: where the border is brighter than the whole picture"
+        False, "invert pictures with dark ink on bright paper; auto: if the border is brighter than the whole picture"
     )
-    stroke: float = setting(28.0, "pixels of the median stroke when strokes are drawn")
-    thickness: float = setting(2.0, "pixels of the pen when strokes are drawn")
+    stroke: float = setting(28.0, "length of the median stroke in pixels when strokes are drawn")
+    thickness: float = setting(2.0, "thickness of the pen in pixels when strokes are drawn")
 
     @property
     def given(self) -> str | None:
@@ -42,7 +44,7 @@ class ImageData:
         smaller = min(self.max_height, self.max_width)
         if self.thickness > smaller / 2:
             raise SettingError(
-                f"data.image.thickness = {self.thickness:g} leaves no room in a picture of {smaller} pixels: "
-                f"{smaller // 2} is the most.",
+                f"data.image.thickness = {self.thickness:g} is too thick for a picture of {smaller} pixels: use at "
+                f"most {smaller // 2}.",
                 ("data", "image", "thickness"),
             )

@@ -12,18 +12,16 @@ from recurra.settings import Part, SettingError, at_least, name_of, rates, setti
 class ImageModel:
     """A picture to a map of features, by convolutions."""
 
-    widths: list[int] = setting(
-        [32, 64, 128, 256], "channels of each stage; each halves the rows and the columns of the picture"
+    widths: list[int] = setting([32, 64, 128, 256], "channels of each stage; each stage halves height and width")
+    layers: int = setting(2, "residual convolutions per stage, after the downsampling one")
+    norm: Literal["batch", "layer"] = setting("batch", "batch or layer normalisation; padding is left out")
+    dropout: float = setting(0.1, "dropout on the features of the last stage")
+    non_local: bool = setting(False, "add self-attention over all places of the last stage (a non-local block)")
+    positions: bool = setting(True, "add sinusoidal encodings of row and column, so that attention knows positions")
+    rows: Part | None = setting(
+        None, "a cell that reads each row of the feature map in both directions; none: no such layer"
     )
-    layers: int = setting(2, "residual convolutions of a stage, after the one that halves")
-    norm: Literal["batch", "layer"] = setting(
-        "batch", "batch or layer: each channel over the real places of a batch, or each place over its channels"
-    )
-    dropout: float = setting(0.1, "of the last stage's features")
-    non_local: bool = setting(False, "each place of the last stage also sees all others")
-    positions: bool = setting(True, "waves of the row and the column are added, so that attention knows where it looks")
-    rows: Part | None = setting(None, "a cell: each row of the map is then read both ways; none: it stays as it is")
-    hidden: int | None = setting(None, "features of a place after that; none: as many as the last stage has channels")
+    hidden: int | None = setting(None, "features per place after that layer; none: the channels of the last stage")
 
     def __post_init__(self) -> None:
         if not self.widths or min(self.widths) < 1:
@@ -36,14 +34,14 @@ class ImageModel:
         rates("model.image", self, "dropout")
         if self.hidden is not None and self.rows is None:
             raise SettingError(
-                f"model.image.hidden = {self.hidden} is the size of what reads the rows of the map, but "
-                f"model.image.rows is none: name a cell there, or leave hidden out.",
+                f"model.image.hidden = {self.hidden} has no effect, because model.image.rows is none. Set "
+                "model.image.rows to a cell, or leave model.image.hidden out.",
                 ("model", "image", "hidden"),
             )
         if self.rows is not None and self.output_size % 2:
             raise SettingError(
-                f"model.image.rows = '{name_of(self.rows)}' reads both ways, each of which gives half of a place's "
-                f"{self.output_size} features: set model.image.hidden = {self.output_size + 1}.",
+                f"model.image.rows = '{name_of(self.rows)}' is bidirectional, so the number of features must be "
+                f"even, but is {self.output_size}: set model.image.hidden = {self.output_size + 1}.",
                 ("model", "image", "rows"),
             )
 

@@ -29,9 +29,9 @@ class LanguageModelData(Data):
     """Where the text comes from; a folder stands for all text files in it."""
 
     text: Text = dataclasses.field(
-        default_factory=lambda: Text(tokens="characters"), metadata={"about": "how the text becomes tokens"}
+        default_factory=lambda: Text(tokens="characters"), metadata={"about": "the text and its tokenization"}
     )
-    independent: bool = setting(False, "each line is a text of its own, and nothing is carried from one to the next")
+    independent: bool = setting(False, "every line is a separate text; no state is carried to the next line")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,7 +53,7 @@ def text_files(paths: list[str]) -> list[str]:
         if isinstance(path, FilePart):
             inside = [path.like(file) for file in inside]
         if not inside:
-            raise DataError(f"the folder {path} holds no text file: their names end in {', '.join(TEXT_FILES)}.")
+            raise DataError(f"the folder {path} contains no text files (names that end in {', '.join(TEXT_FILES)}).")
         found += inside
     return found
 
@@ -62,11 +62,11 @@ def text_files(paths: list[str]) -> list[str]:
 class LanguageModelDecoder:
     """What reads the tokens so far."""
 
-    kind: Literal["rnn", "transformer"] = setting("rnn", "rnn or transformer: cells, or a Transformer's layers")
-    heads: int = setting(HEADS, "of each attention of a Transformer")
-    feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
+    kind: Literal["rnn", "transformer"] = setting("rnn", "rnn (recurrent cells) or transformer")
+    heads: int = setting(HEADS, "number of attention heads of a Transformer")
+    feed_forward: int | None = setting(None, "feed-forward size of a Transformer; none: 4 × its width")
     context: int | None = setting(
-        CONTEXT, "tokens before it that a step of a Transformer sees; none: all, where lines are independent"
+        CONTEXT, "previous tokens that a Transformer attends to; none: all, only with data.independent"
     )
 
     def __post_init__(self) -> None:
@@ -74,7 +74,8 @@ class LanguageModelDecoder:
         if self.kind != "transformer" and self.context != CONTEXT:
             raise SettingError(
                 f"model.decoder.context = {'none' if self.context is None else self.context} has no effect: "
-                f"model.decoder.kind = '{self.kind}' keeps its memory in recurrent states. Leave it out.",
+                f"model.decoder.kind = '{self.kind}' has a recurrent state instead of a context window. Leave it "
+                "out.",
                 ("model", "decoder", "context"),
             )
 
@@ -83,28 +84,35 @@ class LanguageModelDecoder:
 class LanguageModelModel:
     """The network."""
 
-    decoder: LanguageModelDecoder = section(LanguageModelDecoder, "what reads the tokens so far")
-    embedding: int = setting(128, "size of a token's vector")
-    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
-    hidden: int | list[int] | None = setting(None, "size of a layer; or one per layer; none: 512, of a Transformer 256")
-    layers: int | None = setting(None, "layers, where hidden is one number; none: two, of a Transformer four")
-    direction: Literal["forward", "backward"] = setting("forward", "backward: the text is read from its end")
-    bidirectional: bool = setting(False, "refused: a model that reads both ways would see what it is to predict")
-    token_dropout: float = setting(0.1, "share of the tokens that are read as zeros, in training")
-    embedding_dropout: float = setting(0.0, "share of the vocabulary whose vectors are zeros for a whole batch")
-    input_dropout: float = setting(0.0, "of token vectors; one mask for a whole row")
+    decoder: LanguageModelDecoder = section(LanguageModelDecoder, "the network over the previous tokens")
+    embedding: int = setting(128, "size of the token embeddings")
+    cell: Part = setting(
+        "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
+    )
+    hidden: int | list[int] | None = setting(
+        None, "hidden size; a list sets one per layer; none: 512 (Transformer 256)"
+    )
+    layers: int | None = setting(None, "number of layers, if hidden is one number; none: 2 (Transformer 4)")
+    direction: Literal["forward", "backward"] = setting("forward", "backward: read the text from its end")
+    bidirectional: bool = setting(False, "must be false: a bidirectional model would see the token it predicts")
+    token_dropout: float = setting(0.1, "fraction of token embeddings set to zero in training")
+    embedding_dropout: float = setting(0.0, "fraction of the vocabulary whose embeddings are zero for a whole batch")
+    input_dropout: float = setting(0.0, "dropout on token embeddings; one mask per row")
     dropout: float = setting(
-        0.3, "between layers; one mask for a whole row; in a Transformer, of what each part adds, anew for each step"
+        0.3, "dropout between layers, one mask per row; in a Transformer, on each sublayer, a new mask at each step"
     )
     weight_drop: float | None = setting(
-        None, "of the recurrent weights U, the same for a whole batch; none: 0.2, of what has no U 0"
+        None,
+        "dropout on the recurrent weights U (DropConnect), one mask per batch; none: 0.2, or 0 if the cell has no U",
     )
-    output_dropout: float = setting(0.3, "of the last layer; one mask for a whole row")
-    activation_regularization: float = setting(0.0, "α: adds α mean(h²) to the loss, h the dropped last layer")
-    temporal_regularization: float = setting(0.0, "β: adds β mean((h_t − h_t+1)²) to the loss, h the last layer")
+    output_dropout: float = setting(0.3, "dropout on the last layer; one mask per row")
+    activation_regularization: float = setting(0.0, "α: adds α mean(h²) to the loss; h is the last layer after dropout")
+    temporal_regularization: float = setting(0.0, "β: adds β mean((h_t − h_t+1)²) to the loss; h is the last layer")
     output: Part = setting("softmax", "softmax, adaptive_softmax or mixture_of_softmaxes, or a table with options")
-    tied: bool = setting(False, "the output's weights are the embedding; the last layer must be as wide as it")
-    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
+    tied: bool = setting(False, "share weights of output and embedding; the last layer must have the same size")
+    engine: str = setting(
+        "auto", "single, vendor, planned, scan or loop; auto selects the fastest that supports the cell"
+    )
 
     def __post_init__(self) -> None:
         at_least(1, "model", self, "embedding", "layers")
@@ -125,15 +133,16 @@ class LanguageModelModel:
         self._check_decoder()
         if self.weight_drop and self.cell_drops_weights:
             raise SettingError(
-                "weight_drop is given twice, as model.weight_drop and in model.cell. Keep one: model.weight_drop = 0.",
+                "weight_drop is set twice, by model.weight_drop and in model.cell. To keep the one in model.cell, "
+                "set model.weight_drop = 0.",
                 ("model", "weight_drop"),
             )
         if self.tied and name_of(self.output) == "softmax" and widths[-1] != self.embedding:
             first = list(widths[:-1]) or [widths[-1]]
             raise SettingError(
-                f"model.tied = true shares one matrix between the embedding, {self.embedding} wide, and the output, "
-                f"{widths[-1]} wide as the last layer: they must be equal. Set model.embedding = {widths[-1]}, or "
-                f"model.hidden = {[*first, self.embedding]}.",
+                "model.tied = true shares one matrix between embedding and output, so the embedding "
+                f"({self.embedding}) and the last layer ({widths[-1]}) must have the same size. Set "
+                f"model.embedding = {widths[-1]}, or model.hidden = {[*first, self.embedding]}.",
                 ("model", "tied"),
             )
 
@@ -163,9 +172,11 @@ class LanguageModelModel:
 class LanguageModelReading:
     """How a running text is read in training: by truncated back-propagation through time."""
 
-    steps: int = setting(100, "tokens of each stream in a batch, after which gradients are cut off")
-    vary_steps: bool = setting(True, "draw that number anew for each batch, around `steps` or now and then its half")
-    carry: float = setting(1.0, "chance that a stream's state goes on into the next batch; it begins anew otherwise")
+    steps: int = setting(100, "truncated backpropagation: tokens per stream in a batch")
+    vary_steps: bool = setting(
+        True, "draw the number of tokens at random for each batch, around `steps` or sometimes half of it"
+    )
+    carry: float = setting(1.0, "probability that the state is carried into the next batch instead of being reset")
 
     def __post_init__(self) -> None:
         at_least(1, "reading", self, "steps")
@@ -178,11 +189,11 @@ class LanguageModelEvaluation:
     """How a text is scored."""
 
     manner: Literal["carried", "windowed"] = setting(
-        "carried", "carried: the state goes on through the whole text; windowed: it begins anew in each window"
+        "carried", "carried: the state is kept through the whole text; windowed: it is reset in each window"
     )
-    streams: int = setting(32, "carried: parts of the text that are read side by side")
-    window: int = setting(256, "windowed: tokens of a window; carried: read ahead of each part but the first")
-    stride: int = setting(64, "windowed: tokens from the beginning of one window to that of the next")
+    streams: int = setting(32, "carried: number of parts of the text that are read in parallel")
+    window: int = setting(256, "windowed: tokens per window; carried: context tokens before each part")
+    stride: int = setting(64, "windowed: tokens from the start of one window to the start of the next")
 
     def __post_init__(self) -> None:
         at_least(1, "evaluation", self, "streams", "window", "stride")
@@ -192,10 +203,10 @@ class LanguageModelEvaluation:
 class LanguageModelDecoding:
     """How a text is written, unless `recurra generate` is told otherwise."""
 
-    temperature: float = setting(1.0, "below 1 safer, above 1 bolder; 0: always the most probable token")
-    top_k: int | None = setting(None, "draw from so many of the most probable tokens")
-    top_p: float | None = setting(None, "draw from the fewest most probable tokens with so much probability")
-    max_length: int = setting(500, "tokens of a text, at most")
+    temperature: float = setting(1.0, "below 1 less random, above 1 more random; 0: always the most probable token")
+    top_k: int | None = setting(None, "draw from this many of the most probable tokens")
+    top_p: float | None = setting(None, "draw from the smallest set of tokens with this total probability")
+    max_length: int = setting(500, "maximum number of tokens of a text")
 
     def __post_init__(self) -> None:
         at_least(0, "decoding", self, "temperature")
@@ -210,10 +221,10 @@ class LanguageModelDecoding:
 class LanguageModelSettings:
     """All settings of language models over text."""
 
-    task: str = setting("language_model", "what kind of problem this is")
-    data: LanguageModelData = section(LanguageModelData, "where the text comes from")
+    task: str = setting("language_model", "the task")
+    data: LanguageModelData = section(LanguageModelData, "the data")
     model: LanguageModelModel = section(LanguageModelModel, "the network")
-    reading: LanguageModelReading = section(LanguageModelReading, "how a running text is read in training")
+    reading: LanguageModelReading = section(LanguageModelReading, "how continuous text is read in training")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
             epochs=20,
@@ -224,12 +235,12 @@ class LanguageModelSettings:
             average={"name": "ema", "decay": 0.998},
         ),
         metadata={
-            "about": "how the weights are found; batch_size is the number of streams read side by side; with a "
-            "Transformer learning_rate is 0.001 and warmup 300, unless they are given"
+            "about": "training; batch_size is the number of parallel streams; with a Transformer, the defaults of "
+            "learning_rate and warmup are 0.001 and 300"
         },
     )
     evaluation: LanguageModelEvaluation = section(LanguageModelEvaluation, "how a text is scored")
-    decoding: LanguageModelDecoding = section(LanguageModelDecoding, "how a text is written")
+    decoding: LanguageModelDecoding = section(LanguageModelDecoding, "how text is generated")
 
     @classmethod
     def usual(cls, table: Mapping[str, Any]) -> Self:
@@ -245,26 +256,26 @@ class LanguageModelSettings:
         if name_of(text.tokens) == "subwords" and (text.min_count > 1 or text.max_size is not None):
             wrong = "min_count" if text.min_count > 1 else "max_size"
             raise SettingError(
-                f"subwords are as many as their size says: data.text.tokens = {{name = 'subwords', size = …}}. "
-                f"Leave data.text.{wrong} out.",
+                f"data.text.{wrong} has no effect on subwords: set the size of their vocabulary by "
+                f"data.text.tokens = {{name = 'subwords', size = …}}. Leave data.text.{wrong} out.",
                 ("data", "text", wrong),
             )
         one_batch_size(self.training)
         if self.data.independent and self.evaluation.manner == "windowed":
             raise SettingError(
-                "evaluation.manner = 'windowed' is for continuous text, but with data.independent = true each line is "
-                "scored by itself, whole. Leave evaluation.manner out.",
+                "evaluation.manner = 'windowed' is for continuous text, but with data.independent = true each "
+                "line is scored separately. Leave evaluation.manner out.",
                 ("evaluation", "manner"),
             )
         if not self.data.independent and self.model.decoder.context is None:
             raise SettingError(
-                "model.decoder.context = none keeps every token of the past, but continuous text never ends: give a "
-                "number. Only with data.independent = true does the past end with each line.",
+                "model.decoder.context = none keeps all previous tokens, which needs unlimited memory on "
+                "continuous text. Set a number, or set data.independent = true to start anew at each line.",
                 ("model", "decoder", "context"),
             )
         if not self.data.independent and self.training.batch_size is None:
             raise SettingError(
-                "continuous text is read as training.batch_size parallel streams: give a number. Only with "
-                "data.independent = true can a batch be bounded by training.batch_tokens.",
+                "training.batch_size must be a number: continuous text is read as that many parallel streams. "
+                "training.batch_tokens works only with data.independent = true.",
                 ("training", "batch_size"),
             )

@@ -32,8 +32,8 @@ def check_format(table: Mapping[str, object], what: str) -> None:
     found = table.get("format", 1)
     if not isinstance(found, int) or isinstance(found, bool):
         raise SettingError(
-            f"format is the number of the file's own format, but is {shown(found)}. The format of the data is set by "
-            f"data.format.",
+            f"format must be the version number of this file's format, but is {shown(found)}. To set the format of "
+            "the data, use data.format.",
             ("format",),
         )
     if found > FORMAT:

@@ -26,15 +26,17 @@ class Seq2SeqData(Data):
     into words where there are fewer than 5,000 pairs.
     """
 
-    source: Text = dataclasses.field(default_factory=lambda: Text(tokens="auto"), metadata={"about": "what is read"})
-    target: Text = dataclasses.field(default_factory=lambda: Text(tokens="auto"), metadata={"about": "what is written"})
-    frames: str | None = setting(None, "column with a series of numbers, one or several a step, in place of a text")
-    features: list[str] | None = setting(
-        None, "columns of features or a language, each value a symbol of its own before the source"
+    source: Text = dataclasses.field(default_factory=lambda: Text(tokens="auto"), metadata={"about": "the source"})
+    target: Text = dataclasses.field(default_factory=lambda: Text(tokens="auto"), metadata={"about": "the target"})
+    frames: str | None = setting(
+        None, "column with a series of numbers, one or several per step, as input instead of text"
     )
-    joint: bool = setting(False, "one vocabulary, and one set of subwords, for both sides")
+    features: list[str] | None = setting(
+        None, "columns with features or a language; each value becomes a special token before the source"
+    )
+    joint: bool = setting(False, "one vocabulary and one subword model for both sides")
     max_length: int | None = setting(
-        None, "a training pair with a longer side is left out, which is said; none: all are kept"
+        None, "training pairs with a longer side are left out, with a notice; none: keep all"
     )
 
     def __post_init__(self) -> None:
@@ -49,7 +51,8 @@ class Seq2SeqData(Data):
             )
         if self.frames is not None and self.joint:
             raise SettingError(
-                "data.joint = true makes one vocabulary for both sides, but data.frames are numbers: leave it out.",
+                "data.joint = true makes one vocabulary for both sides, but with data.frames the source is "
+                "numbers: leave it out.",
                 ("data", "joint"),
             )
 
@@ -60,12 +63,14 @@ class Seq2SeqTraining(Training):
 
     forcing: Part | float = setting(
         1.0,
-        "chance that the decoder reads the right token and not its own; or constant, linear, exponential or "
-        "inverse_sigmoid, or a table with options",
+        "teacher forcing: probability that the decoder reads the right token instead of its own; or constant, "
+        "linear, exponential or inverse_sigmoid, or a table with options",
     )
-    r_drop: float = setting(0.0, "α: two passes with different dropout are to agree; adds α (KL + KL) / 4 to the loss")
+    r_drop: float = setting(
+        0.0, "R-Drop: two passes with different dropout should agree; adds α (KL + KL) / 4 to the loss"
+    )
     validate_with: Literal["greedy", "decoding"] = setting(
-        "greedy", "how validation in training searches; decoding: as [decoding] says, which takes longer"
+        "greedy", "search method of validation during training; decoding: as set in [decoding], which is slower"
     )
 
     def __post_init__(self) -> None:
@@ -80,11 +85,11 @@ class Seq2SeqEvaluation:
 
     first: str | None = setting(
         None,
-        "the score that training stops on: bleu, chrf, word_error_rate, symbol_error_rate, perplexity, …; none: bleu "
+        "the score for early stopping: bleu, chrf, word_error_rate, symbol_error_rate, perplexity, …; none: bleu "
         "for words and subwords, word_error_rate for characters and symbols",
     )
-    bleu_tokenize: str = setting("13a", "how BLEU cuts texts: 13a, none, char, intl, …; none: at blanks")
-    lowercase: bool = setting(False, "BLEU does not see capitals")
+    bleu_tokenize: str = setting("13a", "tokenization for BLEU: 13a, none, char, intl, …; none: split at spaces")
+    lowercase: bool = setting(False, "BLEU ignores case")
 
 
 @dataclass(frozen=True)
@@ -93,26 +98,26 @@ class Seq2SeqDecoding:
 
     search: Literal["beam", "greedy", "sampling", "exhaustive", "given"] = setting(
         "beam",
-        "beam, greedy, sampling or exhaustive; given: no search, the log-probability of the target beside the source",
+        "beam, greedy, sampling or exhaustive; given: no search, score the given target",
     )
-    width: int = setting(5, "hypotheses that a beam keeps")
-    best: int = setting(1, "so many answers for each source, the best first; more than one are listed by --json")
-    length_penalty: float = setting(1.0, "α: scores are divided by ((5 + length) / 6)^α; 0: plain sums")
-    coverage_penalty: float = setting(0.0, "β: adds β Σ_j log min(1, Σ_i α_ij) to a score")
-    max_length: int = setting(200, "tokens of an answer, its end among them, at most")
+    width: int = setting(5, "beam width")
+    best: int = setting(1, "number of answers per source, best first; with more than one use --json")
+    length_penalty: float = setting(1.0, "length penalty α: scores are divided by ((5 + length) / 6)^α; 0: no penalty")
+    coverage_penalty: float = setting(0.0, "coverage penalty β: adds β Σ_j log min(1, Σ_i α_ij) to a score")
+    max_length: int = setting(200, "maximum length of an answer in tokens, including the end token")
     max_ratio: float | None = setting(
-        3.0, "tokens of an answer for each of the source, at most, plus ten; none: max_length alone"
+        3.0, "maximum length relative to the source: max_ratio × its length + 10; none: only max_length"
     )
-    min_length: int = setting(0, "tokens of an answer, at least")
-    no_repeat: int = setting(0, "an answer holds no run of so many tokens twice; 0: it may")
-    unknown: bool = setting(False, "an answer may hold <unk>, for what the targets of training do not have")
-    banned: list[str] = setting([], "tokens that are never written")
-    forced: list[str] = setting([], "tokens that must be written somewhere in the answer")
-    prefix: str = setting("", "what every answer begins with")
-    temperature: float = setting(1.0, "sampling: below 1 safer, above 1 bolder")
-    top_k: int | None = setting(None, "sampling: draw from so many of the most probable tokens")
-    top_p: float | None = setting(None, "sampling: draw from the fewest most probable tokens with so much probability")
-    seed: int = setting(1, "sampling: of what is drawn")
+    min_length: int = setting(0, "minimum length of an answer in tokens")
+    no_repeat: int = setting(0, "no n-gram of this length may occur twice in an answer; 0: no limit")
+    unknown: bool = setting(False, "allow <unk> in answers")
+    banned: list[str] = setting([], "tokens that must not occur in answers")
+    forced: list[str] = setting([], "tokens that must occur in every answer")
+    prefix: str = setting("", "text that every answer must start with")
+    temperature: float = setting(1.0, "sampling: below 1 less random, above 1 more random")
+    top_k: int | None = setting(None, "sampling: draw from this many of the most probable tokens")
+    top_p: float | None = setting(None, "sampling: draw from the smallest set of tokens with this total probability")
+    seed: int = setting(1, "sampling: random seed")
 
     def __post_init__(self) -> None:
         at_least(1, "decoding", self, "width", "best", "max_length", "top_k")
@@ -140,8 +145,8 @@ class Seq2SeqDecoding:
             )
         if self.search == "beam" and self.best > self.width:
             raise SettingError(
-                f"decoding.best = {self.best} answers need a beam at least so wide, but decoding.width = {self.width}: "
-                f"set decoding.width = {self.best}.",
+                f"decoding.best = {self.best} answers need a beam of at least that width, but decoding.width = "
+                f"{self.width}: set decoding.width = {self.best}.",
                 ("decoding", "best"),
             )
 
@@ -150,18 +155,18 @@ class Seq2SeqDecoding:
 class Seq2SeqSettings:
     """All settings of sequence to sequence."""
 
-    task: str = setting("seq2seq", "what kind of problem this is")
-    data: Seq2SeqData = section(Seq2SeqData, "where the pairs come from")
+    task: str = setting("seq2seq", "the task")
+    data: Seq2SeqData = section(Seq2SeqData, "the data")
     model: Seq2SeqModel = section(Seq2SeqModel, "the network")
-    augmentation: Augmentation = section(Augmentation, "small changes of a series, drawn anew in training")
+    augmentation: Augmentation = section(Augmentation, "random changes of a series in training")
     training: Seq2SeqTraining = dataclasses.field(
         default_factory=lambda: Seq2SeqTraining(
             epochs=60, batch_tokens=BATCH_TOKENS, learning_rate=2e-3, clip=1.0, average={"name": "ema", "decay": 0.998}
         ),
-        metadata={"about": "how the weights are found"},
+        metadata={"about": "training"},
     )
     evaluation: Seq2SeqEvaluation = section(Seq2SeqEvaluation, "how answers are scored")
-    decoding: Seq2SeqDecoding = section(Seq2SeqDecoding, "from a model to an answer")
+    decoding: Seq2SeqDecoding = section(Seq2SeqDecoding, "how answers are searched")
 
     def __post_init__(self) -> None:
         if self.task != "seq2seq" and ":" not in self.task:  # one of your own may take these settings
@@ -169,8 +174,8 @@ class Seq2SeqSettings:
         one_batch_size(self.training, BATCH_TOKENS)
         if self.model.tied == "all" and not self.data.joint:
             raise SettingError(
-                "model.tied = 'all' makes one matrix of both embeddings, which needs one vocabulary: set "
-                "data.joint = true, or model.tied = 'output'.",
+                "model.tied = 'all' shares one matrix between both embeddings, which needs a joint vocabulary: "
+                "set data.joint = true, or model.tied = 'output'.",
                 ("model", "tied"),
             )
         check_forcing(self.model, self.training)
@@ -188,7 +193,9 @@ class Seq2SeqSettings:
             )
         if self.data.frames is not None and self.model.copy:
             raise SettingError(
-                "model.copy = true writes tokens of the source, but data.frames are numbers.", ("model", "copy")
+                "model.copy = true copies tokens of the source, but with data.frames the source is numbers: leave "
+                "one of them out.",
+                ("model", "copy"),
             )
 
 

@@ -24,17 +24,18 @@ class EncoderModel:
 
     kind: Literal["rnn", "pyramid", "transformer", "cnn", "bag"] = setting(
         "rnn",
-        "rnn, pyramid, transformer, cnn or bag: a recurrent network, one whose layers halve the time, a Transformer, "
-        "convolutions, or each token by itself, without order",
+        "rnn, pyramid (recurrent layers that halve the length), transformer, cnn, or bag (embeddings without order)",
     )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(
-        None, "size of each direction; or one per layer; none: so that the memory is as wide as model.hidden"
+        None,
+        "hidden size of each direction; a list sets one per layer; none: chosen so that the encoder output "
+        "has size model.hidden",
     )
-    layers: int | None = setting(None, "none: model.layers, of a pyramid 3, of a Transformer two at least")
-    width: int = setting(WIDTH, "steps that a convolution sees")
-    heads: int = setting(HEADS, "of each attention of a Transformer")
-    feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
+    layers: int | None = setting(None, "number of layers; none: model.layers (pyramid 3, Transformer at least 2)")
+    width: int = setting(WIDTH, "width of the convolutions, in steps")
+    heads: int = setting(HEADS, "number of attention heads of a Transformer")
+    feed_forward: int | None = setting(None, "feed-forward size of a Transformer; none: 4 × its width")
 
     def __post_init__(self) -> None:
         at_least(1, "model.encoder", self, "layers", "width")
@@ -52,29 +53,36 @@ class EncoderModel:
 class Seq2SeqModel(WriterModel):
     """The network."""
 
-    embedding: int = setting(128, "size of a token's vector, on both sides")
-    hidden: int = setting(256, "size of the decoder and of the memory; each direction of the encoder has half of it")
-    layers: int = setting(1, "layers of the encoder and of the decoder")
-    bidirectional: bool = setting(True, "the source is read both ways; a Transformer's steps see those after them too")
-    merge: str = setting("concat", "how two directions become one")
-    encoder: EncoderModel = section(EncoderModel, "what reads the source, where it differs")
+    embedding: int = setting(128, "size of the token embeddings, on both sides")
+    hidden: int = setting(
+        256, "size of the decoder and of the encoder output; each direction of the encoder has half of it"
+    )
+    layers: int = setting(1, "number of layers of the encoder and of the decoder")
+    bidirectional: bool = setting(
+        True, "the source is read in both directions; in a Transformer, steps also attend to later steps"
+    )
+    merge: str = setting("concat", "how the two directions are combined")
+    encoder: EncoderModel = section(EncoderModel, "the encoder, where it differs from [model]")
     start: Literal["last", "mean", "max", "zeros"] = setting(
-        "last", "last, mean, max or zeros: what of the encoder's states the decoder starts from"
+        "last", "initial decoder state: last, mean or max of the encoder's states, or zeros"
     )
     bridge: Literal["auto", "identity", "map"] = setting(
         "auto",
-        "identity or map: how they become its states, as they are or by a learned map; auto: as they are where sizes "
-        "agree",
+        "how encoder states become the decoder's initial state: identity, map (a learned layer), or auto "
+        "(identity if sizes agree)",
     )
     conditioning: list[str] = setting(
-        [], "where a summary of the source enters besides: first, every (inputs), output; none of them by default"
+        [], "where a summary of the source also enters: first (input), every (input), output; default: nowhere"
     )
-    summary: Part = setting("last", "that summary: last, last_cell, ends, mean, max or attention")
-    copy: bool = setting(False, "the output may also point at a token of the source and write that")
+    summary: Part = setting(
+        "last", "the summary of the source for conditioning: last, last_cell, ends, mean, max or attention"
+    )
+    copy: bool = setting(False, "pointer network: the decoder can copy tokens of the source")
     tied: Literal["none", "output", "all"] = setting(
-        "none", "output: its weights are the target's embedding; all: the source's embedding too, with data.joint"
+        "none",
+        "output: share the weights of output and target embedding; all: also the source embedding, with data.joint",
     )
-    token_dropout: float = setting(0.0, "share of the tokens, on both sides, that are read as the unknown one")
+    token_dropout: float = setting(0.0, "fraction of tokens, on both sides, replaced by <unk> in training")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,14 +90,14 @@ class Seq2SeqModel(WriterModel):
             raise SettingError("model.copy = true needs attention, but model.attention is none.", ("model", "copy"))
         if self.copy and self.steps_in_a_place > 1:
             raise SettingError(
-                f"model.copy = true points at each token of the source, but model.encoder.kind = 'pyramid' makes one "
-                f"place of {self.steps_in_a_place}: leave one of them out.",
+                "model.copy = true copies single source tokens, but model.encoder.kind = 'pyramid' merges "
+                f"{self.steps_in_a_place} of them into one: leave one of the two settings out.",
                 ("model", "copy"),
             )
         if looks_around_a_grid(self.attention):
             raise SettingError(
-                "model.attention looks around the places of a grid, such as a picture, with dimensions = 2, but those "
-                "of a source stand in one row: set dimensions = 1, or leave it out.",
+                "model.attention has a location term with dimensions = 2, which needs a grid such as a picture, "
+                "but the source is a sequence: set dimensions = 1, or leave it out.",
                 ("model", "attention"),
             )
         own = self.encoder
@@ -105,8 +113,8 @@ class Seq2SeqModel(WriterModel):
                     )
             if own.kind == "pyramid" and self.skip != "none":
                 raise SettingError(
-                    f"model.skip = '{self.skip}' skips layers of cells, but those of a pyramid differ in time, "
-                    f"and there are no others. Leave it out.",
+                    f"model.skip = '{self.skip}' has no effect: the layers of a pyramid change the sequence "
+                    "length, so they cannot be skipped. Leave it out.",
                     ("model", "skip"),
                 )
         elif self.encoder.kind not in RECURRENT and self.start == "last":
@@ -136,8 +144,8 @@ class Seq2SeqModel(WriterModel):
         of_states = name_of(self.summary) in ("last", "last_cell", "ends")
         if self.encoder.kind not in RECURRENT and self.conditioning and of_states:
             raise SettingError(
-                f"model.summary = '{name_of(self.summary)}' is a state of a recurrent encoder, but "
-                f"model.encoder.kind = '{self.encoder.kind}': set model.summary = 'mean', 'max' or 'attention'.",
+                f"model.summary = '{name_of(self.summary)}' needs a recurrent encoder, but model.encoder.kind = "
+                f"'{self.encoder.kind}': set model.summary = 'mean', 'max' or 'attention'.",
                 ("model", "summary"),
             )
         if not self.conditioning and self.summary != "last":

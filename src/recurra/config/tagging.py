@@ -15,14 +15,14 @@ class TaggingData(Data):
     """Where sentences and their tags come from."""
 
     tokens: str | None = setting(None, "column with the words; none: `tokens` or `text`")
-    frames: str | None = setting(None, "column with rows of numbers, one per step, in place of words")
-    tags: list[str] | None = setting(None, "columns with a tag per element; none: `upos` of CoNLL-U or `tags`")
-    values: list[str] | None = setting(None, "columns with a number per element, in place of tags")
+    frames: str | None = setting(None, "column with rows of numbers, one per step, as input instead of words")
+    tags: list[str] | None = setting(None, "columns with one tag per element; none: `upos` of CoNLL-U or `tags`")
+    values: list[str] | None = setting(None, "columns with one number per element, to predict instead of tags")
     label: str | None = setting(None, "column with one label for the whole; none: `label`, if there is one")
-    lowercase: bool = setting(True, "look words up in lower case; spellings keep their case")
-    min_count: int = setting(1, "a word seen less often is unknown; its spelling is still read")
-    max_words: int | None = setting(None, "so many words have a vector of their own, the most frequent ones")
-    vectors: str | None = setting(None, "file of word vectors to start from, as word2vec or GloVe writes text")
+    lowercase: bool = setting(True, "lower-case words for word embeddings; character embeddings keep case")
+    min_count: int = setting(1, "words that occur less often become <unk>; their characters are still read")
+    max_words: int | None = setting(None, "maximum number of word embeddings; the most frequent words are kept")
+    vectors: str | None = setting(None, "file with pretrained word vectors, in the text format of word2vec or GloVe")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,8 +43,8 @@ class TaggingData(Data):
 class SpellingModel:
     """How the characters of a word become a vector."""
 
-    cell: Part = setting("lstm", "a cell, or none: words are then known by their vectors alone")
-    embedding: int = setting(64, "size of a character's vector")
+    cell: Part = setting("lstm", "cell of the character network; none: only word embeddings")
+    embedding: int = setting(64, "size of the character embeddings")
     hidden: int = setting(150, "size of each direction")
     layers: int = setting(1, "layers")
 
@@ -56,22 +56,28 @@ class SpellingModel:
 class TaggingModel:
     """The tagger."""
 
-    embedding: int = setting(128, "size of a word's vector; 0: spellings alone")
-    characters: SpellingModel = section(SpellingModel, "the spelling of a word, read by a recurrent network")
-    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
-    hidden: int | list[int] = setting(256, "size of each direction; or one per layer")
-    layers: int | None = setting(None, "layers, where hidden is one number")
-    bidirectional: bool = setting(True, "read both ways")
-    merge: str = setting("concat", "how two directions become one")
-    skip: Literal["none", "residual", "highway"] = setting("none", "a way past the second layer and those above it")
-    dropout: float = setting(0.5, "of inputs, between layers and of outputs; one mask for a whole row")
-    word_dropout: float = setting(0.3, "share of words whose vector is that of the unknown word, in training")
-    head: Part = setting(
-        "auto", "softmax or crf, or a table with its options; auto: crf, with more than 1,000 tags softmax"
+    embedding: int = setting(128, "size of the word embeddings; 0: only character-based embeddings")
+    characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
+    cell: Part = setting(
+        "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
-    summary: Part = setting("max", "how steps become one vector for the label of the whole: max, mean, last, …")
-    label_weight: float = setting(1.0, "weight of the whole's label in the loss, beside the tags of one row")
-    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
+    hidden: int | list[int] = setting(256, "hidden size of each direction; a list sets one per layer")
+    layers: int | None = setting(None, "number of layers, if hidden is one number")
+    bidirectional: bool = setting(True, "read both ways")
+    merge: str = setting("concat", "how the two directions are combined")
+    skip: Literal["none", "residual", "highway"] = setting(
+        "none", "skip connections around the second and later layers"
+    )
+    dropout: float = setting(0.5, "dropout on inputs, between layers and on outputs; one mask per row")
+    word_dropout: float = setting(0.3, "fraction of words replaced by <unk> in training")
+    head: Part = setting(
+        "auto", "softmax or crf, or a table with its options; auto: crf, or softmax with more than 1,000 tags"
+    )
+    summary: Part = setting("max", "pooling over time, for the label of the whole sequence: max, mean, last, …")
+    label_weight: float = setting(1.0, "weight of the label of the whole sequence in the loss")
+    engine: str = setting(
+        "auto", "single, vendor, planned, scan or loop; auto selects the fastest that supports the cell"
+    )
 
     def __post_init__(self) -> None:
         at_least(0, "model", self, "embedding", "label_weight")
@@ -84,14 +90,14 @@ class TaggingModel:
 class TaggingSettings:
     """All settings of tagging."""
 
-    task: str = setting("tagging", "what kind of problem this is")
-    data: TaggingData = section(TaggingData, "where the examples come from")
+    task: str = setting("tagging", "the task")
+    data: TaggingData = section(TaggingData, "the data")
     model: TaggingModel = section(TaggingModel, "the network")
     training: Training = dataclasses.field(
         default_factory=lambda: Training(
             epochs=20, batch_tokens=500, learning_rate=4e-3, average={"name": "ema", "decay": 0.998}
         ),
-        metadata={"about": "how the weights are found"},
+        metadata={"about": "training"},
     )
 
     def __post_init__(self) -> None:
@@ -108,8 +114,8 @@ class TaggingSettings:
         """Settings that the others leave without effect, and why. Sizes may stay, for they are often shared by runs."""
         idle = idle_of_stack(self.model.hidden, self.model.layers, bidirectional=self.model.bidirectional)
         if self.data.frames is not None:
-            why = "data.frames are numbers, and there are no words"
+            why = "the inputs are numbers (data.frames), not words"
             idle |= {("data", "max_words"): why, ("data", "vectors"): why}
         if self.data.values and self.model.head != "crf":  # which was the usual head, and stands in saved settings
-            idle["model", "head"] = "data.values are numbers, and a head chooses tags"
+            idle["model", "head"] = "the targets are numbers (data.values), not tags"
         return idle

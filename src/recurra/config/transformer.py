@@ -59,14 +59,14 @@ def check_transformer(
     hidden = f"{where}.hidden" if hidden is None else hidden
     if len({*widths}) > 1:
         raise SettingError(
-            f"{hidden} = {shown(list(widths))} gives layers of several sizes, but those of a Transformer are equally "
-            f"wide: give one size, and {hidden.removesuffix('hidden')}layers.",
+            f"{hidden} = {shown(list(widths))} sets layers of different sizes, but all layers of a Transformer "
+            f"have the same size: give one size, and set {hidden.removesuffix('hidden')}layers.",
             tuple(hidden.split(".")),
         )
     if widths[0] % (2 * heads):
         nearest = max(1, round(widths[0] / (2 * heads))) * 2 * heads
         raise SettingError(
-            f"{hidden} = {widths[0]} is not a multiple of {2 * heads}, as a Transformer with {where}.heads = {heads} "
-            f"needs it, since each head turns pairs of features: set {nearest}, or other heads.",
+            f"{hidden} = {widths[0]} is not a multiple of {2 * heads}, which a Transformer with {where}.heads = "
+            f"{heads} needs: set {nearest}, or change the number of heads.",
             tuple(hidden.split(".")),
         )

@@ -19,11 +19,11 @@ from recurra.settings import Part, SettingError, at_least, name_of, section, set
 class Vec2SeqData(Data):
     """Where the examples come from: a vector, a picture or features of places, and the text to be written of it."""
 
-    vector: list[str] | None = setting(None, "columns that make a vector, or one that holds it; none: as they look")
-    frames: str | None = setting(None, "column with features of places to attend to, S × F numbers or H × W × F")
-    image: ImageData = section(ImageData, "pictures, in place of a vector")
-    target: Text = dataclasses.field(default_factory=lambda: Text(tokens="auto"), metadata={"about": "what is written"})
-    max_length: int | None = setting(None, "an example with a longer target is left out of training, which is said")
+    vector: list[str] | None = setting(None, "columns that form the vector, or one column with lists; none: detected")
+    frames: str | None = setting(None, "column with features of places to attend to, of shape S × F or H × W × F")
+    image: ImageData = section(ImageData, "pictures as input instead of a vector")
+    target: Text = dataclasses.field(default_factory=lambda: Text(tokens="auto"), metadata={"about": "the target"})
+    max_length: int | None = setting(None, "training examples with a longer target are left out, with a notice")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,8 +48,8 @@ class Vec2SeqData(Data):
 class GivenModel:
     """What a vector, or the features of each place, go through first."""
 
-    layers: int = setting(1, "layers of tanh(W x + b); 0: they stay as they are")
-    hidden: int | None = setting(None, "their size; none: model.hidden")
+    layers: int = setting(1, "number of layers tanh(W x + b); 0: none")
+    hidden: int | None = setting(None, "size of these layers; none: model.hidden")
 
     def __post_init__(self) -> None:
         at_least(0, "model.encoder", self, "layers")
@@ -64,22 +64,24 @@ class Vec2SeqModel(WriterModel):
 
     attention: Part = setting(
         "auto",
-        "what looks at a picture or at places: additive, bilinear, dot, scaled_dot, projected_dot or none, or a table "
-        "with options and terms; auto: none for a vector, projected_dot otherwise",
+        "attention over a picture or places: additive, bilinear, dot, scaled_dot, projected_dot or none, or a "
+        "table with options and terms; auto: none for a vector, projected_dot otherwise",
     )
-    encoder: GivenModel = section(GivenModel, "what a vector, or each place, goes through first")
+    encoder: GivenModel = section(GivenModel, "layers applied to the vector, or to each place")
     image: ImageModel = section(ImageModel, "the convolutions that read a picture")
     conditioning: list[str] = setting(
         ["initial"],
-        "where the vector, or the mean over all places, enters: initial (state), first, every (inputs), output",
+        "where the vector (or the mean over places) enters the decoder: initial (state), first (input), every "
+        "(input), output",
     )
-    direct: bool = setting(False, "initial and first take it as it is, where sizes agree; false: by a learned map")
+    direct: bool = setting(
+        False, "use the vector directly as state or first input, if sizes agree; false: through a learned layer"
+    )
     label_smoothing: float | None = setting(
         None,
-        "share of the probability that is spread over all tokens, in training; none: 0 for a vector, which has many "
-        "right answers whose likelihood counts, 0.1 otherwise",
+        "label smoothing: fraction of the target probability spread over all tokens; none: 0 for a vector, else 0.1",
     )
-    tied: Literal["none", "output"] = setting("none", "output: its weights are the target's embedding")
+    tied: Literal["none", "output"] = setting("none", "output: share the weights of output and target embedding")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,19 +102,19 @@ class Vec2SeqModel(WriterModel):
 class Vec2SeqSettings:
     """All settings of vector to sequence."""
 
-    task: str = setting("vec2seq", "what kind of problem this is")
-    data: Vec2SeqData = section(Vec2SeqData, "where the examples come from")
+    task: str = setting("vec2seq", "the task")
+    data: Vec2SeqData = section(Vec2SeqData, "the data")
     model: Vec2SeqModel = section(Vec2SeqModel, "the network")
-    augmentation: Augmentation = section(Augmentation, "small changes of what is given, drawn anew in training")
+    augmentation: Augmentation = section(Augmentation, "random changes of the inputs in training")
     training: Seq2SeqTraining = dataclasses.field(
         default_factory=lambda: Seq2SeqTraining(
             epochs=60, batch_size=64, learning_rate=2e-3, clip=1.0, average={"name": "ema", "decay": 0.998}
         ),
-        metadata={"about": "how the weights are found"},
+        metadata={"about": "training"},
     )
     evaluation: Seq2SeqEvaluation = section(Seq2SeqEvaluation, "how answers are scored")
     decoding: Seq2SeqDecoding = dataclasses.field(
-        default_factory=lambda: Seq2SeqDecoding(max_ratio=None), metadata={"about": "from a model to an answer"}
+        default_factory=lambda: Seq2SeqDecoding(max_ratio=None), metadata={"about": "how answers are searched"}
     )
 
     def __post_init__(self) -> None:

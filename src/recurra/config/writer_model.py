@@ -24,14 +24,14 @@ LAYERS_APART = ("between", "inside", "conditional")
 class DecoderModel:
     """What writes the target."""
 
-    kind: Literal["rnn", "transformer"] = setting("rnn", "rnn or transformer: cells, or a Transformer's layers")
+    kind: Literal["rnn", "transformer"] = setting("rnn", "rnn (recurrent cells) or transformer")
     cell: Part | None = setting(None, "none: model.cell")
-    hidden: int | list[int] | None = setting(None, "size of a layer; or one per layer; none: model.hidden")
+    hidden: int | list[int] | None = setting(None, "hidden size; a list sets one per layer; none: model.hidden")
     layers: int | None = setting(
-        None, "none: model.layers, but two at least of a Transformer and where the wiring is between"
+        None, "number of layers; none: model.layers, but at least 2 for a Transformer or wiring = between"
     )
-    heads: int = setting(HEADS, "of each attention of a Transformer")
-    feed_forward: int | None = setting(None, "inner size of a Transformer's layers; none: 4 × their width")
+    heads: int = setting(HEADS, "number of attention heads of a Transformer")
+    feed_forward: int | None = setting(None, "feed-forward size of a Transformer; none: 4 × its width")
 
     def __post_init__(self) -> None:
         at_least(1, "model.decoder", self, "layers")
@@ -46,34 +46,40 @@ class WriterModel:
     PLACES: ClassVar[tuple[str, ...]] = ("first", "every", "output")
     """Where a vector of the whole may enter."""
 
-    embedding: int = setting(128, "size of a token's vector")
-    cell: Part = setting("lstm", "any cell of `recurra cells`, yours as package.module:Class, or a table with options")
-    hidden: int = setting(256, "size of the decoder and of what it attends to")
+    embedding: int = setting(128, "size of the token embeddings")
+    cell: Part = setting(
+        "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
+    )
+    hidden: int = setting(256, "size of the decoder and of the encoder output")
     layers: int = setting(1, "layers")
     skip: Literal["none", "residual", "highway"] = setting(
-        "none", "none, residual or highway: a way past the second layer and those above it"
+        "none", "none, residual or highway: skip connections around the second and later layers"
     )
-    decoder: DecoderModel = section(DecoderModel, "what writes the target, where it differs")
+    decoder: DecoderModel = section(DecoderModel, "the decoder, where it differs from [model]")
     attention: Part = setting(
         "projected_dot", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
     )
     wiring: Part = setting(
         "outside",
-        "outside, between, inside, feeding or conditional: where attention meets the decoder; the last three train "
-        "step by step; or a wiring of yours, as package.module:Class",
+        "outside, between, inside, feeding or conditional: where attention enters the decoder; the last three "
+        "train step by step; or your own wiring, as package.module:Class",
     )
     query: Literal["previous", "current"] | None = setting(
         None,
-        "previous or current: attention looks from the state before or after a step; none: what the wiring asks for",
+        "query of the attention: the state before (previous) or after (current) a step; none: the wiring's default",
     )
-    conditioning: list[str] = setting([], "where a vector of the whole enters")
-    tied: str = setting("none", "output: its weights are the target's embedding")
-    dropout: float = setting(0.25, "between layers and before the output; of what each part of a Transformer adds")
-    embedding_dropout: float | None = setting(None, "of token vectors; none: as dropout")
-    locked: bool = setting(False, "one mask for a whole row, but not inside a Transformer")
-    token_dropout: float = setting(0.0, "share of the tokens that are read as the unknown one")
-    label_smoothing: float | None = setting(0.1, "share of the probability that is spread over all tokens, in training")
-    engine: str = setting("auto", "single, vendor, planned, scan or loop; auto takes the fastest that can")
+    conditioning: list[str] = setting([], "where a summary of the whole input enters")
+    tied: str = setting("none", "output: share the weights of output and target embedding")
+    dropout: float = setting(0.25, "dropout between layers and before the output; in a Transformer, on each sublayer")
+    embedding_dropout: float | None = setting(None, "dropout on token embeddings; none: as dropout")
+    locked: bool = setting(False, "use one dropout mask for all steps of a row (not inside a Transformer)")
+    token_dropout: float = setting(0.0, "fraction of tokens replaced by <unk> in training")
+    label_smoothing: float | None = setting(
+        0.1, "label smoothing: fraction of the target probability spread over all tokens"
+    )
+    engine: str = setting(
+        "auto", "single, vendor, planned, scan or loop; auto selects the fastest that supports the cell"
+    )
 
     def __post_init__(self) -> None:
         at_least(1, "model", self, "embedding", "hidden", "layers")

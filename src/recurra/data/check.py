@@ -112,7 +112,7 @@ def check(
     ['classification', 'language_model']
     """
     if isinstance(paths, str | os.PathLike) or not paths:
-        raise DataError(f"check takes a list of one or more files, but got {paths!r}.")
+        raise DataError(f"check needs a list of at least one file, but got {paths!r}.")
     train, held = [os.fspath(path) for path in paths], [os.fspath(path) for path in valid]
     surveys = [_Survey(path, format, columns) for path in (*train, *held)]
     request = Request(train, held, format, columns, _share(surveys) if not held else None)

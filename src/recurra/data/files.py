@@ -85,7 +85,7 @@ def decoded(where: PathLike, raw_lines: Iterable[bytes]) -> Iterator[tuple[int, 
 def opened(path: PathLike) -> BinaryIO:
     """The file, open for reading bytes, or a DataError that says why it cannot be."""
     if not isinstance(path, str | os.PathLike):
-        raise DataError(f"a data file must be given as a path, but found {path!r}.")
+        raise DataError(f"the data file must be a path, but is {path!r}.")
     try:
         return open(path, "rb")
     except FileNotFoundError as error:

@@ -67,7 +67,7 @@ def image_of(content: bytes, place: str, *, most: int = MOST_PIXELS) -> Picture:
 
 def _check_pillow(place: str) -> None:
     if find_spec("PIL") is None:
-        raise DataError(f"{place}: pictures in files are read by Pillow: pip install 'recurra[image]'.")
+        raise DataError(f"{place}: reading picture files needs the package Pillow: pip install 'recurra[image]'.")
 
 
 def _opened_image(
@@ -179,20 +179,21 @@ def _pixels(image: Image.Image, channels: int, max_height: int | None, max_width
 def _numbers(value: object, place: str) -> NDArray[np.float32]:
     """An array of finite numbers from 0 to 255 in the shape of a picture."""
     if not isinstance(value, list | tuple | np.ndarray):
-        raise DataError(f"{place}: a picture is an array of pixels, but found {_clipped(value)}.")
+        raise DataError(f"{place}: a picture must be an array of pixels, but found {_clipped(value)}.")
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise DataError(f"{place}: the rows of the picture are not all of one length.") from error
+        raise DataError(f"{place}: the rows of the picture have different lengths. Make them equal.") from error
     if array.dtype.kind not in "biuf":
-        raise DataError(f"{place}: a picture is an array of numbers, but something else is in it.")
+        raise DataError(f"{place}: the pixels of a picture must be numbers, but other values were found.")
     if array.size == 0:
         raise DataError(f"{place}: the picture has no pixels: its shape is {array.shape}.")
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
         is_turned = array.ndim == 3 and array.shape[0] in (1, 3)
         raise DataError(
-            f"{place}: a picture has the shape (rows, columns) or (rows, columns, channels) with 1 or 3 channels, "
-            f"but this one has {array.shape}.{' Put channels last: np.moveaxis(picture, 0, -1).' if is_turned else ''}"
+            f"{place}: a picture must have shape (rows, columns) or (rows, columns, channels) with 1 or 3 "
+            "channels, but this one has "
+            f"{array.shape}.{' Put channels last: np.moveaxis(picture, 0, -1).' if is_turned else ''}"
         )
     if array.shape[0] * array.shape[1] > MOST_PIXELS:
         raise DataError(f"{place}: the picture has more than {MOST_PIXELS:,} pixels. Make it smaller first.")
@@ -201,7 +202,7 @@ def _numbers(value: object, place: str) -> NDArray[np.float32]:
         row, column = (int(index) for index in np.argwhere(is_bad)[0][:2])
         raise DataError(
             f"{place}: the pixel in row {row + 1} and column {column + 1} of the picture is "
-            f"{array[is_bad][0].item()}. Pixels lie between 0 and 1, or 0 and 255."
+            f"{array[is_bad][0].item()}. Pixels must be between 0 and 1, or between 0 and 255."
         )
     return array.astype(np.float32)
 

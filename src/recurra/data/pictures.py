@@ -33,7 +33,7 @@ def picture_of(value: object, place: str, how: ImageData, *, folder: PathLike = 
     [[0, 255]]
     """
     if value is None:
-        raise DataError(f"{place}: there is no picture: '{how.given}' has no value.")
+        raise DataError(f"{place}: the picture is missing: '{how.given}' is empty.")
     if how.strokes is not None:
         drawn = draw(
             value,

@@ -89,11 +89,11 @@ class Store:
             self.bytes = sum(sizes)
             self._held: _Held | None = None
             if sizes[0] != (self.rows + 1) * 8 * len(self.fields):
-                raise ValueError("its offsets are not those of its rows")
+                raise ValueError("the offsets do not match the rows")
             self._ends: list[int] = self._offsets(self.rows, self.rows + 1)[0].tolist()
             for (name, _, dtype, step), end, size in zip(self._steps, self._ends, sizes[1:], strict=True):
                 if dtype.hasobject or size != end * step:
-                    raise ValueError(f"{name} is not as long as it should be")
+                    raise ValueError(f"{name} has the wrong size")
         except Exception as error:  # a broken file may fail in any way
             raise DataError(
                 f"the encoded examples in {folder} cannot be used ({error}). Remove that folder."
@@ -111,7 +111,7 @@ class Store:
         for (name, field, dtype, size), file, start, end, last in places:
             try:
                 if not 0 <= start <= end <= last:
-                    raise ValueError(f"{name} goes from {start} to {end} of {last}")
+                    raise ValueError(f"{name} has the range {start} to {end}, but only {last} entries")
                 content = _read(file, (end - start) * size, start * size)
                 result[name] = np.ndarray(field.shape(end - start), dtype, content).copy()
             except (ValueError, OSError) as error:
@@ -242,7 +242,7 @@ def _read(file: int, size: int, start: int) -> bytes:
         os.lseek(file, start, os.SEEK_SET)
         content = os.read(file, size)
     if len(content) != size:
-        raise ValueError(f"{len(content):,} of {size:,} bytes were there")
+        raise ValueError(f"{len(content):,} of {size:,} bytes were found")
     return content
 
 

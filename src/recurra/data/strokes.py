@@ -65,7 +65,7 @@ def draw(
 def _points(strokes: object, place: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """All points (N, 2) of the drawing as x and y, stroke after stroke, and how many each stroke has."""
     if not isinstance(strokes, list | tuple | np.ndarray):
-        raise DataError(f"{place}: a drawing is a list of strokes, but this is of type {type(strokes).__name__}.")
+        raise DataError(f"{place}: a drawing must be a list of strokes, but is of type {type(strokes).__name__}.")
     if len(strokes) == 0:
         raise DataError(f"{place}: there are no strokes to draw.")
     arrays = [_stroke(one, number, place) for number, one in enumerate(strokes, 1)]
@@ -74,8 +74,8 @@ def _points(strokes: object, place: str) -> tuple[NDArray[np.float64], NDArray[n
     for number, array in enumerate(arrays, 1):
         if array.shape[1] != 2:
             raise DataError(
-                f"{place}: stroke {number} is {array.shape[0]} x {array.shape[1]} numbers, but a stroke is "
-                f"[[x, …], [y, …]] or a list of points [x, y], the same way in all strokes of a drawing."
+                f"{place}: stroke {number} has {array.shape[0]} x {array.shape[1]} numbers, but must be [[x, …], "
+                "[y, …]] or a list of points [x, y]. Use the same form for all strokes of a drawing."
             )
     points = np.concatenate(arrays, dtype=np.float64)
     if len(points) > MOST_POINTS:
@@ -87,7 +87,7 @@ def _points(strokes: object, place: str) -> tuple[NDArray[np.float64], NDArray[n
         number = int(np.searchsorted(np.cumsum(lengths), worst, side="right")) + 1
         x, y = points[worst].tolist()
         why = "farther than 1e12 from 0" if np.isfinite(points[worst]).all() else "not a place on paper"
-        raise DataError(f"{place}: stroke {number} goes through ({x}, {y}), which is {why}.")
+        raise DataError(f"{place}: stroke {number} has the point ({x}, {y}), which is {why}.")
     return points, lengths
 
 
@@ -105,7 +105,7 @@ def _stroke(one: object, number: int, place: str) -> NDArray[Any]:
     if array.size == 0:
         raise DataError(f"{place}: stroke {number} has no points.")
     if array.dtype.kind not in "iuf":
-        raise DataError(f"{place}: stroke {number} holds something other than numbers.")
+        raise DataError(f"{place}: stroke {number} contains values that are not numbers.")
     if array.ndim != 2:
         raise DataError(
             f"{place}: stroke {number} must be [[x, …], [y, …]] or a list of points [x, y], but its lists are "

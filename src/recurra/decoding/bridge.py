@@ -51,8 +51,9 @@ class Bridge(nn.Module):
             for cell in decoder:
                 if (size := cell.start(0, torch.zeros(()))[0].shape[1]) != ends[0]["h"]:
                     raise ConfigError(
-                        f"model.direct = true makes the vector of {ends[0]['h']} numbers the first state as it is, but "
-                        f"a layer has {size}: set model.hidden = {ends[0]['h']}, or model.direct = false."
+                        f"model.direct = true uses the vector of {ends[0]['h']} numbers as the first state without "
+                        f"a learned map, but a layer has size {size}: set model.hidden = {ends[0]['h']}, or "
+                        "model.direct = false."
                     )
         elif ends and not self.copies:
             for number, cell in enumerate(decoder):

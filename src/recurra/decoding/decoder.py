@@ -82,8 +82,9 @@ class Decoder(nn.Module):
             self.first = nn.Linear(summary, shape.input_size) if bridge != "direct" else nn.Identity()
             if bridge == "direct" and summary != shape.input_size:
                 raise ConfigError(
-                    f"model.direct = true makes the vector of {summary} numbers the first input as it is, but an input "
-                    f"has {shape.input_size}: set model.embedding so that they agree, or model.direct = false."
+                    f"model.direct = true uses the vector of {summary} numbers as the first input without a "
+                    f"learned map, but an input has size {shape.input_size}: set model.embedding to match, or "
+                    "model.direct = false."
                 )
         rate = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
         self.dropout = Dropout(rate, locked=settings.locked)

@@ -47,8 +47,8 @@ class Pointer(nn.Module):
         size = log_p.shape[1] + extra
         if copied.device.type == "cpu" and copied.numel() and int(copied.max()) >= size:
             raise DataError(
-                f"a token to copy has the number {int(copied.max())}, but {log_p.shape[1]} tokens of the vocabulary "
-                f"and {extra} more have the numbers 0 to {size - 1}."
+                f"a token to copy has id {int(copied.max())}, but ids must be between 0 and {size - 1} "
+                f"({log_p.shape[1]} tokens of the vocabulary and {extra} of the source)."
             )
         log_g, log_rest = self._gates(features, weights)
         are_same = copied.unsqueeze(1) == copied.unsqueeze(2)  # (B, S, S)
@@ -74,9 +74,9 @@ class Pointer(nn.Module):
         fits = rows % sources == 0 if sources else rows == 0
         if not fits or weights.shape != (rows, places) or features.shape != (rows, self.gate.in_features):
             raise DataError(
-                f"a pointer takes log p (N, V), weights (N, S), features (N, {self.gate.in_features}) and tokens to "
-                f"copy (B, S), N a multiple of B, but got {tuple(log_p.shape)}, {tuple(weights.shape)}, "
-                f"{tuple(features.shape)} and {tuple(copied.shape)}."
+                f"a pointer needs log p of shape (N, V), weights (N, S), features (N, {self.gate.in_features}) and "
+                f"tokens to copy (B, S), with N a multiple of B, but got {tuple(log_p.shape)}, "
+                f"{tuple(weights.shape)}, {tuple(features.shape)} and {tuple(copied.shape)}."
             )
 
 

@@ -111,8 +111,8 @@ class Describer:
             prompt = prompt.tolist()
         if not isinstance(prompt, str | list | tuple) or not len(prompt):
             raise DataError(
-                f"there is no input in {prompt!r:.60}: give numbers, as '255 0 0', or the path of "
-                f"a picture; in Python also [[255, 0, 0]], a list of prompts that are lists or arrays."
+                f"the prompt {prompt!r:.60} has no input: give numbers such as '255 0 0', or the path of a picture; in "
+                "Python also a list of lists or arrays, such as [[255, 0, 0]]."
             )
         [example] = self.task.questions(None, [prompt])
         return example

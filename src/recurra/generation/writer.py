@@ -35,7 +35,7 @@ class Writer:
     def __init__(self, task: Language, model: NextToken, manner: Manner) -> None:
         until, allow_unknown = manner.until, manner.allow_unknown
         if until == "":
-            raise ConfigError("until is the text before which to stop, but it is empty. Leave it out.")
+            raise ConfigError("until must be a text at which generation stops, but it is empty. Leave it out.")
         decoding = task.settings.decoding
         self.task, self.model = task, model
         self.is_backward = task.settings.model.direction == "backward"
@@ -113,7 +113,7 @@ class Writer:
     def ids(self, prompt: str) -> list[int]:
         """The tokens that a prompt is read as; it begins like a line."""
         if not isinstance(prompt, str):
-            raise DataError(f"a prompt is a text, but found {prompt!r:.60}.")
+            raise DataError(f"a prompt must be a text, but found {prompt!r:.60}.")
         if not self.allow_unknown and (unknown := unknown_tokens(self.task, prompt)):
             named = ", ".join(map(repr, unknown[:NAMED])) + (
                 f" and {len(unknown) - NAMED} more" * (len(unknown) > NAMED)

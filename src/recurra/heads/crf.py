@@ -193,9 +193,8 @@ def _constraints(
     if wanted == "auto":
         return "none"
     raise ConfigError(
-        f"constraints = {wanted!r} allow no label for a sequence of one step: among the labels {', '.join(labels)} "
-        f"none "
-        f"may both begin and end it. Add O to the labels, or set constraints = 'none'."
+        f"constraints = {wanted!r} leave no valid label for a sequence of length 1: none of the labels "
+        f"{', '.join(labels)} can both begin and end a sequence. Add O to the labels, or set constraints = 'none'."
     )
 
 

@@ -36,12 +36,12 @@ class Head(nn.Module, ABC):
         super().__init__()
         self.input_size = check_size(input_size, "input_size")
         if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
-            raise ConfigError(f"the labels of a head are a list of strings, but found {labels!r}.")
+            raise ConfigError(f"the labels of a head must be a list of strings, but found {labels!r}.")
         if not labels:
             raise ConfigError("a head needs at least one label, but the list is empty.")
         if len(set(labels)) < len(labels):
             twice = next(label for label in labels if list(labels).count(label) > 1)
-            raise ConfigError(f"the label {twice!r} is listed twice; the labels of a head must be different.")
+            raise ConfigError(f"the label {twice!r} occurs twice: the labels of a head must be different.")
         self.labels = tuple(labels)
 
     @abstractmethod
@@ -88,7 +88,7 @@ def fitting_features(features: Padded, input_size: int) -> Padded:
     features = features.checked()
     if features.values.dim() != 3 or features.values.shape[2] != input_size:
         raise DataError(
-            f"features must have shape (rows, steps, {input_size}), but theirs is {tuple(features.values.shape)}."
+            f"features must have shape (rows, steps, {input_size}), but have {tuple(features.values.shape)}."
         )
     return features
 

@@ -34,7 +34,7 @@ class Softmax(Head):
     def __init__(self, input_size: int, labels: Sequence[str], *, label_smoothing: float = 0.0) -> None:
         super().__init__(input_size, labels)
         if not 0 <= label_smoothing < 1:
-            raise ConfigError(f"label_smoothing must be in [0, 1), but is {label_smoothing!r}.")
+            raise ConfigError(f"label_smoothing must be at least 0 and below 1, but is {label_smoothing!r}.")
         self.label_smoothing = label_smoothing
         self.readout = readout(input_size, len(self.labels))
 

@@ -33,11 +33,14 @@ def area_under_curve(scores: ArrayLike, positive: ArrayLike) -> Callable[[NDArra
     values, flags = np.ascontiguousarray(scores, np.float64), np.asarray(positive)
     for name, column in (("scores", values), ("positive", flags)):
         if column.ndim != 1 or not column.size:
-            raise DataError(f"{name} must have a value for each item, but the shape is {column.shape}.")
+            raise DataError(f"{name} must have one value per item, but has shape {column.shape}.")
     if len(values) != len(flags):
         raise DataError(f"scores has {len(values)} items but positive has {len(flags)}: each item needs both.")
     if np.isnan(values).any():
-        raise DataError(f"scores holds NaN at item {int(np.isnan(values).argmax()) + 1}, which cannot be ranked.")
+        raise DataError(
+            f"scores holds NaN at item {int(np.isnan(values).argmax()) + 1}, which cannot be ranked. Remove the "
+            "item, or give it a score."
+        )
     if flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all():
         raise DataError("positive must be true or false for each item, but holds other values.")
     order = np.argsort(values)

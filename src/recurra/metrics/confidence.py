@@ -25,7 +25,7 @@ def recall_at_false_alarms(inside: ArrayLike, outside: ArrayLike, rate: float = 
     0.6666666666666666
     """
     if not 0 <= rate <= 1:
-        raise ConfigError(f"rate must be a share between 0 and 1, such as 0.05, but is {rate!r}.")
+        raise ConfigError(f"rate must be between 0 and 1, such as 0.05, but is {rate!r}.")
     known, unknown = np.sort(_column(inside, "inside")), _column(outside, "outside")
     # 0.29 · 100 is 28.999… in floats, and means 29.
     allowed = math.floor(rate * len(known) + 1e-9)
@@ -35,7 +35,7 @@ def recall_at_false_alarms(inside: ArrayLike, outside: ArrayLike, rate: float = 
 def _column(values: ArrayLike, what: str) -> NDArray[np.float64]:
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1 or not column.size:
-        raise DataError(f"{what} must be a column with a value for each item, but has the shape {column.shape}.")
+        raise DataError(f"{what} must have one value per item, but has shape {column.shape}.")
     if np.isnan(column).any():
         raise DataError(f"{what} holds NaN at item {int(np.isnan(column).argmax()) + 1}.")
     return column

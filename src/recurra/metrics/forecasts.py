@@ -56,7 +56,7 @@ def seasonal(values: Values, origins: Origins, horizon: int, season: int) -> Fut
     [[2.0, 3.0, 2.0, 3.0, 2.0]]
     """
     if season < 1:
-        raise DataError(f"a season has at least one step, but is {season}.")
+        raise DataError(f"season must be at least 1 step, but is {season}.")
     return _at(values, origins[:, None] - season + np.arange(horizon) % season)
 
 

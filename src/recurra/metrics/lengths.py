@@ -40,13 +40,13 @@ def buckets(lengths: Sequence[int] | NDArray[np.int64], *, ends: Sequence[int] |
     """
     every = np.asarray(lengths, np.int64)
     if not every.size:
-        raise DataError("buckets of lengths need at least one item, but there are none.")
+        raise DataError("length buckets need at least one item, but there are none.")
     if ends is None:
         shares = np.arange(1, BUCKETS + 1) / BUCKETS
         last = np.unique(np.quantile(every, shares, method="inverted_cdf"))
     else:
         if list(ends) != sorted({*ends}):
-            raise DataError(f"the ends of buckets must rise, but are {list(ends)}.")
+            raise DataError(f"the upper ends of buckets must increase, but are {list(ends)}.")
         last = np.asarray(ends, np.int64)
     if not last.size or last[-1] < every.max():
         last = np.append(last, every.max())

@@ -23,16 +23,16 @@ def check_references(gold: Sequence[Sequence[object]], predicted: Sequence[objec
     """
     if len(gold) != len(predicted):
         raise DataError(
-            f"gold has {len(gold)} items but predicted has {len(predicted)}: each item needs both. "
-            f"Item {min(len(gold), len(predicted)) + 1} is the first without a partner."
+            f"gold has {len(gold)} items but predicted has {len(predicted)}: each item needs both. Item "
+            f"{min(len(gold), len(predicted)) + 1} is the first without a counterpart."
         )
     if not gold:
         raise DataError("a score needs at least one item, but gold and predicted are empty.")
     for number, references in enumerate(gold, start=1):
         if isinstance(references, str):
             raise DataError(
-                f"item {number} of gold is the text {references!r:.60}, but each item has a list of references: "
-                f"write [{references!r:.60}]."
+                f"item {number} of gold is the text {references!r:.60}, but must be a list of references: write "
+                f"[{references!r:.60}]."
             )
         if not references:
             raise DataError(f"item {number} has no reference: each item needs at least one.")

@@ -77,7 +77,8 @@ def difference(first: Sampled, second: Sampled, *, higher_is_better: bool = True
     if (first.items, first.seed, first.samples.shape) != (second.items, second.seed, second.samples.shape):
         sizes = [f"{len(one.samples)} of {one.items} with seed {one.seed}" for one in (first, second)]
         raise DataError(
-            f"two systems are compared on the same samples of the same items, but they have {' and '.join(sizes)}."
+            "two systems can be compared only on the same samples of the same items, but they have "
+            f"{' and '.join(sizes)}."
         )
     apart = first.samples - second.samples
     signs = np.sign(apart) if higher_is_better else -np.sign(apart)
@@ -86,6 +87,6 @@ def difference(first: Sampled, second: Sampled, *, higher_is_better: bool = True
 
 def _middle(scores: Numbers, level: float) -> tuple[float, float]:
     if not 0 < level < 1:
-        raise ConfigError(f"level must lie between 0 and 1, such as 0.95, but is {level!r}.")
+        raise ConfigError(f"level must be between 0 and 1, such as 0.95, but is {level!r}.")
     low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

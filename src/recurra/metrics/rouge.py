@@ -26,7 +26,7 @@ def rouge_n(gold: Alternatives, predicted: Sequence[Tokens], *, n: int) -> float
     0.3333333333333333
     """
     if n < 1:
-        raise ConfigError(f"ROUGE counts runs of at least 1 token, but n = {n}.")
+        raise ConfigError(f"ROUGE-N needs n of at least 1, but n = {n}.")
     check_references(gold, predicted)
     total = 0.0
     for references, answer in zip(gold, predicted, strict=True):

@@ -173,5 +173,5 @@ def _tag_of(label: str, scheme: Scheme) -> tuple[str, str]:
     prefix, _, kind = label.partition("-")
     if label != "O" and prefix not in (*PREFIXES[scheme],):
         forms = ", ".join(f"{letter}-type" for letter in PREFIXES[scheme])
-        raise ConfigError(f"the label {label!r} does not belong to the scheme '{scheme}', whose labels are O, {forms}.")
+        raise ConfigError(f"the label {label!r} is not valid in the scheme '{scheme}': use O, {forms}.")
     return prefix, kind

@@ -179,7 +179,9 @@ class NextToken(nn.Module):
     def read(self, prompt: Padded, states: States | None = None) -> tuple[States, Tensor]:
         """The states after a prompt (B, T), and log p of what may come next, (B, V). No row may be empty."""
         if not bool((prompt.lengths > 0).all()):
-            raise DataError("a prompt needs at least one token: begin it with the symbol that ends a line.")
+            raise DataError(
+                "a prompt needs at least one token: use the end-of-line symbol to start from an empty prompt."
+            )
         h, states = self(prompt, states)
         rows = torch.arange(len(prompt.lengths), device=h.values.device)
         last = h.values[rows, (prompt.lengths - 1).to(h.values.device)]
@@ -254,8 +256,8 @@ def weight_drop_of(settings: LanguageModelModel) -> float:
         return WEIGHT_DROP if settings.weight_drop is None else settings.weight_drop
     if settings.weight_drop is not None:
         raise SettingError(
-            f"model.weight_drop = {settings.weight_drop:g} has no effect: the cell '{name_of(settings.cell)}' has no "
-            f"recurrent weights U that could be dropped. Leave model.weight_drop out.",
+            f"model.weight_drop = {settings.weight_drop:g} has no effect: the cell '{name_of(settings.cell)}' has "
+            "no recurrent weights U to drop. Leave model.weight_drop out.",
             ("model", "weight_drop"),
         )
     return 0.0

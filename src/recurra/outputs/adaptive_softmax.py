@@ -58,8 +58,8 @@ class AdaptiveSoftmax(Output):
         self.edges = edges_of(size, cutoffs)
         if any(one >= next_one for one, next_one in pairwise([0, *self.edges])):
             raise ConfigError(
-                f"cutoffs must be ids that rise from 1 to {size - 1}, below the {size} tokens of the vocabulary, "
-                f"but are {list(self.edges[:-1])}."
+                f"cutoffs must be increasing ids between 1 and {size - 1} (the vocabulary has {size} tokens), but "
+                f"are {list(self.edges[:-1])}."
             )
         if not 1 <= div_value < math.inf:
             raise ConfigError(f"div_value must be a number of at least 1, but is {div_value!r}.")

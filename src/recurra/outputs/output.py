@@ -34,8 +34,8 @@ class Output(nn.Module, ABC):
         self.size = check_size(size, "size")
         if embedding is not None and (embedding.dim() != 2 or embedding.shape[0] != size):
             raise ConfigError(
-                f"an output over {size} tokens can be tied to an embedding of shape ({size}, …), but this one has "
-                f"{tuple(embedding.shape)}."
+                f"an output over {size} tokens can be tied only to an embedding of shape ({size}, …), but this one "
+                f"has shape {tuple(embedding.shape)}."
             )
 
     @abstractmethod

@@ -57,8 +57,8 @@ def asked_row(line: str | Sequence[object], schema: Schema, place: str, number: 
     parts: list[str] = line.split("\t") if isinstance(line, str) and len(columns) > 1 else [*_texts(line, columns)]
     if len(parts) != len(columns):
         raise DataError(
-            f"{place}: found {len(parts)} text{'s' * (len(parts) != 1)}, but an input of this model has {len(columns)} "
-            f"({', '.join(columns)}), with a tab between them."
+            f"{place}: found {len(parts)} text{'s' * (len(parts) != 1)}, but this model needs {len(columns)} per "
+            f"input ({', '.join(columns)}), separated by tabs."
         )
     return Row(dict(zip(columns, parts, strict=True)), number)
 

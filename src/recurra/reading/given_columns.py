@@ -48,9 +48,10 @@ def with_roles(path: str, data: Vec2SeqData) -> Vec2SeqData:
         target = texts[0] if len(texts) == 1 else None
     if target is None or not (data.vector or data.frames or data.image.given):
         raise DataError(
-            f"{place}: vector to sequence reads numbers from 'vector' (or 'frames', 'image' or 'strokes') and writes "
-            f"'target', but the columns are {', '.join(columns)}. Name them: data.vector = [\"…\"], or "
-            f'data.image.column = "…", and data.target.column = "…"; for a text to be read, the task is seq2seq.'
+            f"{place}: vector to sequence reads numbers from 'vector' (or 'frames', 'image' or 'strokes') and "
+            f"writes 'target', but the columns are {', '.join(columns)}. Name them: data.vector = [\"…\"], or "
+            'data.image.column = "…", and data.target.column = "…"; if the input is text, use the task '
+            "seq2seq."
         )
     return dataclasses.replace(data, target=dataclasses.replace(data.target, column=target))
 

@@ -178,10 +178,10 @@ def _from_json(text: str, place: str, what: str = "what is given is a JSON list 
     try:
         found = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"{place}: {what}, but this is not: {shown(text)}.") from error
+        raise DataError(f"{place}: {what}, but found {shown(text)}.") from error
     if not isinstance(found, list):
         raise DataError(
-            f"{place}: {what}, but this is an object. Rows with names are read from a file that ends in .jsonl."
+            f"{place}: {what}, but this is an object. To use JSON objects, save them in a file that ends in .jsonl."
         )
     return found
 
@@ -212,7 +212,7 @@ def _places(value: object, place: str, name: str) -> NDArray[np.float32]:
         raise DataError(f"{place}: '{name}' has no places. Fill them in, or remove the row.")
     if found.ndim not in (2, 3):
         raise DataError(
-            f"{place}: '{name}' must hold features of places, S × F numbers or H × W × F, but is of "
+            f"{place}: '{name}' must have the shape S × F or H × W × F (features of places), but has "
             f'{" × ".join(map(str, found.shape)) or "one number"}. For one vector, set data.vector = ["{name}"].'
         )
     return _usable(found, place, name)
@@ -220,9 +220,11 @@ def _places(value: object, place: str, name: str) -> NDArray[np.float32]:
 
 def _usable(found: NDArray[np.float64], place: str, name: str) -> NDArray[np.float32]:
     if not np.isfinite(found).all():
-        raise DataError(f"{place}: '{name}' holds a number that is missing or not finite. Fill it in, or leave it out.")
+        raise DataError(
+            f"{place}: '{name}' contains a number that is missing, infinite or NaN. Correct it, or remove the row."
+        )
     if np.abs(found).max(initial=0.0) > np.finfo(np.float32).max:
-        raise DataError(f"{place}: '{name}' holds a number that is too large to compute with. Use other units.")
+        raise DataError(f"{place}: '{name}' contains a number that is too large to compute with. Use other units.")
     if not found.size:
         raise DataError(f"{place}: '{name}' has no numbers. Fill them in, or remove the row.")
     return found.astype(np.float32)

@@ -271,8 +271,8 @@ def series_in(line: str | Sequence[str], place: str) -> object:
         raise DataError(f"{place}: a series is a JSON list of numbers, or of lists of them.") from error
     if isinstance(found, dict):
         raise DataError(
-            f"{place}: a series is a JSON list of numbers, or of lists of them, but this is an object. Rows with names "
-            f"are read from a file that ends in .jsonl."
+            f"{place}: a series is a JSON list of numbers, or of lists of them, but this is an object. To use JSON "
+            "objects, save them in a file that ends in .jsonl."
         )
     return list(found) if isinstance(found, tuple) else found
 
@@ -331,6 +331,7 @@ def numbers_of(value: object, place: str, name: str) -> NDArray[np.float64]:
         ) from error
     if not len(found) or not np.isfinite(found).all():
         raise DataError(
-            f"{place}: the number in '{name}' is missing or not finite: {shown(value)}. Give the row one, or remove it."
+            f"{place}: the number in '{name}' is missing, infinite or NaN: {shown(value)}. Correct it, or remove "
+            "the row."
         )
     return found

@@ -159,8 +159,7 @@ def _with_roles(data: Seq2SeqData, first: Mapping[str, Any], place: str) -> Seq2
             source, frames = None, source
     if data.features and frames is not None:
         raise SettingError(
-            "data.features stand before the tokens of a text, but the source is a series of numbers: leave one of them "
-            "out.",
+            "data.features needs a text as source, but the source is a series of numbers: leave one of them out.",
             ("data", "features"),
         )
     if target is None and "target" in columns:

@@ -98,8 +98,8 @@ def _as_one(data: Seq2SeqData) -> Seq2SeqData:
         given = [value for value in (read, written) if value != usual]
         if len(given) == 2 and read != written:
             raise SettingError(
-                f"data.joint = true makes one vocabulary of both sides, but data.source.{name} is {read!r} and "
-                f"data.target.{name} {written!r}. Give both the same, or leave one of them out.",
+                f"data.joint = true makes one vocabulary for both sides, but data.source.{name} is {read!r} and "
+                f"data.target.{name} is {written!r}. Set both to the same value, or leave one of them out.",
                 ("data", "target", name),
             )
         return given[0] if given else usual

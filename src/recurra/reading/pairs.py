@@ -172,8 +172,8 @@ def _line_of_values(line: str | Sequence[str], place: str, data: Seq2SeqData) ->
     if columns is None:
         wanted = ", ".join(_fitting(len(data.features or ()) + 1, data) or [source])
         raise DataError(
-            f"{place}: found {len(cells)} texts with tabs between them, but a question here has {wanted}. Write a "
-            f"blank where a tab belongs to a text."
+            f"{place}: found {len(cells)} texts separated by tabs, but this model needs {wanted} per line. Replace "
+            "tabs inside a text by spaces."
         )
     return {**missing, **named_cells(columns, cells)}
 
@@ -204,7 +204,7 @@ def _texts(value: object, place: str, name: str, data: Seq2SeqData) -> tuple[str
 def _frames(value: object, place: str, name: str) -> NDArray[np.float32]:
     found = series(value, place, name)
     if np.abs(found).max(initial=0.0) > np.finfo(np.float32).max:
-        raise DataError(f"{place}: '{name}' holds a number that is too large to compute with. Use other units.")
+        raise DataError(f"{place}: '{name}' contains a number that is too large to compute with. Use other units.")
     return found.astype(np.float32)
 
 

@@ -171,7 +171,7 @@ def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tu
         if empty or all(words):
             return words
         raise DataError(f"{place}: word {words.index('') + 1} of '{name}' is empty.")
-    raise DataError(f"{place}: '{name}' must hold words, as a list or separated by blanks, but is {shown(value)}.")
+    raise DataError(f"{place}: '{name}' must contain words, as a list or separated by spaces, but is {shown(value)}.")
 
 
 def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool = False) -> NDArray[Any]:
@@ -188,7 +188,7 @@ def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool =
     except (ValueError, TypeError) as error:
         widths = {len(step) for step in value if isinstance(step, list)}
         if len(widths) < 2 and (strange := _strange(value)) is not None:
-            raise DataError(f"{place}: '{name}' must hold numbers alone, but has {shown(strange)}.") from error
+            raise DataError(f"{place}: '{name}' must contain only numbers, but has {shown(strange)}.") from error
         why = f"steps of {min(widths)} and of {max(widths)} numbers" if len(widths) > 1 else shown(value)
         raise DataError(
             f"{place}: '{name}' must have the same number of values at every step, but has {why}."
@@ -202,8 +202,8 @@ def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool =
     if wrong.any():
         step = int(wrong.any(1).argmax()) + 1
         raise DataError(
-            f"{place}: '{name}' holds a number at step {step} that is missing or not finite. Fill it in, or leave that "
-            f"step out."
+            f"{place}: '{name}' contains a number at step {step} that is missing, infinite or NaN. Correct it, or "
+            "remove that step."
         )
     return array
 

@@ -240,7 +240,8 @@ def _of_table(path: str | Path, data: ForecastingData, file: int) -> Iterator[St
                 what = "is there twice" if time == growing.time else "comes after a later one"
                 of = f" of '{name}'" if name else ""
                 raise DataError(
-                    f"{place}: the time {shown(cell)}{of} {what}. Sort the rows by '{data.time}', each time once"
+                    f"{place}: the time {shown(cell)}{of} {what}. Sort the rows by '{data.time}', and give each "
+                    "time only once"
                     + ("." if data.series else ', or name the column that identifies the series: data.series = "…".')
                 )
             growing.time = time
@@ -262,8 +263,8 @@ def _number(cell: object, place: str, column: str, data: ForecastingData) -> flo
         number = number_in(cell) if isinstance(cell, str) and "," in cell else float(cell)  # type: ignore[arg-type]
         if math.isnan(number) and "," in str(cell):
             raise DataError(
-                f"{place}: '{column}' is {shown(cell)}: is the comma the decimal point, or does it set off thousands? "
-                f"Write numbers as 1234.5."
+                f"{place}: '{column}' is {shown(cell)}: the comma could be a decimal point or a thousands "
+                "separator. Write numbers as 1234.5."
             )
     except (TypeError, ValueError) as error:
         aside = f' If a row holds a whole sequence, set data.frames = "{column}".' if isinstance(cell, list) else ""
@@ -282,8 +283,8 @@ def _order(path: str | Path, data: ForecastingData) -> str:
     found = order_of(cells) if all(map(is_date, cells)) else "ymd"
     if found is None and order_of(cells[:1]) is None and all(when(cell, "dmy") for cell in cells):
         raise DataError(
-            f"{path}:{seen[0].line}: '{data.time}' is {shown(cells[0])}: is the day first, or the month? No date in "
-            f"the file tells. Write dates as 2026-11-15."
+            f"{path}:{seen[0].line}: '{data.time}' is {shown(cells[0])}: the day and the month cannot be told "
+            "apart in this file. Write dates as 2026-11-15."
         )
     return found or "ymd"
 

@@ -118,4 +118,4 @@ def text_of(value: object, place: str) -> str:
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return " ".join(value)
     shown = repr(value)
-    raise DataError(f"{place}: a text or a list of words was expected, but this is {shown[:60]}.")
+    raise DataError(f"{place}: expected a text or a list of words, but found {shown[:60]}.")

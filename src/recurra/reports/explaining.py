@@ -106,7 +106,7 @@ def explain(
             what = "--layer" if layer is not None else "--direction"
             raise ConfigError(f"{what} selects gates, but --show {show} shows none: leave it out.")
     if best < 1:
-        raise ConfigError(f"--best {best}: the best answer is 1, the next 2.")
+        raise ConfigError(f"--best {best}: answers are counted from 1 (the best).")
     if best > 1:
         model = model.searching(best=best)
     asked = asked_of(model, example_of(model.task, given))._replace(layer=layer, direction=direction, best=best)
@@ -181,7 +181,7 @@ def example_of(task: Task[Any, Any, Any], given: str) -> Any:
     else:
         raise DataError(f"{file}:{number}: the file ends before this line.")
     if at != int(number):
-        raise DataError(f"{file}:{number}: no row begins on this line; the next one is on line {at}.")
+        raise DataError(f"{file}:{number}: no row starts on this line; the next row starts on line {at}.")
     return example
 
 

@@ -120,7 +120,9 @@ def cells_of(text: str) -> list[Spec]:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"--cells {text} is not a valid TOML list: {error}.") from error
     if any(not isinstance(cell, str | dict) or (isinstance(cell, dict) and "name" not in cell) for cell in found):
-        raise ConfigError(f'--cells {text} must hold names, or tables with a name: ["lstm", {{name = "gru"}}].')
+        raise ConfigError(
+            f'--cells {text} must be a list of names, or of tables with a name: ["lstm", {{name = "gru"}}].'
+        )
     return list(found)
 
 

@@ -71,7 +71,7 @@ def column_of(row: Row, path: str | Path, column: str | None) -> str:
         near = did_you_mean(column or "tags", row.values)
         texts = "" if column is not None else " Where the answers are texts, add --task seq2seq."
         raise DataError(
-            f"{path}:{row.line}: there is no column '{column or 'tags'}'. {near} Name it by --column.{texts}"
+            f"{path}:{row.line}: there is no column '{column or 'tags'}'. {near} Set it with --column.{texts}"
         )
     return names[0]
 

@@ -34,7 +34,7 @@ class Size(NamedTuple):
             shape = cls(*(int(size) for size in text.split("x")))
         except (TypeError, ValueError):
             raise ConfigError(
-                f"a shape is rows x steps x input x hidden, such as 32x30x256x256, not '{text}'."
+                f"a shape must be rows x steps x input x hidden, such as 32x30x256x256, but is '{text}'."
             ) from None
         if min(shape) < 1:
             raise ConfigError(f"every size of a shape must be at least 1, but found '{text}'.")

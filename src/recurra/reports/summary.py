@@ -30,11 +30,13 @@ class Run(NamedTuple):
         try:
             summary = json.loads(path.read_bytes())
         except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}. Is {folder} the folder of a run?") from error
+            raise DataError(f"{path} cannot be read: {error.strerror}. {folder} may not be a run folder.") from error
         except ValueError:
             summary = None
         if not isinstance(summary, dict):
-            raise DataError(f"{path} is not a JSON object written by training. Train again, or repair the file.")
+            raise DataError(
+                f"{path} is not a valid summary of a training run (a JSON object). Restore the file, or train again."
+            )
         log, config = folder / FILE, folder / "config.toml"
         return cls(
             folder,

@@ -136,7 +136,7 @@ def _check_one_answer_each(
         before = first.setdefault(source, number)
         if given[before][0] != given[number][0]:
             raise DataError(
-                f"{predicted}:{given[number][1]}: this answer differs from that of line {given[before][1]}, but the "
-                f"source "
-                f"is: rows of {gold} with the same source are several references of one answer."
+                f"{predicted}:{given[number][1]}: this answer differs from line {given[before][1]}, but the source "
+                f"is the same. Rows of {gold} with the same source count as several references for one answer: "
+                "give the same answer in each."
             )

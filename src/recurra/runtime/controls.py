@@ -51,7 +51,7 @@ def _control(name: str, hint: Any, value: Any, about: str) -> Control:
 def overrides(decoding: Any, asked: object) -> dict[str, object]:
     """What was asked of [decoding], in the order of the names, each a setting that the model has."""
     if not isinstance(asked, Mapping):
-        raise ConfigError('"decoding" is an object of settings, such as {"width": 3}.')
+        raise ConfigError('"decoding" must be an object with settings, such as {"width": 3}.')
     known = {each.name: each for each in controls(decoding)}
     for name, value in asked.items():
         if not known:
@@ -65,5 +65,5 @@ def overrides(decoding: Any, asked: object) -> dict[str, object]:
         check_most(name, value)
         is_plain = value is None or isinstance(value, str | int | float)
         if not is_plain and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
-            raise ConfigError(f'"{name}" is a number, a text or a list of texts, but found {value!r:.60}.')
+            raise ConfigError(f'"{name}" must be a number, a text or a list of texts, but is {value!r:.60}.')
     return dict(sorted(asked.items()))

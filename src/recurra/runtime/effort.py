@@ -53,14 +53,14 @@ def check_most(name: str, value: object) -> None:
 
     >>> check_most("width", 4000)
     Traceback (most recent call last):
-    recurra.errors.ConfigError: "width" is 32 at most here, but 4,000 was asked for.
+    recurra.errors.ConfigError: "width" is limited to 32 here, but 4,000 was asked for.
     """
     size = len(value) if isinstance(value, str | list) else value
     most = MOST.get(name)
     if most is not None and isinstance(size, int | float) and size > most:
-        what = " letters" if isinstance(value, str) else " items" if isinstance(value, list) else ""
+        what = " characters" if isinstance(value, str) else " items" if isinstance(value, list) else ""
         asked = f"{size:,}" if size < 10**12 else "more"
-        raise ConfigError(f'"{name}" is {most:,}{what} at most here, but {asked} was asked for.')
+        raise ConfigError(f'"{name}" is limited to {most:,}{what} here, but {asked} was asked for.')
 
 
 def lengths_of(task: Task[Any, Any, Any], examples: Sequence[Any]) -> list[int]:
@@ -75,7 +75,7 @@ def check_read(task: Task[Any, Any, Any], examples: Sequence[Any], most: int, wh
     """Refuse more than so many tokens, or steps, together."""
     found = sum(lengths_of(task, examples))
     if found > most:
-        raise DataError(f"at most {most:,} tokens {what}, but these are {found:,}.")
+        raise DataError(f"at most {most:,} tokens {what}, but the input has {found:,}.")
 
 
 def check_written(task: Task[Any, Any, Any], examples: Sequence[Any], *, searches: int = 1) -> None:

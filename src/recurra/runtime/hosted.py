@@ -98,10 +98,10 @@ class Hosted:
     def predict(self, inputs: object, decoding: object) -> dict[str, Any]:
         """Answers to a list of inputs, with probabilities, alternatives and alignments."""
         if not isinstance(inputs, list) or not inputs:
-            raise DataError('"inputs" is a list of one input or more.')
+            raise DataError('"inputs" must be a list of at least one input.')
         most = MOST_PICTURES if self.task.schema().kind in ("picture", "strokes") else MOST_INPUTS
         if len(inputs) > most:
-            raise DataError(f'"inputs" has {len(inputs):,} inputs, but {most} is the most of one call.')
+            raise DataError(f'"inputs" has {len(inputs):,} inputs, but one request can have at most {most}.')
         model = self._model(decoding, "answers")
         began = time.perf_counter()
         examples = [question(model.task, value) for value in inputs]
@@ -126,7 +126,7 @@ class Hosted:
         for name in show or ():
             viewer_named(self.task, name, '"show":')
         if best < 1:
-            raise ConfigError(f'"best" is {best}: the best answer is 1, the next 2.')
+            raise ConfigError(f'"best" is {best}: answers are counted from 1 (the best).')
         wanted = list(self.about["views"] if show is None else dict.fromkeys(show))
         # Of samples, the n-th of five is another than the n-th of n: as many are drawn as for the answers.
         drawn = {**{each.name: each.value for each in controls(self.task.decoding)}, **decoding}.get("best")
@@ -169,17 +169,17 @@ class Hosted:
         for name, value in options.items():
             kind = TYPES[name]
             if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
-                raise ConfigError(f'"{name}" is {KINDS[kind]}, but found {value!r:.60}.')
+                raise ConfigError(f'"{name}" must be {KINDS[kind]}, but is {value!r:.60}.')
             check_most(name, value)
             if kind is not str and abs(value) > LARGEST:
                 raise ConfigError(f'"{name}" is too large.')
         count = options.pop("count", 1)
         if count < 1:
-            raise ConfigError(f'"count" is a whole number from 1 to {MOST["count"]}.')
+            raise ConfigError(f'"count" must be a whole number from 1 to {MOST["count"]}.')
         model = self._model({}, "answers")
         given = checked(model.task, prompt)
         if model.task.schema().kind == "text" and not isinstance(given, str):
-            raise DataError('"prompt" is a text.')
+            raise DataError('"prompt" must be a text.')
         began = time.perf_counter()
         found = model.writer(Manner(**options)).texts([given], count=count)
         texts = [{**each._asdict(), "log_probability": round(each.log_probability, 5)} for each in found]

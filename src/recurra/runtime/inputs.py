@@ -45,9 +45,11 @@ def checked(task: Task[Any, Any, Any], value: object) -> Any:
     if not fits or (are_words and value and kind != "text"):
         raise DataError(f"the input of this model must be {ABOUT[kind]}, but found {_shown(value)}.")
     if kind == "text" and size > LONGEST:
-        raise DataError(f"a text has {LONGEST:,} letters at most, but this one has {size:,}.")
+        raise DataError(f"a text can have at most {LONGEST:,} characters, but this one has {size:,}.")
     if kind != "text" and (len(value) > LONGEST or size > MOST_NUMBERS):  # type: ignore[arg-type]  # a list
-        raise DataError(f"an input has {LONGEST:,} steps and {MOST_NUMBERS:,} numbers at most, but this one has more.")
+        raise DataError(
+            f"an input can have at most {LONGEST:,} steps and {MOST_NUMBERS:,} numbers, but this one has more."
+        )
     return value
 
 
@@ -65,15 +67,15 @@ def _size(value: object) -> int:
                 below += each
             elif isinstance(each, str):
                 if any("\ud800" <= letter <= "\udfff" for letter in each):
-                    raise DataError("a text holds half of a character (a lone surrogate), which is not Unicode.")
+                    raise DataError("a text contains a lone surrogate, which is not valid Unicode.")
                 size += len(each)
             else:
                 if isinstance(each, int | float) and abs(each) > LARGEST:
-                    raise DataError("an input holds a number that is too large to compute with.")
+                    raise DataError("an input contains a number that is too large to compute with.")
                 size += 1
         depth += 1
         if depth > DEEPEST and below:
-            raise DataError(f"the lists of an input are nested more than {DEEPEST} deep.")
+            raise DataError(f"the lists of an input are nested more than {DEEPEST} levels deep.")
         level = below
     return size
 
@@ -82,11 +84,11 @@ def _pixels(url: str) -> list[Any]:
     """The rows of pixels of a picture in a data URL."""
     start, _, content = url.partition(",")
     if not start.startswith("data:image/") or not start.endswith(";base64"):
-        raise DataError(f"the input of this model must be {ABOUT['picture']}, but found another text.")
+        raise DataError(f"the input of this model must be {ABOUT['picture']}, but found a text that is neither.")
     try:
         raw = base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise DataError("the picture is not base64 as its data URL says.") from error
+        raise DataError("the data URL of the picture says base64, but its content is not valid base64.") from error
     picture = image_of(raw, "the picture", most=MOST_PIXELS)
     # Pixels that are 0 or 1 alone would be taken for black and white.
     return list(picture if picture.max() > 1 else picture * 0)

@@ -163,8 +163,10 @@ class Counted:
                 continue
             column = found[name] = np.asarray(given)
             if column.shape[:1] != (len(items),):
-                size = f"{len(column)} of them" if column.shape else "no list"
-                raise DataError(f"the count '{name}' needs a number for each of the {len(items)} items, but is {size}.")
+                size = f"{len(column)} numbers" if column.shape else "a single one"
+                raise DataError(
+                    f"the count '{name}' needs one number for each of the {len(items)} items, but has {size}."
+                )
         if scores and first not in scores:
             raise ConfigError(f"first = '{first}' is not one of the scores: {', '.join(scores)}.")
         return cls(

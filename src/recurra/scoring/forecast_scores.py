@@ -42,7 +42,7 @@ def frame_scores(examples: Sequence[Steps], reviews: Sequence[Review], *, settin
         counts[row] = [*frames, (gold & said).sum(), gold.sum(), said.sum()]
     columns = dict(zip(names, counts.T, strict=True))
     if not columns["frames"].any():
-        raise DataError("there is no frame to score.")
+        raise DataError("there are no frames to score.")
     scores: dict[str, Formula] = {
         "nll": ratio("nats", "frames"),
         "nll_after_first": ratio("later_nats", "later"),

@@ -187,7 +187,9 @@ def grouped(given: PairAnswers) -> Items:
     }
     for name, column in columns.items():
         if len(column) != len(golds):
-            raise DataError(f"there are {len(golds)} right answers, but {len(column)} {name}: each row needs all.")
+            raise DataError(
+                f"there are {len(golds)} right answers, but {len(column)} {name}: their numbers must be equal."
+            )
     rows: dict[str, list[int]] = {}
     for number, source in enumerate(given.sources):
         rows.setdefault(source, []).append(number)

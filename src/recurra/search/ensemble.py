@@ -35,7 +35,7 @@ def together(
     if not steps:
         raise ConfigError("an ensemble needs at least one model.")
     if combine not in ("mean", "product"):
-        raise ConfigError(f"models of an ensemble can be combined by 'mean' or 'product', not by {combine!r}.")
+        raise ConfigError(f"combine must be 'mean' or 'product', but is {combine!r}.")
 
     def step(tokens: Tensor, moving: tuple[Any, ...], fixed: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
         log_ps, moved = zip(
@@ -43,7 +43,7 @@ def together(
         )
         sizes = [log_p.shape[1] for log_p in log_ps]
         if len({*sizes}) > 1:
-            raise ConfigError(f"models of one ensemble need the same vocabulary, but theirs have {sizes} tokens.")
+            raise ConfigError(f"the models of an ensemble need the same vocabulary, but theirs have {sizes} tokens.")
         stacked = torch.stack(log_ps)
         if combine == "product":
             return stacked.mean(0).log_softmax(1), moved

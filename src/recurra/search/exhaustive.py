@@ -138,6 +138,6 @@ def check_number(vocabulary: int, law: Law, length: int) -> None:
         sequences, beginnings = sequences + ends * beginnings, others * beginnings
         if sequences + beginnings > MOST_SEQUENCES:
             raise ConfigError(
-                f"{vocabulary} tokens make more than {MOST_SEQUENCES:,} sequences of up to {length}, too many to try "
-                f"all of them: take a shorter length, or a beam."
+                f"{vocabulary} tokens make more than {MOST_SEQUENCES:,} sequences of up to {length}, too many to "
+                "try all of them: use a smaller length, or beam search."
             )

@@ -105,22 +105,22 @@ class Law:
         ):
             for token in ids:
                 if not 0 <= token < size:
-                    raise ConfigError(f"{name} has the token {token}, but the vocabulary has {size}, from 0.")
+                    raise ConfigError(f"{name} has the token id {token}, but ids must be between 0 and {size - 1}.")
         if len(self.banned) >= size:
             raise ConfigError("every token of the vocabulary is banned, so no token can be chosen.")
 
     def dead_end(self, sentence: int, written: int) -> ConfigError:
         """The error of a sentence that cannot go on."""
         return ConfigError(
-            f"the rules of the search leave nothing to choose as token {written + 1} of sequence {sentence + 1}: "
-            f"relax min_length, banned, forced, prefix or no_repeat."
+            f"the search rules allow no token at position {written + 1} of sequence {sentence + 1}: relax "
+            "min_length, banned, forced, prefix or no_repeat."
         )
 
     def _check_forced(self) -> None:
         for name, others in (("banned", self.banned), ("what ends an answer", self.ends)):
             for token in self.forced.tolist():
                 if token in others:
-                    raise ConfigError(f"the token {token} is forced, but is {name} too.")
+                    raise ConfigError(f"the token {token} is forced, but it is also {name}. Remove one of the two.")
         for length, prefix in zip(self.lengths.tolist(), self.prefixes, strict=True):
             missing = len({*self.forced.tolist()} - {*prefix})
             if missing and min(len(prefix), length) + missing > length:

@@ -37,6 +37,4 @@ def check_penalties(length_penalty: float, coverage_penalty: float, watches: boo
         if not value >= 0:
             raise ConfigError(f"{name} must be a number of at least 0, but is {value!r}.")
     if coverage_penalty and not watches:
-        raise ConfigError(
-            "coverage_penalty counts weights of attention, but this model has no attention: leave it at 0."
-        )
+        raise ConfigError("coverage_penalty needs attention weights, but this model has no attention: set it to 0.")

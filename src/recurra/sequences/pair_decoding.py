@@ -61,7 +61,7 @@ def check_search(settings: Seq2SeqSettings | Vec2SeqSettings, target: Side) -> N
     known = len(target.vocabulary)
     if decoding.search == "exhaustive" and known ** min(decoding.max_length, SHORTEST_LIMIT) > MOST_SEQUENCES:
         raise SettingError(
-            f"decoding.search = 'exhaustive' tries all sequences, but {known} tokens make more than "
-            f"{MOST_SEQUENCES:,}: take 'beam', or a smaller decoding.max_length.",
+            f"decoding.search = 'exhaustive' tries all sequences, but {known} tokens give more than "
+            f"{MOST_SEQUENCES:,}: use 'beam', or a smaller decoding.max_length.",
             ("decoding", "search"),
         )

@@ -125,13 +125,16 @@ class PairTexts:
         lowercase = found.get("lowercase") if isinstance(found, dict) else None
         known = ({"joint"}, {"source", "target"}, {"target"})
         if not isinstance(lowercase, dict) or {*lowercase} not in known:
-            raise DataError(f"{path} must state for both sides whether text is lower-cased.")
+            raise DataError(f"{path} must say for both sides whether text is lower-cased. The file may be damaged.")
         sides = {}
         for name, lower in lowercase.items():
             suffix = "" if name == "joint" else name
             vocabulary = Vocabulary.load(folder / _file("vocabulary", suffix))
             if vocabulary.specials[: len(SPECIALS)] != SPECIALS:
-                raise DataError(f"{folder / _file('vocabulary', suffix)}: the specials must begin with {SPECIALS}.")
+                raise DataError(
+                    f"{folder / _file('vocabulary', suffix)}: the special tokens must begin with {SPECIALS}. The "
+                    "file may be damaged."
+                )
             text = data.target if name == "target" or isinstance(data, Vec2SeqData) else data.source
             cut = load_tokenizer(folder / _file("tokenizer", suffix), text.tokens)
             sides[name] = Side(cut, vocabulary, bool(lower))
@@ -183,11 +186,11 @@ class PairTexts:
         specials = () if self.source is None else self.source.vocabulary.specials[len(SPECIALS) :]
         for pair in questions:
             if pair.features and not {*map(feature_token, pair.features)} & {*specials}:
-                named = " and no ".join(map(repr, pair.features[:SHOWN]))
+                named = " or ".join(map(repr, pair.features[:SHOWN]))
                 near = did_you_mean(pair.features[0], [token[1:-1] for token in specials[:MOST_NAMED]])
                 raise DataError(
-                    f"{place_of(file, pair.line)}: training had no {named} among its features. {near} Is this the "
-                    f"right column?"
+                    f"{place_of(file, pair.line)}: the training data has no feature {named}. {near} "
+                    "Check that this is the right column."
                 )
             yield pair
 
@@ -272,8 +275,7 @@ def learned_side(
         [(token, count)] = most_frequent
         raise DataError(
             f"no token of the {side} in {', '.join(files)} would be in the vocabulary: the most frequent, {token!r}, "
-            f"is there "
-            f"{count:,} times, but data.{side}.min_count = {settings.min_count} and data.{side}.max_size = "
+            f"occurs {count:,} times, but data.{side}.min_count = {settings.min_count} and data.{side}.max_size = "
             f"{'none' if settings.max_size is None else settings.max_size}."
         )
     return Side(cut, vocabulary, settings.lowercase)

@@ -169,17 +169,18 @@ class Recurrent(nn.Module):
         if self.bidirectional or self.direction == "backward":
             raise ConfigError(
                 "a backward or bidirectional stack cannot run one step at a time: its first output needs the last "
-                "input. "
-                "Use bidirectional = false and direction = 'forward', or give it the whole sequence."
+                "input. Use bidirectional = false and direction = 'forward', or pass the whole sequence."
             )
         if self.training and self.dropout and self.locked:
             raise ConfigError(
-                "locked dropout has one mask for all steps of a row, so a single step cannot be trained with it. "
-                "Give the whole sequence, or call eval() first."
+                "locked dropout uses one mask for all steps of a row, so it cannot train one step at a time. Pass "
+                "the whole sequence, or call eval() first."
             )
         if not isinstance(x, Tensor) or x.dim() != 2:
             found_shape = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
-            raise DataError(f"a step takes one element of each row, (rows, {self.input_size}), but got {found_shape}.")
+            raise DataError(
+                f"step needs one element per row, of shape (rows, {self.input_size}), but got {found_shape}."
+            )
         batch, states, fixed = self._prepared(self._checked(Padded.full(x.unsqueeze(1))), states, fixed)
         found: list[tuple[AnyState, ...]] = []
 
@@ -322,7 +323,9 @@ class Recurrent(nn.Module):
         x = inputs_of(x, self.input_size, "Recurrent")
         own = next(self.parameters(), x.values)
         if x.values.dtype != own.dtype and not torch.is_autocast_enabled(x.values.device.type):
-            raise DataError(f"the batch holds {x.values.dtype}, but the weights are {own.dtype}. Convert one of them.")
+            raise DataError(
+                f"the batch has dtype {x.values.dtype}, but the weights have {own.dtype}. Convert one of them."
+            )
         return x
 
     def _checked_resets(self, resets: Tensor, x: Padded) -> Tensor | None:
@@ -330,10 +333,7 @@ class Recurrent(nn.Module):
         shape = tuple(x.values.shape[:2])
         if not isinstance(resets, Tensor) or resets.dtype != torch.bool or tuple(resets.shape) != shape:
             found = f"{resets.dtype} of shape {tuple(resets.shape)}" if isinstance(resets, Tensor) else repr(resets)
-            raise DataError(
-                f"resets must be a tensor of truth values (torch.bool) with one for each row and step, "
-                f"{shape} here, but is {found}."
-            )
+            raise DataError(f"resets must be a tensor of torch.bool of shape {shape} (rows, steps), but is {found}.")
         resets = resets.to(x.values.device) & x.mask
         return resets if bool(resets.any()) else None
 
@@ -362,11 +362,13 @@ def _fitted(state: AnyState, known: AnyState, x: Padded, number: int) -> AnyStat
     found = [tuple(field.shape) for field in state] if are_tensors else type(state).__name__
     if found != sizes:
         names = ", ".join(fields(known))
-        raise DataError(f"layer {number} starts from ({names}) of shapes {sizes}, but was given {found}.")
+        raise DataError(f"layer {number} needs the start state ({names}) of shapes {sizes}, but got {found}.")
     for field in state:
         # What autocast has lowered may be raised again; any other difference is a mistake.
         if field.dtype != x.values.dtype and field.dtype not in (torch.float16, torch.bfloat16):
-            raise DataError(f"layer {number} starts from {field.dtype}, but the batch holds {x.values.dtype}.")
+            raise DataError(
+                f"layer {number} got a start state of {field.dtype}, but the batch has dtype {x.values.dtype}."
+            )
     return type(known)(*(field.to(x.values.dtype) for field in state))
 
 
@@ -393,4 +395,6 @@ def _widths(hidden_size: int | Sequence[int], layers: int | None) -> list[int]:
 
 def _check_equal(sizes: Sequence[int], why: str) -> None:
     if len(set(sizes)) > 1:
-        raise ConfigError(f"{why}, so all layers must be equally wide, but they are {', '.join(map(str, sizes))}.")
+        raise ConfigError(
+            f"{why}, so all layers must have the same size, but they have the sizes {', '.join(map(str, sizes))}."
+        )

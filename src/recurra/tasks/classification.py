@@ -317,7 +317,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return None
         size = self.settings.model.embedding
         if not self.reads or not size:
-            raise ConfigError("data.vectors needs word vectors to fill: a text to read, and model.embedding above 0.")
+            raise ConfigError("data.vectors needs word embeddings: use text as input, and set model.embedding above 0.")
         vectors = read_vectors(lines(path), path, wanted=self.words)
         if vectors.values.shape[1] != size:
             found = vectors.values.shape[1]

@@ -60,8 +60,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         self.gives_coins = name_of(self.output) == "bernoulli"
         if self.gives_coins and not is_binary:
             raise SettingError(
-                "model.output = 'bernoulli' is for values that are 0 or 1, but the training data holds others. "
-                "Take 'gaussian' or 'squared_error'.",
+                "model.output = 'bernoulli' is for values that are 0 or 1, but the training data has other "
+                "values. Use 'gaussian' or 'squared_error'.",
                 ("model", "output"),
             )
         self.has_density = name_of(self.output) != "squared_error"
@@ -143,7 +143,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 given = json.loads(line or "[]") if isinstance(line, str) else list(line)
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(
-                    f"{place}: a line is a JSON list of steps, each a number or a list of numbers."
+                    f"{place}: each line must be a JSON list of steps, each a number or a list of numbers."
                 ) from error
             values = matrix(given, place, "input", np.float64, missing=data.missing == "previous")
             known = ~np.isnan(values)
@@ -330,9 +330,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         now = len(series) - horizon
         if now < 2:
             raise DataError(
-                f"the forecast is compared with the last values of the series: of {len(series)} steps, {horizon} are "
-                f"hidden (the horizon), "
-                f"and at least 2 must be left to read. Give a longer series, or --set decoding.horizon=…."
+                f"the series is too short: it has {len(series)} steps, of which the last {horizon} (the horizon) "
+                "are hidden to compare the forecast with them, and at least 2 must be left as input. Give a "
+                "longer series, or set a smaller --set decoding.horizon=…."
             )
         paths = forecasts.PATHS if self.has_density else 0
         decoding = dataclasses.replace(self.settings.decoding, paths=paths)

@@ -121,7 +121,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         if counts and len(vocabulary) == len(specials):
             raise DataError(
                 f"no token of {', '.join(data.files('train'))} would be in the vocabulary: the most frequent, "
-                f"{counts.most_common(1)[0][0]!r}, is there {max(counts.values()):,} times, but data.text.min_count = "
+                f"{counts.most_common(1)[0][0]!r}, occurs {max(counts.values()):,} times, but data.text.min_count = "
                 f"{text.min_count} and data.text.max_size = {'none' if text.max_size is None else text.max_size}."
             )
         return cls(settings, split, vocabulary)
@@ -330,8 +330,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         whole = np.concatenate([row["tokens"] for row in rows]).astype(np.int64) if rows else np.zeros(0, np.int64)
         if len(whole) < 2:
             raise DataError(
-                f"this text holds {len(whole)} token: with the first as given, nothing is left to predict. Use a "
-                f"longer text, or score its lines one by one: data.independent = true."
+                f"this text has only {len(whole)} token, so there is nothing to predict: the first token is not "
+                "scored. Use a longer text, or score each line separately: data.independent = true."
             )
         if self.settings.model.direction == "backward":
             whole = whole[::-1].copy()

@@ -196,7 +196,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             try:
                 frames = json.loads(line) if isinstance(line, str) else line
             except (json.JSONDecodeError, RecursionError) as error:
-                raise DataError(f"{place}: a line of frames is a JSON list of lists of numbers.") from error
+                raise DataError(f"{place}: each line must be a JSON list of lists of numbers (frames).") from error
             yield Sentence((), matrix(frames, place, "frames", np.float64), (), None, None, 0, number)
 
     def schema(self) -> Schema:
@@ -212,7 +212,10 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         elif example.frames is not None:
             if self.frames is None or example.frames.shape[1] != len(self.frames.mean):
                 size = "words" if self.frames is None else f"frames of {len(self.frames.mean)} numbers"
-                raise DataError(f"line {example.line}: found frames of {example.frames.shape[1]}, but expects {size}.")
+                raise DataError(
+                    f"line {example.line}: found frames of {example.frames.shape[1]} numbers, but the model "
+                    f"expects {size}."
+                )
             encoded["frames"] = self.frames.scaled(example.frames).astype(np.float32)
         else:
             lower = self.settings.data.lowercase
@@ -269,7 +272,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         if path is None:
             return None
         if model.read_words.embedding is None:
-            raise ConfigError("data.vectors needs word vectors to fill: model.embedding must be above 0.")
+            raise ConfigError("data.vectors needs word embeddings: set model.embedding above 0.")
         vectors = read_vectors(lines(path), path, wanted=self.words)
         size = self.settings.model.embedding
         if vectors.values.shape[1] != size:

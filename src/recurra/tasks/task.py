@@ -278,8 +278,8 @@ class Task(ABC, Generic[Example, Batch, Output]):
         Only --from asks. Without it, rows of a table of vectors would go to other tokens of the same number.
         """
         raise ConfigError(
-            f"--from must know which weights belong to which tokens, but {type(self).__name__} has no `axes`: "
-            f"write that method, or start without --from."
+            "--from needs the method `axes`, which says which weights belong to which tokens, but "
+            f"{type(self).__name__} does not have it: write that method, or train without --from."
         )
 
     @abstractmethod

@@ -245,8 +245,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                 golds = list(zip(sums.tolist(), batch.target.lengths.tolist(), strict=True))
             elif given:
                 raise DataError(
-                    "decoding.search = 'given' scores given targets, but a row has none: give rows with a source and "
-                    "a target."
+                    "decoding.search = 'given' scores given targets, but a row has no target: give rows with a "
+                    "source and a target."
                 )
             found: list[list[Hypothesis]] = [[] for _ in golds]
             attends = name_of(self.settings.model.attention) != "none"

@@ -60,8 +60,8 @@ class Vec2Seq(ToSequence[Given]):
             model = dataclasses.replace(model, attention="none" if data.vector is not None else "projected_dot")
         elif attention != "none" and data.vector is not None:
             raise ConfigError(
-                f"model.attention = '{attention}' needs several places to attend to, but a vector is one: leave it "
-                f"out. Features of several places are named by data.frames."
+                f"model.attention = '{attention}' needs several places to attend to, but the input is a single "
+                "vector: leave it out. For features of several places, set data.frames."
             )
         if model.label_smoothing is None:
             model = dataclasses.replace(model, label_smoothing=0.0 if data.vector is not None else 0.1)
@@ -93,7 +93,7 @@ class Vec2Seq(ToSequence[Given]):
             given.check_width(first.steps.shape[1], "the first example")
             if first.is_grid != given.is_grid:
                 one, other = ("a grid", "a row") if given.is_grid else ("a row", "a grid")
-                raise DataError(f"{given.place}: found places in {one}, but those of the first example are in {other}.")
+                raise DataError(f"{given.place}: found places in {one}, but the first example has them in {other}.")
             scale.add(given.steps, given.place)
         return cls(settings, PairTexts(None, side, scale.finished()))
 
@@ -252,8 +252,8 @@ class Vec2Seq(ToSequence[Given]):
 
         if self.settings.data.vector is not None:
             raise ConfigError(
-                f"the run {asked.run} reads a single vector, which has no places to attend to: models of "
-                f"pictures and of features of places have attention to show."
+                f"the run {asked.run} reads a single vector, so it has no attention to show. Only models of "
+                "pictures or of features of places have attention."
             )
         answer = self.best_answer(asked)
         if answer.detail.get("columns") is None:

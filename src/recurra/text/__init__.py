@@ -63,7 +63,7 @@ def load_tokenizer(path: str | os.PathLike[str], own: str | Mapping[str, object]
     """
     value = read_json(path)
     if not isinstance(value, dict) or not {"name", "model"} & value.keys():
-        raise DataError(f'{path}: a tokenizer is a JSON object with a "name", or with the "model" of subwords.')
+        raise DataError(f'{path}: a tokenizer must be a JSON object with a "name", or with the "model" of subwords.')
     name = value.get("name", "subwords")
     if isinstance(name, str) and ":" in name:
         wanted = own if isinstance(own, str) or own is None else own.get("name")

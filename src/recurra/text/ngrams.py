@@ -122,11 +122,10 @@ def phrases(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
 def check(words: int, characters: Sequence[int] | None, buckets: int) -> None:
     """Refuse what gives no features."""
     if words < 1:
-        raise ConfigError(f"n-grams of words have 1 word at least, but the longest has {words}.")
+        raise ConfigError(f"word n-grams need a length of at least 1, but the longest has {words}.")
     if characters and not (len(characters) == 2 and 1 <= characters[0] <= characters[1]):
         raise ConfigError(
-            f"character n-grams are given by their least and their greatest length, as in [3, 5], "
-            f"but found {list(characters)}."
+            f"character n-grams need their shortest and longest length, as in [3, 5], but found {list(characters)}."
         )
     if buckets < 1:
         raise ConfigError(f"hashed n-grams need at least 1 bucket, but there are {buckets}.")

@@ -62,17 +62,17 @@ def read_vectors(
         try:
             numbers.extend([float(field) for field in fields[-width:]])
         except ValueError as error:
-            raise DataError(f"{path}:{number}: a vector is {width} numbers after its token, but {error}.") from error
+            raise DataError(f"{path}:{number}: a line must have a token and {width} numbers, but {error}.") from error
     if count is not None and read < count:
         raise DataError(
-            f"{path}:{last or 1}: the file ends after {read} vectors, but its first line promises {count}. "
-            f"It may have been cut short."
+            f"{path}:{last or 1}: the file ends after {read} vectors, but its first line says {count}. The file "
+            "may be truncated. Download it again."
         )
     values = np.frombuffer(numbers, dtype=np.float32).reshape(len(seen), width)
     finite = np.isfinite(values).all(axis=1)
     if not finite.all():
         token, number = list(seen.items())[int(finite.argmin())]
-        raise DataError(f"{path}:{number}: the vector of {token!r} holds a number that is not finite.")
+        raise DataError(f"{path}:{number}: the vector of {token!r} contains a number that is infinite or NaN.")
     return Vectors(list(seen), values)
 
 
@@ -97,18 +97,17 @@ def _opening(rows: Rows, path: str | os.PathLike[str]) -> tuple[int | None, int,
     """The promised count, the width, and the rows that hold vectors."""
     number, first = next(rows, (0, []))
     if not first:
-        raise DataError(f"{path} is empty: word vectors have a token and its numbers on each line.")
+        raise DataError(f"{path} is empty: each line must have a token and its numbers.")
     if len(first) == 2 and all(field.isascii() and field.isdigit() for field in first):
         if int(first[1]) == 0:
-            raise DataError(f"{path}:{number}: the first line says that vectors have 0 numbers.")
+            raise DataError(f"{path}:{number}: the first line says that vectors have size 0.")
         return int(first[0]), int(first[1]), rows
     width = 0
     while width < len(first) - 1 and _is_number(first[-1 - width]):
         width += 1
     if width == 0:
         raise DataError(
-            f"{path}:{number}: word vectors have a token and its numbers on each line, but this line ends in "
-            f"{first[-1][:40]!r}."
+            f"{path}:{number}: each line must have a token and its numbers, but this line ends in {first[-1][:40]!r}."
         )
     return None, width, chain([(number, first)], rows)
 

@@ -67,7 +67,7 @@ class Vocabulary:
         if min_count < 1:
             raise ConfigError(f"min_count must be at least 1, but is {min_count}.")
         if max_size is not None and max_size < len(specials):
-            raise ConfigError(f"max_size = {max_size} leaves no room for the {len(specials)} specials.")
+            raise ConfigError(f"max_size = {max_size} is too small for the {len(specials)} special tokens.")
         apart = set(specials)
         kept = [token for token in _checked(counts, "tokens") if counts[token] >= min_count and token not in apart]
         kept.sort(key=lambda token: (-counts[token], token))
@@ -139,10 +139,10 @@ class Vocabulary:
         numbers = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
         for number in numbers:
             if not isinstance(number, int | np.integer) or isinstance(number, bool):
-                raise DataError(f"an id is a whole number, but found {number!r}.")
+                raise DataError(f"an id must be a whole number, but is {number!r}.")
             if not 0 <= number < len(self):
                 raise DataError(
-                    f"there is no token with id {number}: the ids of this vocabulary go to {len(self) - 1}."
+                    f"there is no token with id {number}: the ids of this vocabulary are 0 to {len(self) - 1}."
                 )
         return [self._tokens[number] for number in numbers]
 
@@ -178,12 +178,12 @@ class Vocabulary:
     def from_json(cls, value: object) -> Vocabulary:
         """The vocabulary that `to_json` wrote."""
         if not isinstance(value, Mapping):
-            raise DataError(f"a vocabulary is a JSON object, but this is {_short(value)}.")
+            raise DataError(f"a vocabulary must be a JSON object, but is {_short(value)}.")
         for key in ("specials", "tokens"):
             if key not in value:
                 raise DataError(f"a vocabulary needs the key '{key}', which is missing.")
             if not isinstance(value[key], list):
-                raise DataError(f"the {key} of a vocabulary are a list of strings, but here {_short(value[key])}.")
+                raise DataError(f"the {key} of a vocabulary must be a list of strings, but are {_short(value[key])}.")
         return cls(value["tokens"], specials=value["specials"])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -204,7 +204,7 @@ def _checked(tokens: Iterable[object], what: str) -> list[str]:
     checked: list[str] = []
     for number, token in enumerate(tokens):
         if not isinstance(token, str):
-            raise DataError(f"the {what} of a vocabulary are strings, but number {number} is {_short(token)}.")
+            raise DataError(f"the {what} of a vocabulary must be strings, but number {number} is {_short(token)}.")
         if has_surrogate(token):
             raise DataError(f"{_short(token)}, number {number} of the {what}, is not valid Unicode (a lone surrogate).")
         checked.append(token)

@@ -80,16 +80,18 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> 
     wanted = dict(model.state_dict())
     missing, extra = wanted.keys() - tensors.keys(), tensors.keys() - wanted.keys()
     if missing or extra:
-        what = f"lacks {sorted(missing)[0]}" if missing else f"has {sorted(extra)[0]}, which the model has not"
-        raise CheckpointError(f"{path} does not fit this config: it {what}. Was config.toml changed?")
+        what = f"lacks {sorted(missing)[0]}" if missing else f"has {sorted(extra)[0]}, which the model does not have"
+        raise CheckpointError(
+            f"{path} does not match the model of config.toml: it {what}. config.toml may have been changed."
+        )
     for name, tensor in tensors.items():
         if tensor.shape != wanted[name].shape:
             raise CheckpointError(
-                f"{path} does not fit this config: {name} is {tuple(tensor.shape)} there, but "
-                f"{tuple(wanted[name].shape)} here."
+                f"{path} does not match the model of config.toml: {name} has shape {tuple(tensor.shape)} in the "
+                f"file, but {tuple(wanted[name].shape)} in the model."
             )
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"{path}: {name} holds values that are not finite. The file is damaged.")
+            raise CheckpointError(f"{path}: {name} contains infinite values or NaN. The file is damaged.")
     model.load_state_dict(dict(tensors))
 
 

@@ -32,9 +32,9 @@ class LazyAdam(torch.optim.Optimizer):
         eps: float = 1e-8,
     ) -> None:
         if not (0 <= betas[0] < 1 and 0 <= betas[1] < 1):
-            raise ValueError(f"betas lie between 0 and 1, but are {betas}")
+            raise ValueError(f"betas must be between 0 and 1, but are {betas}")
         if not eps > 0:
-            raise ValueError(f"eps is above 0, but is {eps}")
+            raise ValueError(f"eps must be above 0, but is {eps}")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()

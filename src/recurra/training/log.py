@@ -162,10 +162,12 @@ def _from_json(text: bytes, where: str) -> Line:
     try:
         found = json.loads(text)
     except ValueError:  # not JSON, or not even UTF-8
-        raise DataError(f"{where}: not a line of a log, which is one JSON object. Remove the line.") from None
+        raise DataError(f"{where}: this line is not a JSON object, as each line of a log must be. Remove it.") from None
     kind = _KINDS.get(str(found.get("kind"))) if isinstance(found, dict) else None
     if kind is None:
-        raise DataError(f"{where}: a line of a log has a kind, {', '.join(_KINDS)}, but this has none of them.")
+        raise DataError(
+            f"{where}: the kind of a log line must be one of {', '.join(_KINDS)}, but this line has none of them."
+        )
     values: dict[str, Any] = {
         name: math.nan if found[name] is None else found[name] for name in kind._fields if name in found
     }

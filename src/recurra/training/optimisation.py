@@ -103,8 +103,8 @@ def optimiser(
             )
     if sparse and (options.get("momentum") or options.get("weight_decay")):
         raise SettingError(
-            f"training.optimizer = '{name}' with momentum or weight_decay updates all rows of a table, but gradients "
-            f"are sparse: leave them out, or set model.bag.sparse = false.",
+            f"training.optimizer = '{name}' with momentum or weight_decay does not support sparse gradients: leave "
+            "these options out, or set model.bag.sparse = false.",
             ("training", "optimizer"),
         )
     extra = {"fused": True} if name in FUSED and not sparse else {}

@@ -199,7 +199,7 @@ def _encoded(
         task.save(folder)
     except OSError as error:
         raise DataError(
-            f"vocabularies and statistics of the data cannot be written to {folder}: {error.strerror}."
+            f"the vocabularies and statistics of the data cannot be written to {folder}: {error.strerror}."
         ) from error
     left_out: list[str] = []
 

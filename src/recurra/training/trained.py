@@ -85,11 +85,11 @@ class Trained:
         Where answers are searched for, search, width and best are those of [decoding], for this once.
         """
         if isinstance(inputs, str) or not isinstance(inputs, Iterable):
-            raise DataError("predict takes a list of inputs: predict([text]).")
+            raise DataError("predict needs a list of inputs: predict([text]).")
         given: list[Any] = [each.tolist() if isinstance(each, np.ndarray) else each for each in inputs]
         for text in given:
             if not isinstance(text, str | list | tuple):
-                raise DataError(f"an input is a text or a list, but found {text!r:.60}.")
+                raise DataError(f"an input must be a text or a list, but is {text!r:.60}.")
         asked = self.searching(search=search, width=width, best=best)
         examples = list(asked.task.questions(None, given))
         return asked.answers(examples, detail=detail, batch_tokens=batch_tokens)
@@ -190,7 +190,7 @@ class Trained:
         found = self.changed(given)
         if width is not None and "search" in known and found.task.decoding.search != "beam":
             raise ConfigError(
-                f"width = {width} is the width of a beam, but the search is "
+                f"width = {width} has an effect only in beam search, but the search is "
                 f"'{found.task.decoding.search}': set search = 'beam', or leave width out."
             )
         return found

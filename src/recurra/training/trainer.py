@@ -219,8 +219,8 @@ class Trainer:
         if (position.rows, position.elements) != (now.rows, now.elements):
             raise CheckpointError(
                 f"the training data has changed since this run began: it had {position.rows:,} examples of "
-                f"{position.elements:,} elements, and has {now.rows:,} of {now.elements:,}. Restore the old data, or "
-                f"start a new run from these weights: --from {self.folder}."
+                f"{position.elements:,} elements in all, and now has {now.rows:,} of {now.elements:,}. Restore the "
+                f"old data, or start a new run from these weights: --from {self.folder}."
             )
         if position.data not in ("", now.data):
             raise CheckpointError(

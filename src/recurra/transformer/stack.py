@@ -70,13 +70,13 @@ class Transformer(nn.Module):
         if width % (2 * heads):
             nearest = max(1, round(width / (2 * heads))) * 2 * heads
             raise ConfigError(
-                f"a Transformer of {heads} heads needs a width that is a multiple of {2 * heads}, since each head "
-                f"turns pairs of features, but it is {width}: set {nearest}, or another number of heads."
+                f"a Transformer of {heads} heads needs a width that is a multiple of {2 * heads}, but it is "
+                f"{width}: set {nearest}, or change the number of heads."
             )
         self.causal, self.absolute = check_flag(causal, "causal"), check_flag(absolute, "absolute")
         self.context = None if context is None else check_size(context, "context")
         if context is not None and not causal:
-            raise ConfigError("context says how many steps before it a step sees: it needs causal = True.")
+            raise ConfigError("context needs causal = True: it limits how many previous steps a step can see.")
         inner = 4 * width if feed_forward is None else check_size(feed_forward, "feed_forward")
         check_rate(dropout, "dropout")
         self.from_input = None if input_size == width else nn.Linear(input_size, width)
@@ -105,7 +105,7 @@ class Transformer(nn.Module):
             )
         if not isinstance(x, Tensor) or x.dim() != 2:
             found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
-            raise DataError(f"a step takes one element of each row, (rows, {self.input_size}), but got {found}.")
+            raise DataError(f"step needs one element per row, of shape (rows, {self.input_size}), but got {found}.")
         batch = Padded.full(x.unsqueeze(1))
         reading = self.read(batch, states)
         return reading.values.squeeze(1), self.after(reading, batch, states)
@@ -185,13 +185,13 @@ class Transformer(nn.Module):
         if states is None:
             return []
         if not self.causal:
-            raise ConfigError("a bidirectional Transformer carries no states: give none, or make it causal.")
+            raise ConfigError("a bidirectional Transformer has no states: pass none, or create it with causal = True.")
         rows, size = len(x.lengths), self.output_size // self.heads
         pasts = [layer[0] for layer in states if are_caches(layer, (rows, self.heads, size))]
         if len(pasts) != len(states) or len(pasts) != len(self.layers):
             raise DataError(
-                f"states must be those that this Transformer returns for {rows} rows, of {len(self.layers)} layers and "
-                f"{self.heads} heads of {size} features; these are of another batch or another network."
+                f"states must be those that this Transformer returned for {rows} rows ({len(self.layers)} layers, "
+                f"{self.heads} heads of {size} features), but these come from another batch or network."
             )
         return pasts
 

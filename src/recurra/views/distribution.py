@@ -46,13 +46,13 @@ class Distribution(View):
         shares = shares[:, None] if shares.ndim == 1 else shares
         if shares.shape != (len(self.names), len(self.parts)) or not shares.size:
             raise DataError(
-                f"{len(self.names)} names with {len(self.parts)} parts need as many shares, at least one, but these "
-                f"are of shape {shares.shape}."
+                f"{len(self.names)} names with {len(self.parts)} parts need one share for each name and part, but "
+                f"the shares have shape {shares.shape}."
             )
         if self.said and len(self.said) != len(self.names):
-            raise DataError(f"{len(self.names)} names need as many texts about them, but found {len(self.said)}.")
+            raise DataError(f"{len(self.names)} names need one text each, but found {len(self.said)}.")
         if not (np.isfinite(shares).all() and (shares >= 0).all() and (shares.sum(1) <= 1 + 1e-6).all()):
-            raise DataError("the shares of a name are at least 0, and together at most 1.")
+            raise DataError("the shares of a name must be at least 0, and their sum at most 1.")
         object.__setattr__(self, "shares", shares)
 
     def text(self) -> str:

@@ -56,11 +56,11 @@ class HeatMap(View):
         weights = np.asarray(self.weights, np.float64)
         if weights.shape != (len(self.rows), len(self.columns)) or not weights.size:
             raise DataError(
-                f"a heat map of {len(self.rows)} rows and {len(self.columns)} columns needs as many weights, at least "
-                f"one, but these are of shape {weights.shape}."
+                f"a heat map of {len(self.rows)} rows and {len(self.columns)} columns needs one weight per cell, "
+                f"at least one, but the weights have shape {weights.shape}."
             )
         if not np.isfinite(weights).all() or (not self.signed and (weights < 0).any()):
-            raise DataError("the weights of a heat map are numbers, of which none is below 0 unless signed=True.")
+            raise DataError("the weights of a heat map must be numbers of at least 0, or of any sign with signed=True.")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "rows", tuple(self.rows))
         object.__setattr__(self, "columns", tuple(self.columns))

@@ -161,7 +161,9 @@ class Lines(View):
                     )
             for band in panel.bands:
                 if len({len(band.low), len(band.high), len(band.x or band.low)}) > 1:
-                    raise DataError(f"the ends of the band '{band.name}' differ in number.")
+                    raise DataError(
+                        f"the lower and the upper end of the band '{band.name}' have different numbers of values."
+                    )
             if self.x_labels:
                 self._check_places(panel)
 
@@ -422,7 +424,7 @@ def _in_words(panel: Panel) -> str:
 def _numbers(name: str, values: ArrayLike) -> list[float]:
     found = np.asarray(values)
     if found.ndim != 1:
-        raise DataError(f"'{name}' needs its numbers one after the other, but they are of shape {found.shape}.")
+        raise DataError(f"'{name}' must be one-dimensional, but has shape {found.shape}.")
     numbers: list[float] = found.tolist()
     return numbers
 

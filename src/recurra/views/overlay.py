@@ -57,8 +57,8 @@ class Overlay(View):
         weights = np.asarray(self.weights, np.float64)
         if weights.ndim != 3 or len(weights) != len(self.tokens) or not weights.size:
             raise DataError(
-                f"{len(self.tokens)} tokens need as many maps of places, at least one, but the weights are of shape "
-                f"{weights.shape}."
+                f"{len(self.tokens)} tokens need one map of places each, at least one, but the weights have "
+                f"shape {weights.shape}."
             )
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise DataError("attention weights must be numbers of at least 0, but a negative value or NaN was found.")

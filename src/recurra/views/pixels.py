@@ -65,7 +65,7 @@ def from_address(address: str) -> NDArray[np.uint8]:
 
 def _read_png(content: bytes) -> NDArray[np.uint8]:
     if not content.startswith(_SIGNATURE):
-        raise ValueError("it is no PNG")
+        raise ValueError("it is not a PNG")
     width, height, depth, kind, *_ = struct.unpack(">IIBBBBB", content[16:29])
     if depth != 8 or kind not in (GRAY, COLOUR):
         raise ValueError(f"its pixels are of kind {kind} with {depth} bits")

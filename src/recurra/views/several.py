@@ -30,9 +30,9 @@ class Several(View):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.views:
-            raise DataError("several views need at least one.")
+            raise DataError("Several needs at least one view.")
         if self.drawn not in range(len(self.views) + 1):
-            raise DataError(f"of {len(self.views)} views, {self.drawn} cannot be drawn.")
+            raise DataError(f"drawn = {self.drawn}, but there are {len(self.views)} views.")
 
     @property
     def script(self) -> str:  # type: ignore[override]

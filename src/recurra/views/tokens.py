@@ -81,14 +81,14 @@ class Tokens(View):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.tokens or not self.rows:
-            raise DataError("coloured tokens need at least one token and one row of strengths.")
+            raise DataError("Tokens needs at least one token and one row of strengths.")
         rows = []
         for row in self.rows:
             strengths = rounded(row.strengths, 4)
             if not len(self.tokens) == len(row.said) == strengths.size or strengths.ndim != 1:
                 raise DataError(
-                    f"{len(self.tokens)} tokens need as many strengths, and as many texts that say them, but found "
-                    f"strengths of shape {strengths.shape} and {len(row.said)} texts."
+                    f"{len(self.tokens)} tokens need one strength and one text each, but found strengths of shape "
+                    f"{strengths.shape} and {len(row.said)} texts."
                 )
             rows.append(row._replace(strengths=strengths.clip(-1, 1)))
         object.__setattr__(self, "rows", rows)

@@ -110,7 +110,7 @@ class BeamTree(View):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.steps or not self.answers:
-            raise DataError("the search took no step, so there is no tree to show.")
+            raise DataError("the search made no steps, so there is no tree to show.")
         rounded = [
             step._replace(
                 nodes=[

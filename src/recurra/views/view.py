@@ -54,8 +54,8 @@ class View(ABC):
         taken = sorted({"kind", *_names(type(self))} & {*self.numbers})
         if taken:
             raise DataError(
-                f"numbers of a view are named '{taken[0]}', but that is a field of {type(self).__name__}, and the JSON "
-                "has both: choose another name."
+                f"'{taken[0]}' cannot be the name of numbers of a view, because {type(self).__name__} has a field "
+                "of that name: choose another name."
             )
 
     @abstractmethod

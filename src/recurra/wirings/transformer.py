@@ -38,7 +38,8 @@ class Transformer(Wiring):
         width, *others = shape.widths
         if {*others} - {width}:
             raise ConfigError(
-                f"the layers of a Transformer are equally wide, but they are {', '.join(map(str, shape.widths))}."
+                "all layers of a Transformer must have the same size, but they have the sizes "
+                f"{', '.join(map(str, shape.widths))}."
             )
         self.attends = shape.attention is not None
         self.transformer = Layers(

@@ -65,7 +65,7 @@ def test_the_ending_says_the_format(name: str) -> None:
     ("content", "options", "message"),
     [
         ("__label__a b\nc d\n", {},
-         ":2: this line has no label: 'c d'. Begin it with __label__name, or set several = true in data.format if a"),
+         ":2: this line has no label: 'c d'. Begin it with __label__name, or set several = true in data.format if"),
         ("__label__a b\n" + "c" * 40 + "\n", {"several": False}, f":2: this line has no label: '{'c' * 29}…'. Begin"),
         ("__label__ b\n", {}, ":1: a label has no name: write it right after __label__."),
         ("__label__a b\n__label__a __label__ b\n", {"several": True}, ":2: a label has no name"),

@@ -33,12 +33,12 @@ CONLLU: list[tuple[str | bytes, str]] = [
     (WORD.replace("NOUN", ""), ":1: column 4, UPOS, is empty"),
     (WORD.replace("root", ""), ":1: column 8, DEPREL, is empty"),
     (word(""), ":1: column 1, ID, is empty"),
-    (word(0), ":1: the ID is '0', but the next word of this sentence is number 1. IDs count 1, 2, 3"),
+    (word(0), ":1: the ID is '0', but the next word of this sentence is number 1. Number the words 1, 2, 3"),
     (word(2), ":1: the ID is '2', but the next word of this sentence is number 1"),
     (WORD + word(3), ":2: the ID is '3', but the next word of this sentence is number 2"),
     (
         WORD + word(1),
-        ":2: the ID is '1', but the next word of this sentence is number 2. IDs count 1, 2, 3 … and a blank",
+        ":2: the ID is '1', but the next word of this sentence is number 2. Number the words 1, 2, 3 …, and",
     ),
     (WORD + "\n" + word(2), ":3: the ID is '2', but the next word of this sentence is number 1"),
     (word("x"), ":1: the ID is 'x', but"),
@@ -56,9 +56,9 @@ CONLLU: list[tuple[str | bytes, str]] = [
 
 CONLL: list[tuple[str | bytes, dict[str, Any], str]] = [
     ("Dogs\nbark\n", {}, ":1: found one column, 'Dogs', but CoNLL needs a word and its tag"),
-    ("Dogs\tN\nbark\n", {}, ":2: found one column, but line 1 has 2. A word and its tags stand on one line"),
-    ("Dogs\tN\nbark V\n", {}, ":2: found one column, but line 1 has 2. A word and its tags stand on one line, and a "
-     "blank line ends a sentence; here blanks stand in the place of the separator."),
+    ("Dogs\tN\nbark\n", {}, ":2: found one column, but line 1 has 2. Write each word with its tags on one line"),
+    ("Dogs\tN\nbark V\n", {}, ":2: found one column, but line 1 has 2. Write each word with its tags on one line, "
+     "and a blank line after each sentence; here blanks stand in the place of the separator."),
     ("Dogs N\nbark V x\n", {}, ":2: found 3 columns, but line 1 has 2"),
     ("Dogs N x\n\nbark V\n", {}, ":3: found 2 columns, but line 1 has 3"),
     ("\n\nDogs N\nbark\n", {}, ":4: found one column, but line 3 has 2"),
@@ -71,8 +71,8 @@ CONLL: list[tuple[str | bytes, dict[str, Any], str]] = [
     ("\tN\n", {}, ":1: column 1 is empty"),
     ("Dogs\tN\tx\nbark\t\tx\n", {}, ":2: column 2 is empty"),
     ("Dogs N\n", {"separator": "\t"}, ":1: found one column, 'Dogs N', but CoNLL needs"),
-    ("Dogs N\nbark  V\n", {"separator": " "}, ":2: found 3 columns, but line 1 has 2. A word and its tags stand on one "
-     "line, and a blank line ends a sentence; here two spaces follow each other, so leave data.format's separator"),
+    ("Dogs N\nbark  V\n", {"separator": " "}, ":2: found 3 columns, but line 1 has 2. Write each word with its tags "
+     "on one line, and a blank line after each sentence; here two spaces follow each other, so leave data"),
     ("Dogs|N\nbark|V|x\n", {"separator": "|"}, ":2: found 3 columns, but line 1 has 2"),
     ("Dogs N\n", {"columns": ["tokens", "pos", "tags"]}, ":1: found 2 columns, but columns names 3 (tokens, pos, tags)."
      ' Name all of them; "_" leaves one out.'),
@@ -104,7 +104,7 @@ TSV: list[tuple[str | bytes, dict[str, Any], str]] = [
      " 'lable'? Known: text, lable. If that line is data and not a header, set header = false."),
     ("a\tb\nc\td\n", {"columns": ["text"], "header": True}, ":1: the header has no column 'text'. Known: a, b."),
     ("text\tlabel\n", {"columns": ["txt"], "header": True}, ":1: the header has no column 'txt'. Did you mean 'text'?"),
-    ("\t_\na\tb\n", {"header": True}, ":1: the header names no column. Write the names, or set columns."),
+    ("\t_\na\tb\n", {"header": True}, ":1: the header has no column names. Write them, or set data.columns."),
     ("text\tlabel\n", {}, "is empty: it has no rows."),
     ("", {}, "is empty: it has no rows."),
     ("\n", {"columns": ["source", "target"]}, "is empty: it has no rows."),
@@ -165,13 +165,13 @@ JSONL: list[tuple[str | bytes, dict[str, Any], str]] = [
     ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}\n", {}, ":1: the value is nested deeper than 3 levels."),
     ('{"a": 1e999}\n', {}, ":1: the number 1e999 is too large."),
     ('{"a": ' + "9" * 5000 + "}\n", {}, ":1: the number 999999999999… of 5000 digits is too large."),
-    ('{"a": ' + "9" * 309 + "}\n", {}, ":1: the value of 'a' is not a finite number"),
-    ('{"a": {"b": 1}}\n', {}, ":1: the value of 'a' is an object; a value is a text, a number or an array of them."),
+    ('{"a": ' + "9" * 309 + "}\n", {}, ":1: the value of 'a' is infinite or NaN"),
+    ('{"a": {"b": 1}}\n', {}, ":1: the value of 'a' is an object; only texts, numbers and arrays of them"),
     ('{"a": [{"b": 1}]}\n', {}, ":1: the value of 'a' is an object"),
     ('{"a": [1, "x"]}\n', {}, ":1: the value of 'a' mixes texts and numbers in one array."),
     ('{"a": [[1], ["x"]]}\n', {}, ":1: the value of 'a' mixes texts and numbers"),
     ('{"a": [1, [2]]}\n', {}, ":1: the value of 'a' mixes arrays with other values"),
-    ('{"a": "\\ud800"}\n', {}, ":1: the value of 'a' holds half of a surrogate pair"),
+    ('{"a": "\\ud800"}\n', {}, ":1: the value of 'a' contains half of a surrogate pair"),
     ('{"a": 1}\n\n{"a": 2}\n', {}, f":2: {BLANK}"),
     ('{"text": 1}\n{"txt": 2}\n', {"columns": ["text"]}, ":2: there is no column 'text'. Did you mean 'txt'?"),
     ('{"body": "x"}\n', {"columns": {"text": "bodi"}}, ":1: there is no column 'bodi'. Did you mean 'body'?"),

@@ -84,12 +84,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "lengths that are none": (
         {"a": np.zeros((4, 1)), "a_lengths": np.array([5, -1])},
-        "'a_lengths' must hold a whole number of steps for each row",
+        "'a_lengths' must contain one whole number per row: its number of steps.",
     ),
-    "fractions of lengths": ({"a": np.zeros(4), "a_lengths": np.array([4.0])}, "must hold a whole number of steps"),
-    "not finite": ({"a": np.array([1.0, np.nan])}, "row 2: the value of 'a' is not a finite number"),
+    "fractions of lengths": (
+        {"a": np.zeros(4), "a_lengths": np.array([4.0])},
+        "must contain one whole number per row: its number of steps.",
+    ),
+    "not finite": ({"a": np.array([1.0, np.nan])}, "row 2: the value of 'a' is infinite or NaN"),
     "deep": ({"a": np.zeros((1, 1, 1, 1, 1))}, "row 1: the value of 'a' is nested deeper than 3 levels"),
-    "nothing": ({}, "there is no array in this archive"),
+    "nothing": ({}, "this archive contains no arrays."),
     "no rows": ({"a": np.zeros((0, 3)), "a_lengths": np.zeros(0, int)}, "is empty: it has no rows"),
 }
 

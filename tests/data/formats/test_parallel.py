@@ -80,7 +80,7 @@ def test_two_empty_files_have_no_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a.en,", ",a.de", ",", "a.en,,a.de"])
 def test_a_file_without_a_name_is_refused(path: str) -> None:
-    with pytest.raises(DataError, match="does not name parallel files"):
+    with pytest.raises(DataError, match="is one file, but the parallel format"):
         list(rows(path))
 
 
@@ -109,7 +109,10 @@ def test_bytes_that_are_no_text_are_said_by_file_and_line(tmp_path: Path) -> Non
 
 def test_an_unknown_ending_points_to_parallel_files(tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("a\n")
-    with pytest.raises(DataError, match=r'Two parallel files are written as one, as in "train\.en,train\.de"\.'):
+    with pytest.raises(
+        DataError,
+        match=r'For two parallel files, give both names with a comma between them, as in "train\.en,train\.de"\.',
+    ):
         reader(tmp_path / "a.en")
 
 

@@ -42,9 +42,9 @@ UNREADABLE = {
 }
 
 REFUSED = {
-    "nan": (pa.array([1.0, math.nan]), "row 2: the value of 'a' is not a finite number"),
-    "infinity": (pa.array([math.inf]), "row 1: the value of 'a' is not a finite number"),
-    "nan in a list": (pa.array([[1.0], [0.0, math.nan]]), "row 2: the value of 'a' is not a finite number"),
+    "nan": (pa.array([1.0, math.nan]), "row 2: the value of 'a' is infinite or NaN"),
+    "infinity": (pa.array([math.inf]), "row 1: the value of 'a' is infinite or NaN"),
+    "nan in a list": (pa.array([[1.0], [0.0, math.nan]]), "row 2: the value of 'a' is infinite or NaN"),
     "null among lists": (pa.array([[[1], None]]), "row 1: the value of 'a' mixes arrays with other values"),
 }
 
@@ -69,7 +69,7 @@ def test_a_column_of_another_type_is_named_with_its_type(kind: str, tmp_path: Pa
     message = str(refusal.value)
     assert message.startswith(f"{file}: the column 'odd' has the type ")
     assert kind in message.replace("child: ", "").replace("item: ", "element: ")
-    assert "name the columns that you need with data.columns" in message
+    assert "list only the columns that you need in data.columns." in message
     assert [row.values for row in rows(file, columns=["ok"])] == [{"ok": "x"}]
 
 

@@ -229,10 +229,18 @@ def test_empty_text_has_no_pieces() -> None:
         (lambda: Subwords(kind="wordpiece"), ConfigError, "kind = 'wordpiece' is not known."),  # type: ignore[arg-type]
         (lambda: tokenizer({"name": "subwords", "size": 1}), ConfigError, "must be at least 2, but is 1."),
         (lambda: Subwords(dropout=1.5), ConfigError, "must be a probability between 0 and 1, but is 1.5."),
-        (lambda: Subwords(kind="unigram", dropout=0.1), ConfigError, "skips merges, and only kind = 'bpe' has merges"),
+        (
+            lambda: Subwords(kind="unigram", dropout=0.1),
+            ConfigError,
+            "works only with kind = 'bpe'. Leave it out, or set that kind.",
+        ),
         (lambda: Subwords().trained([]), DataError, "subwords cannot be trained: the texts are empty."),
         (lambda: Subwords(kind="unigram").trained([" ", ""]), DataError, "the texts are empty."),
-        (lambda: Subwords().trained(["a", "b\ud800"]), DataError, r"'b\ud800' is not valid Unicode: it holds a lone"),
+        (
+            lambda: Subwords().trained(["a", "b\ud800"]),
+            DataError,
+            r"'b\ud800' is not valid Unicode: it contains a lone",
+        ),
         (lambda: trained("bpe").split("\udfff"), DataError, "is not valid Unicode"),
         (lambda: Subwords(size=4).trained(["abc"]), ConfigError, "size = 4 cannot hold the 3 different characters"),
         (lambda: Subwords(kind="unigram", size=4).trained(["abc"]), ConfigError, "size must be at least 5."),
@@ -258,10 +266,10 @@ def altered(kind: Literal["bpe", "unigram"], part: str | None, **changes: object
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (altered("bpe", None, model=[1]), "the model of subwords is a JSON object, but here a list."),
+        (altered("bpe", None, model=[1]), "the model of subwords must be a JSON object, but is a list."),
         (
             altered("bpe", "model", type="WordPiece"),
-            "subwords are of type BPE or Unigram, but this model is of type 'Wo",
+            "the type of subwords must be BPE or Unigram, but is 'Wo",
         ),
         (
             altered("bpe", None, pre_tokenizer=None),

@@ -102,8 +102,8 @@ def test_a_tokenizer_that_cannot_be_is_refused_in_words(spec: Any, message: str)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", 'a tokenizer is a JSON object with a "name", or with the "model" of subwords.'),
-        ("{}", 'a tokenizer is a JSON object with a "name"'),
+        ("[]", 'a tokenizer must be a JSON object with a "name", or with the "model" of subwords.'),
+        ("{}", 'a tokenizer must be a JSON object with a "name"'),
         ('{"name": "wrods"}', "there is no tokenizer 'wrods'. Did you mean 'words'?"),
         ('{"name": ["words"]}', "a tokenizer is named by a string"),
         ('{"name": "words", "lowercase": 1}', "'words': lowercase must be true or false, but is 1."),

@@ -30,7 +30,7 @@ class Window(nn.Module):
         if check_size(width, "width") % 2 == 0:
             raise ConfigError(f"the width of a location term must be odd, so that it is centred, but is {width}.")
         if dimensions not in (1, 2):
-            raise ConfigError(f"the dimensions of a location term are 1 or 2, but are {dimensions!r}.")
+            raise ConfigError(f"the dimensions of a location term must be 1 or 2, but are {dimensions!r}.")
         self.width, self.dimensions = width, dimensions
         self.of = choose(("last", "all"), of, "of")
         made = nn.Linear(width**dimensions, check_size(filters, "filters"))
@@ -44,8 +44,8 @@ class Window(nn.Module):
         """(B, Q, S, filters) of what was seen by Q rows for each source, (B, Q, S)."""
         if self.dimensions == 2 and columns is None:
             raise ConfigError(
-                "a location term with dimensions = 2 looks around the places of a grid, such as a picture, but here "
-                "they stand in one row: set dimensions = 1."
+                "a location term with dimensions = 2 needs a grid, such as a picture, but this input is a "
+                "sequence: set dimensions = 1."
             )
         if past.numel() == 0:
             return past.new_zeros(*past.shape, len(self.weight))

@@ -43,7 +43,10 @@ class RecurrentDropout(Wrapper):
         self.rate = check_rate(rate, "recurrent_dropout rate")
         self.mode = choose(("variational", "candidate"), mode, "recurrent_dropout mode")
         if self.mode == "candidate" and input_rate is not None:
-            raise ConfigError("recurrent_dropout: input_rate belongs to mode = 'variational'; remove it.")
+            raise ConfigError(
+                "recurrent_dropout: input_rate has an effect only with mode = 'variational'. Remove it, or set "
+                "that mode."
+            )
         self.input_rate = self.rate if input_rate is None else check_rate(input_rate, "recurrent_dropout input_rate")
         wanted, what = (Product, "recurrent weights") if mode == "variational" else (Drop, "candidate")
         parameter = next(cell.parameters(), None)

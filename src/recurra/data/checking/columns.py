@@ -181,7 +181,7 @@ def quantile(counts: Counter[int], share: float) -> int:
         seen += counts[number]
         if seen >= needed:
             return number
-    raise AssertionError("no number was counted")
+    raise AssertionError("there are no numbers")
 
 
 def shown(value: Value, most: int = 60) -> str:

@@ -56,7 +56,9 @@ def reader(
     kind = find(Reader, name)
     if columns is not None:
         if "columns" not in options_of(kind):
-            raise ConfigError(f"the columns of a {name} file are fixed: remove data.columns, which is {columns!r}.")
+            raise ConfigError(
+                f"the columns of a {name} file are fixed, so data.columns = {columns!r} has no effect: remove it."
+            )
         if "columns" in options:
             raise ConfigError("columns is given twice, in data.format and in data.columns. Keep one of them.")
         options["columns"] = columns
@@ -110,9 +112,10 @@ def _by_extension(path: PathLike) -> str:
     opened(path).close()  # a file that is not there is said to be missing
     shown = f"the ending '.{ending}'" if ending else "a name without an ending"
     raise DataError(
-        f"'{path}': cannot detect the format from {shown}. Known: {', '.join(f'.{name}' for name in sorted(known))}, "
-        f"also with .gz or .zst. Otherwise set data.format = {' | '.join(sorted({*known.values()}))}. "
-        f'Two parallel files are written as one, as in "train.en,train.de".'
+        f"'{path}': cannot detect the format from {shown}. Known: "
+        f"{', '.join(f'.{name}' for name in sorted(known))}, also with .gz or .zst. Otherwise set data.format = "
+        f"{' | '.join(sorted({*known.values()}))}. For two parallel files, give both names with a comma between "
+        'them, as in "train.en,train.de".'
     )
 
 

@@ -25,10 +25,12 @@ class CoNLL(Reader):
 
     def __init__(self, *, separator: str | None = None, columns: Sequence[str] | None = None) -> None:
         if separator is not None and (not separator or "\n" in separator):
-            raise ConfigError(f"separator must be a tab, a space or another text inside a line, but is {separator!r}.")
+            raise ConfigError(
+                f"separator must be a tab, a space or other characters without a line break, but is {separator!r}."
+            )
         named = [name for name in columns or () if name not in ("", "_")]
         if columns is not None and (len(columns) < 2 or not named or len(set(named)) < len(named)):
-            raise ConfigError(f"columns must name two or more columns, each by its own name, but is {list(columns)!r}.")
+            raise ConfigError(f"columns must be two or more different names, but is {list(columns)!r}.")
         self.separator = separator
         self.columns = columns
 
@@ -64,8 +66,9 @@ class CoNLL(Reader):
     def _check(self, path: PathLike, number: int, cells: list[str], model_number: int, width: int) -> None:
         if len(cells) != width:
             raise DataError(
-                f"{path}:{number}: found {_counted(len(cells))}, but line {model_number} has {width}. A word and its "
-                f"tags stand on one line, and a blank line ends a sentence{_cause(cells, self.separator)}."
+                f"{path}:{number}: found {_counted(len(cells))}, but line {model_number} has {width}. Write each "
+                "word with its tags on one line, and a blank line after each "
+                f"sentence{_cause(cells, self.separator)}."
             )
         if width < 2:
             raise DataError(

@@ -41,7 +41,7 @@ class CoNLLU(Reader):
             if cells[0] != str(len(words) + 1):
                 raise DataError(
                     f"{path}:{number}: the ID is {cells[0]!r}, but the next word of this sentence is number "
-                    f"{len(words) + 1}. IDs count 1, 2, 3 … and a blank line ends a sentence."
+                    f"{len(words) + 1}. Number the words 1, 2, 3 …, and write a blank line after each sentence."
                 )
             words.append(cells[1:])
         if first:

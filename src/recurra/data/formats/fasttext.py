@@ -61,7 +61,7 @@ class FastText(Reader):
                 begun = line if len(line) <= 30 else f"{line[:29]}…"
                 raise DataError(
                     f"{path}:{number}: this line has no label: {begun!r}. Begin it with {self.prefix}name, or set "
-                    f"several = true in data.format if a text may have none."
+                    "several = true in data.format if texts without a label are allowed."
                 )
             if len(labels) > 1 and self.several is False:
                 raise DataError(

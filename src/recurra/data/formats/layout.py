@@ -106,7 +106,9 @@ def _columns(
     if columns is None:
         if has_header:
             if all(cell in IGNORED for cell in cells):
-                raise DataError(f"{path}:{first.line}: the header names no column. Write the names, or set columns.")
+                raise DataError(
+                    f"{path}:{first.line}: the header has no column names. Write them, or set data.columns."
+                )
             return Columns(tuple(cells), True, source)
         return Columns(tuple(f"column{k}" for k in range(1, len(cells) + 1)), False, source)
     wanted = [name for name in columns if name not in IGNORED]

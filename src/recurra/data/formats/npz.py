@@ -67,7 +67,7 @@ class NPZ(Reader):
                 names = [name for name in archive.files if not _is_lengths(name, archive.files)]
                 roles = self.columns or {name: name for name in names}
                 if not roles:
-                    raise DataError(f"{path}: there is no array in this archive.")
+                    raise DataError(f"{path}: this archive contains no arrays.")
                 for role, name in roles.items():  # named in the error
                     if name not in names:
                         raise values.missing(str(path), name, names)
@@ -77,10 +77,9 @@ class NPZ(Reader):
             is_of_objects = "allow_pickle" in str(error)
             if is_of_objects and name:
                 raise DataError(
-                    f"{path}: the array '{name}' holds Python objects, which are not read because loading them could "
-                    f"run code from the file. Save rows of different length as one array after the other, with their "
-                    f"lengths in "
-                    f"'{name}{LENGTHS}'."
+                    f"{path}: the array '{name}' holds Python objects, which are not read because loading them "
+                    "could run code from the file. For rows of different lengths, concatenate them into one array "
+                    f"and save their lengths as '{name}{LENGTHS}'."
                 ) from error
             why = "it does not begin as one" if is_of_objects else error
             raise DataError(f"{path}: this is not an .npz archive, or it is corrupt ({why}).") from error
@@ -94,17 +93,17 @@ def _cut(path: PathLike, name: str, array: NDArray[Any], lengths: NDArray[Any] |
     """The array's rows, each of which a row of values can hold."""
     if array.dtype.kind not in "biufU":
         raise DataError(
-            f"{path}: the array '{name}' is of type {array.dtype}, which cannot be read; numbers, true and false and "
-            f"texts can. Convert it, or name the arrays that you need with data.columns, without this one."
+            f"{path}: the array '{name}' is of type {array.dtype}, which cannot be read; supported are numbers, "
+            "booleans and texts. Convert it, or list only the arrays that you need in data.columns."
         )
     if array.ndim == 0:
-        raise DataError(f"{path}: '{name}' is a single value, but an array has a row for each example.")
+        raise DataError(f"{path}: '{name}' is a single value, but must be an array with one row per example.")
     if array.dtype.kind == "b" and (array.ndim > 1 or lengths is not None):
         array = array.astype(np.uint8)  # notes of a roll, not the words true and false
     if lengths is None:
         return array  # type: ignore[return-value]  # an array is a sequence of its rows
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
-        raise DataError(f"{path}: '{name}{LENGTHS}' must hold a whole number of steps for each row.")
+        raise DataError(f"{path}: '{name}{LENGTHS}' must contain one whole number per row: its number of steps.")
     if int(lengths.sum()) != len(array):
         raise DataError(
             f"{path}: '{name}' has {len(array):,} steps, but '{name}{LENGTHS}' adds up to {lengths.sum():,}."

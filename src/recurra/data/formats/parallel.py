@@ -29,14 +29,14 @@ class Parallel(Reader):
         files = parallel_files(path)
         if len(files) < 2 or not all(files):
             raise DataError(
-                f"'{path}' does not name parallel files, which are written with a comma between them, as in "
-                f'"train.en,train.de".'
+                f"'{path}' is one file, but the parallel format needs several, with a comma between them, as in "
+                '"train.en,train.de".'
             )
         names = self.columns or USUAL
         if len(names) != len(files):
             raise DataError(
-                f"'{path}' names {len(files)} files, but there are {len(names)} columns ({', '.join(names)}). Name a "
-                f'column for each with data.columns; "_" leaves one out.'
+                f"'{path}' names {len(files)} files, but there are {len(names)} columns ({', '.join(names)}). Set "
+                'data.columns to one name per file; "_" leaves one out.'
             )
         for row in zip_longest(*map(lines, files)):
             if None in row:

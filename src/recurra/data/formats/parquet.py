@@ -73,9 +73,9 @@ class Parquet(Reader):
                 raise DataError(f"{path}: there are {names.count(name)} columns called '{name}'. Rename them.")
             if not _readable(schema.field(name).type, arrow.types, values.DEEPEST):
                 raise DataError(
-                    f"{path}: the column '{name}' has the type {schema.field(name).type}, which cannot be read; "
-                    f"texts, numbers, dates, true and false and lists of them can. Convert it, or name the columns "
-                    f"that you need with data.columns, without this one."
+                    f"{path}: the column '{name}' has the type {schema.field(name).type}, which is not supported; "
+                    "texts, numbers, dates, booleans and lists of them are. Convert it, or list only the columns "
+                    "that you need in data.columns."
                 )
         return roles
 

@@ -58,7 +58,8 @@ def _single(raw: object, what: str) -> str | float | None:
                 raw.encode("utf-8")
             except UnicodeEncodeError as error:
                 raise DataError(
-                    f"{what} holds half of a surrogate pair, which is not a valid character. Correct its \\u escapes."
+                    f"{what} contains half of a surrogate pair, which is not a valid character. Correct its \\u "
+                    "escapes."
                 ) from error
         return raw
     if isinstance(raw, int | float):
@@ -68,13 +69,13 @@ def _single(raw: object, what: str) -> str | float | None:
             finite = False
         if not finite:
             raise DataError(
-                f"{what} is not a finite number. Fill it in, remove the row, or write null where one may be missing."
+                f"{what} is infinite or NaN. Correct it, remove the row, or write null if missing values are allowed."
             )
         return raw
     kind = "an object" if isinstance(raw, Mapping) else f"a {type(raw).__name__}"
     raise DataError(
-        f"{what} is {kind}; a value is a text, a number or an array of them. "
-        f"Name the columns that you need with data.columns, without this one."
+        f"{what} is {kind}; only texts, numbers and arrays of them are supported. List only the columns that you "
+        "need in data.columns."
     )
 
 

@@ -21,8 +21,8 @@ class Ends(Summary):
         super().__init__(input_size, states)
         if len(states) != 2:
             raise ConfigError(
-                "model.summary = 'ends' joins the ends of two directions, but the network is not bidirectional: "
-                "set model.bidirectional = true, or model.summary = 'last'."
+                "model.summary = 'ends' joins the final states of two directions, but the network is not "
+                "bidirectional: set model.bidirectional = true, or model.summary = 'last'."
             )
         self.output_size = sum(fields[0] for fields in states)
 

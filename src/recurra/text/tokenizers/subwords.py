@@ -59,7 +59,7 @@ class Subwords(Tokenizer):
         if not 0 <= dropout <= 1:
             raise ConfigError(f"the dropout of subwords must be a probability between 0 and 1, but is {dropout}.")
         if dropout and kind != "bpe":
-            raise ConfigError("the dropout of subwords skips merges, and only kind = 'bpe' has merges.")
+            raise ConfigError("the dropout of subwords works only with kind = 'bpe'. Leave it out, or set that kind.")
 
     def trained(self, texts: Iterable[str]) -> Self:
         """The subwords learnt from the texts; what was learnt before is not used.
@@ -129,7 +129,7 @@ class Subwords(Tokenizer):
         kind = _KINDS.get(str(model.get("type")))
         before, dropout = value.get("pre_tokenizer"), model.get("dropout") or 0.0
         if kind is None:
-            raise DataError(f"subwords are of type BPE or Unigram, but this model is of type {model.get('type')!r}.")
+            raise DataError(f"the type of subwords must be BPE or Unigram, but is {model.get('type')!r}.")
         if not isinstance(before, Mapping) or (before.get("type"), before.get("replacement")) != ("Metaspace", MARK):
             raise DataError(
                 f"these subwords do not mark spaces with {MARK} (pre_tokenizer Metaspace); train them again."
@@ -170,7 +170,7 @@ def normalised(text: str) -> str:
     'a b c'
     """
     if has_surrogate(text):
-        raise DataError(f"{text[:60]!r} is not valid Unicode: it holds a lone surrogate.")
+        raise DataError(f"{text[:60]!r} is not valid Unicode: it contains a lone surrogate.")
     return " ".join(text.replace(MARK, " ").split())
 
 
@@ -193,7 +193,7 @@ def merged(word: str, merges: Mapping[tuple[str, str], int], dropout: float, cha
 def _model_of(value: Mapping[str, object]) -> dict[str, Any]:
     model = value["model"]
     if not isinstance(model, dict):
-        raise DataError(f"the model of subwords is a JSON object, but here a {type(model).__name__}.")
+        raise DataError(f"the model of subwords must be a JSON object, but is a {type(model).__name__}.")
     return model
 
 
