@@ -42,8 +42,8 @@ class Bag(nn.Module):
         self.output_size = size
 
     def forward(self, bags: Bags) -> Tensor:
-        """(B, n)."""
-        ids, ends = bags
+        """(B, n). A DataError says which feature or end does not fit: C and a GPU would read beside the table."""
+        ids, ends = c_bag.checked(*bags, self.table.num_embeddings)
         if self.training and self.dropout:
             is_kept = torch.rand(ids.shape, device=ids.device) >= self.dropout
             counted = torch.cat([ends.new_zeros(1), is_kept.cumsum(0)])

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recurra.engines.c_library import NoCompiler, library
+from recurra.errors import DataError
+from recurra.padding import WHOLE
 
 TEXT = """\
 #include <stdint.h>
@@ -88,8 +90,30 @@ def compiled() -> ctypes.CDLL | None:
     return found
 
 
+def checked(ids: Tensor, ends: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    """The ids of a table of so many rows, int32, and where each text ends among them, int64; both without gaps."""
+    for name, given in (("the features", ids), ("the ends", ends)):
+        if given.dim() != 1 or given.dtype not in WHOLE:
+            raise DataError(
+                f"{name} of a batch of texts must be one row of whole numbers, but their shape is "
+                f"{tuple(given.shape)} and they are {given.dtype}."
+            )
+    if len(ids):
+        low, high = (int(bound) for bound in torch.stack(ids.aminmax()).tolist())
+        if low < 0 or high >= rows:
+            wrong = low if low < 0 else high
+            raise DataError(f"a batch of texts has the feature {wrong}, but the table has rows 0 to {rows - 1}.")
+    starts = torch.cat([ends.new_zeros(1), ends])
+    if (len(ends) == 0 and len(ids)) or starts[-1] != len(ids) or bool((starts[1:] < starts[:-1]).any()):
+        raise DataError(
+            f"the ends of the texts in a batch must ascend from 0 to the number of its features, {len(ids)}, but "
+            f"are {ends.tolist() if len(ends) < 9 else ends[:8].tolist()}."
+        )
+    return ids.to(torch.int32).contiguous(), ends.to(torch.int64).contiguous()
+
+
 def mean(table: Tensor, ids: Tensor, ends: Tensor, gain: float) -> Tensor:
-    """(B, n): gain times the mean of the rows that each of B texts names."""
+    """(B, n): gain times the mean of the rows that each of B texts names. `ids` and `ends` must be `checked`."""
     code = compiled()
     assert code is not None
     rows, size = len(ends), table.shape[1]
@@ -100,9 +124,12 @@ def mean(table: Tensor, ids: Tensor, ends: Tensor, gain: float) -> Tensor:
 
 
 def gradient(of_mean: Tensor, ids: Tensor, ends: Tensor, gain: float, rows: int) -> Tensor:
-    """The gradient of a table of so many rows, sparse and coalesced, from that of the means."""
+    """The gradient of a table of so many rows, sparse and coalesced, from that of the means, (B, n) in float32."""
     code = compiled()
     assert code is not None
+    assert of_mean.dtype == torch.float32
+    assert len(of_mean) == len(ends)
+    ids, ends = checked(ids, ends, rows)
     of_mean = of_mean.contiguous()
     size = of_mean.shape[1]
     words = rows // 64 + 1

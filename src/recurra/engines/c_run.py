@@ -15,8 +15,9 @@ from recurra.engines.c_library import library
 from recurra.engines.c_source import buffers_of, named
 from recurra.engines.c_steps import text
 from recurra.engines.memory import Buffers
-from recurra.engines.plan import Phases, Place, RowPass, StepProduct
+from recurra.engines.plan import Buffer, Phases, Place, RowPass, StepProduct
 from recurra.engines.restart import Copy, Restart
+from recurra.errors import DataError
 
 Functions: TypeAlias = dict[str, Callable[..., None]]
 Arguments: TypeAlias = tuple[ctypes.Array[ctypes.c_int64], ...]
@@ -161,6 +162,7 @@ class CPasses:
         base, row, step = ((ctypes.c_int64 * (2 * count))() for _ in range(3))
         for number, buffer in enumerate(buffers):
             tensor = self.memory.tensors[buffer.name] if buffer.place is Place.PREVIOUS else self.memory.tensor(buffer)
+            check_size(buffer, tensor, self.memory)
             base[number] = tensor.data_ptr()
             if buffer.place in (Place.SEQUENCE, Place.PREVIOUS):
                 row[number], step[number] = tensor.stride(0), tensor.stride(1)
@@ -172,6 +174,7 @@ class CPasses:
                 step[number] = tensor.stride(0)
             if buffer.place is Place.PREVIOUS:
                 first = self.memory.first[buffer.name]
+                check_numbers(buffer, first, self.memory.rows * buffer.width)
                 base[count + number], row[count + number] = first.data_ptr(), first.stride(0)
         return base, row, step
 
@@ -181,6 +184,26 @@ class CPasses:
         arguments = self.arguments(row_pass)
         addresses = (ctypes.addressof(array) for array in arguments)
         self.functions[name](0, self.memory.rows, 0, t, lengths, *addresses)
+
+
+def check_size(buffer: Buffer, tensor: Tensor, memory: Buffers) -> None:
+    """C goes through a buffer without asking how large it is."""
+    row = {
+        Place.SEQUENCE: memory.rows * memory.steps,
+        Place.PREVIOUS: memory.rows * memory.steps,
+        Place.ROWS: memory.rows,
+        Place.TURNS: 2 * memory.rows,
+        Place.SUMS: memory.parts,
+    }
+    check_numbers(buffer, tensor, row.get(buffer.place, 1) * buffer.width)
+
+
+def check_numbers(buffer: Buffer, tensor: Tensor, expected: int) -> None:
+    if tensor.numel() != expected:
+        raise DataError(
+            f"a cell reads {expected} numbers as {buffer.name!r}, but was given {tensor.numel()}, of shape "
+            f"{tuple(tensor.shape)}: a weight, a state or `fixed` belongs to a cell of another size."
+        )
 
 
 class CSteps:
@@ -205,6 +228,11 @@ class CSteps:
         memory, buffer = self.memory, product.operand
         weight, out = memory.products[product], memory.tensor(product.out)
         depth, width = weight.shape
+        if (depth, width) != (buffer.width, product.out.width):
+            raise DataError(
+                f"a cell multiplies {buffer.width} numbers by a matrix and expects {product.out.width}, but the matrix "
+                f"has the shape {(depth, width)}: a weight, or `fixed`, belongs to a cell of another size."
+            )
         panel = self.library.panel_width()
         is_direct = memory.rows == 1 and weight.stride(0) == 1
         panels = None if is_direct else weight.new_empty(-(-width // panel) * panel * depth)

@@ -242,6 +242,11 @@ def unlike(cell: AnyCell, U: Tensor, values: Tensor) -> str | None:
             return f"it runs on the CPU, but a weight is on {weight.device.type}"
         if weight is not None and weight.dtype != values.dtype:
             return f"it needs one dtype, but the batch has {values.dtype} and a weight {weight.dtype}"
+    H = cell.hidden_size
+    shapes = ((product.weight, (4 * H, cell.input_size)), (product.bias, (4 * H,)), (U, (4 * H, H)))
+    for weight, shape in shapes:
+        if weight is not None and weight.shape != shape:
+            return f"it needs a weight of shape {shape}, but this one has {tuple(weight.shape)}"
     return None
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.errors import DataError
+
 TEXT = """\
 static inline double larger(double a, double b) { return b > a ? b : a; }
 
@@ -175,6 +177,7 @@ def best_path(
 
     The scores are float32 or float64 as `emissions` are; it computes in float64.
     """
+    check(A, start, end, emissions, lengths)
     rows, steps, size = emissions.shape
     given = [np.ascontiguousarray(array, emissions.dtype) for array in (emissions, A, start, end)]
     given.insert(1, np.ascontiguousarray(lengths, np.int64))
@@ -188,3 +191,24 @@ def best_path(
         scratch.ctypes.data,
     )
     return results if was_found else None
+
+
+def check(
+    A: NDArray[Any], start: NDArray[Any], end: NDArray[Any], emissions: NDArray[Any], lengths: NDArray[np.int64]
+) -> None:
+    """C reads and writes as far as these say: a DataError where they do not fit each other."""
+    if emissions.ndim != 3 or emissions.dtype not in (np.float32, np.float64):
+        raise DataError(
+            f"emissions must be float32 or float64 and have the shape (rows, steps, labels), but are "
+            f"{emissions.dtype} of shape {emissions.shape}."
+        )
+    rows, steps, size = emissions.shape
+    if A.shape != (size, size) or start.shape != (size,) or end.shape != (size,):
+        raise DataError(
+            f"a chain of {size} labels needs scores of the shapes ({size}, {size}), ({size},) and ({size},), but has "
+            f"{A.shape}, {start.shape} and {end.shape}."
+        )
+    if lengths.shape != (rows,) or not np.issubdtype(lengths.dtype, np.integer):
+        raise DataError(f"lengths must be {rows} whole numbers, but are {lengths.dtype} of shape {lengths.shape}.")
+    if rows and lengths.max() > steps:
+        raise DataError(f"lengths must lie between 0 and {steps}, but one is {lengths.max()}.")

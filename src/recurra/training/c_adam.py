@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 
+import torch
 from torch import Tensor
 
 from recurra.engines.c_library import NoCompiler, library
+from recurra.errors import TrainingError
 
 TEXT = """\
 #include <math.h>
@@ -61,5 +63,26 @@ def adam(
     """Move the rows: m ← m + (1 − β₁)(g − m), v ← v + (1 − β₂)(g² − v), w ← w − rate m / (√v / root + ε)."""
     code = compiled()
     assert code is not None
+    check(rows, slope, weight, first, second)
     places = [tensor.data_ptr() for tensor in (rows, slope, weight, first, second)]
     code.adam_rows(len(rows), weight.shape[1], *places, *betas, epsilon, rate, root)
+
+
+def check(rows: Tensor, slope: Tensor, weight: Tensor, first: Tensor, second: Tensor) -> None:
+    """C writes where it is told to: a gradient or a state of another table must not get there."""
+    if not first.shape == second.shape == weight.shape:
+        shapes = " and ".join(str(tuple(moment.shape)) for moment in (first, second))
+        raise TrainingError(
+            f"the optimiser's state of a table has the shapes {shapes}, but the table has {tuple(weight.shape)}: it "
+            f"belongs to another model."
+        )
+    if rows.dtype != torch.int64 or slope.shape != (len(rows), weight.shape[1]):
+        raise TrainingError(
+            f"the sparse gradient of a table of shape {tuple(weight.shape)} has {len(rows)} row numbers "
+            f"({rows.dtype}) and values of shape {tuple(slope.shape)}."
+        )
+    if len(rows):
+        low, high = (int(bound) for bound in torch.stack(rows.aminmax()).tolist())
+        if low < 0 or high >= len(weight):
+            wrong = low if low < 0 else high
+            raise TrainingError(f"a gradient names the row {wrong} of a table of rows 0 to {len(weight) - 1}.")
