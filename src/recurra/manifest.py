@@ -350,9 +350,12 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
     lock = folder / LOCK
     with contextlib.ExitStack() as closing:
         try:
-            make_folder(folder)
             while True:
-                file = closing.enter_context(open(lock, "w"))
+                make_folder(folder)
+                try:
+                    file = closing.enter_context(open(lock, "w"))
+                except FileNotFoundError:  # the process that held an empty folder has just removed it
+                    continue
                 if _is_ours(file.fileno(), lock, refusal.format(folder)):
                     break
                 file.close()
