@@ -38,7 +38,7 @@ COMPOSED = 16_000
 
 COMMON = [
     "data.image.strokes=ink",
-    "data.target.column=latex",
+    "data.target=latex",
     "data.target.tokens=symbols",
     "data.image.stroke=20",
     "data.image.max_height=192",

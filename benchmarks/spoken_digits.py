@@ -32,7 +32,7 @@ MAKER = Path(__file__).parents[1] / "examples" / "data" / "speech.py"
 
 SETTINGS = [
     "data.frames=frames",
-    "data.target.column=digits",
+    "data.target=digits",
     "data.target.tokens=symbols",
     "model.embedding=64",
     "model.hidden=128",
@@ -49,7 +49,7 @@ MODELS = {
     "pyramid, location": ["model.encoder.kind=pyramid", LOCATION],
     "pyramid, additive": ["model.encoder.kind=pyramid", "model.attention=additive"],
     "three layers, location": ["model.encoder.layers=3", LOCATION],
-    "phonemes": ["model.encoder.kind=pyramid", LOCATION, "data.target.column=target"],
+    "phonemes": ["model.encoder.kind=pyramid", LOCATION, "data.target=target"],
 }
 
 

@@ -30,7 +30,7 @@ def main() -> None:
             made = recordings(2 * STEPS if part == "train" else 40, seed=seed, speakers=20, digits=(2, 4))
             write(file, made)
         settings = {
-            "data": {"frames": "frames", "target.column": "digits", "target.tokens": "symbols", "cache": False},
+            "data": {"frames": "frames", "target": "digits", "target.tokens": "symbols", "cache": False},
             "model": {
                 "encoder": "pyramid",
                 "attention": {"name": "bilinear", "terms": ["location"]},

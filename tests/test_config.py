@@ -197,7 +197,7 @@ def test_a_wiring_of_your_own_may_take_options_and_either_query() -> None:
         ({"data": {"max_length": 0}}, "data.max_length must be at least 1, but is 0."),
         (
             {"data": {"frames": "x", "source": {"column": "y"}}},
-            "data.source.column and data.frames cannot be used together",
+            "data.source and data.frames cannot be used together",
         ),
         (
             {"data": {"frames": "x", "joint": True}},

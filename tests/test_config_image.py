@@ -20,8 +20,7 @@ def test_a_picture_is_given_or_drawn() -> None:
     assert ImageData(column="file").given == "file"
     assert ImageData(strokes="ink").given == "ink"
     assert refusal_of(ImageData, {"column": "a", "strokes": "b"}) == (
-        "data.image.column and data.image.strokes cannot be used together: a picture comes from a file or from pen "
-        "strokes."
+        "data.image and data.image.strokes cannot be used together: a picture comes from a file or from pen strokes."
     )
 
 

@@ -435,3 +435,63 @@ def test_names_with_dots_may_stand_in_a_section_and_words_with_dots_in_a_value()
     weights = {"model": {"class_weights": {"U.S.": 2.0}}}
     classes: Any = Given().keywords(weights, "settings").settings(ClassificationSettings)
     assert classes.model.class_weights == {"U.S.": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("task", "short", "keys", "column"),
+    [
+        ("classification", "data.text=remark", ("text", "column"), "remark"),
+        ("classification", "data.image=photo", ("image", "column"), "photo"),
+        ("classification", "data.label=kind", ("label",), "kind"),
+        ("language_model", "data.text=body", ("text", "column"), "body"),
+        ("seq2seq", "data.source=en", ("source", "column"), "en"),
+        ("seq2seq", "data.target=de", ("target", "column"), "de"),
+        ("vec2seq", "data.target=caption", ("target", "column"), "caption"),
+        ("vec2seq", "data.vector=rgb", ("vector",), ["rgb"]),
+        ("tagging", "data.tokens=form", ("tokens",), "form"),
+        ("tagging", "data.tags=xpos", ("tags",), ["xpos"]),
+        ("forecasting", "data.time=day", ("time",), "day"),
+    ],
+)
+def test_the_column_of_a_role_is_given_alike_in_every_task(
+    task: str, short: str, keys: tuple[str, ...], column: object
+) -> None:
+    found: object = setup(task, overrides=[short]).settings.data
+    for key in keys:
+        found = getattr(found, key)
+    assert found == column
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_column_and_what_else_is_said_of_its_text_stay_beside_each_other(order: int, tmp_path: Path) -> None:
+    given = ["data.text=remark", "data.text.tokens=characters"][::order]
+    text = setup("classification", overrides=given).settings.data.text
+    assert (text.column, text.tokens) == ("remark", "characters")
+    config = tmp_path / "a.toml"
+    config.write_text('task = "classification"\n[data.text]\ntokens = "characters"\n', "utf-8")
+    text = setup(config, overrides=["data.text=remark"]).settings.data.text
+    assert (text.column, text.tokens) == ("remark", "characters")
+    config.write_text('task = "classification"\n[data]\ntext = "remark"\nlabel = "kind"\n', "utf-8")
+    data = setup(config, overrides=["data.text.min_count=2"]).settings.data
+    assert (data.text.column, data.text.min_count, data.label) == ("remark", 2, "kind")
+
+
+def test_a_column_that_is_given_at_length_is_told_its_short_name(tmp_path: Path) -> None:
+    with pytest.warns(RenamedWarning, match=r"'data.text.column' is now called 'data.text'. The old name works until"):
+        data = setup("classification", overrides=["data.text.column=remark"]).settings.data
+    assert data.text.column == "remark"
+    with pytest.warns(RenamedWarning, match=r"'data.source.column' is now called 'data.source'"):
+        setup_of(Given.of("seq2seq").keywords({"data": {"source": {"column": "en"}}}, "settings"))
+    config = tmp_path / "a.toml"  # a section of a file has no value of its own, so that its column keeps a name
+    config.write_text('task = "classification"\n[data.text]\ncolumn = "remark"\ntokens = "characters"\n', "utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert setup(config).settings.data.text.column == "remark"
+
+
+def test_a_column_is_refused_where_it_is_no_name_or_given_twice() -> None:
+    with pytest.raises(ConfigError, match=r"--set data.text=5: data.text.column must be .*, but is 5"):
+        setup("classification", overrides=["data.text=5"])
+    twice = Given.of("seq2seq").keywords({"data.source": "en", "data": {"source": {"column": "de"}}}, "settings")
+    with pytest.raises(ConfigError, match=r"data.source.column is given twice"):
+        setup_of(twice)

@@ -348,7 +348,7 @@ def test_a_table_whose_quotes_the_shell_took_away_is_said_with_them(typed: str, 
         ("forecasting", ["model.skip=highway"], "model.skip = 'highway' has no effect"),
         ("classification", ["model.encoder=cnn", "model.cell=gru"], "model.cell = 'gru' has no effect"),
         ("classification", ["model.share=true"], "model.share = True has no effect: model.encoder is not 'ensemble'"),
-        ("classification", ["data.image.column=x", "model.cell=gru"], "what reads pictures has no recurrent layers"),
+        ("classification", ["data.image=x", "model.cell=gru"], "what reads pictures has no recurrent layers"),
     ],
 )
 def test_a_setting_that_the_others_leave_without_effect_is_refused(task: str, settings: list[str], said: str) -> None:

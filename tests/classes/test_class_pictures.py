@@ -181,7 +181,7 @@ def test_pictures_and_their_encoder_belong_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"augmentation.mask applies to series, but the inputs are pictures:"):
         trained(tmp_path, file, "augmentation.mask=0.1")
     exclude = {"data": {"text": {"column": "a"}, "image": {"column": "b"}}}
-    with pytest.raises(ConfigError, match=r"data.text.column and data.image.column cannot be used together"):
+    with pytest.raises(ConfigError, match=r"data.text and data.image cannot be used together"):
         settings_from(ClassificationSettings, exclude)
 
 

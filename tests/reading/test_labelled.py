@@ -100,7 +100,7 @@ def test_several_classes_are_a_list_or_separated(tmp_path: Path, value: str, lab
 
 
 MALFORMED: list[tuple[str, str, list[str], str]] = [
-    ("a.tsv", "a\tb\tc\n", [], r"a.tsv:1: classification reads a text from a column 'text'.*data.text.column"),
+    ("a.tsv", "a\tb\tc\n", [], r"a.tsv:1: classification reads a text from a column 'text'.*data.text = "),
     ("a.tsv", "a\tb\n", ['data.columns=["text", "_"]'], r"a.tsv:1: classification needs a column 'label'"),
     ("a.jsonl", '{"text": "a", "label": "x"}\n', ["data.label=lable"], r"no column 'lable'. Did you mean 'label'"),
     ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', [], r"a.jsonl:2: there is no column 'label'"),
@@ -188,7 +188,7 @@ def test_columns_that_are_left_out_may_stand_below_a_header(tmp_path: Path) -> N
 
 def test_two_columns_that_could_both_be_the_text_or_the_label_are_refused(tmp_path: Path) -> None:
     text = "title,body,intent\n" + "a good film,I liked it,pos\na bad film,I left,neg\n" * 3
-    with pytest.raises(DataError, match=r"reads one text, but 'title' and 'body' could both be it.*data.text.column"):
+    with pytest.raises(DataError, match=r"reads one text, but 'title' and 'body' could both be it.*data.text = "):
         found(tmp_path / "a.csv", text)
     text = "sentence,topic,intent\n" + "a good film,film,pos\na bad film,film,neg\n" * 3
     with pytest.raises(DataError, match=r"one label, but 'topic' and 'intent' could both be it.*data.label"):

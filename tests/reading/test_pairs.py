@@ -58,18 +58,18 @@ def test_three_columns_are_lemma_form_and_features(tmp_path: Path) -> None:
         ("a.tsv", "b\ta\n", ['data.columns=["target", "source"]'], ("a",), "b"),
         ("a.tsv", "7\ta\tb\n", ['data.columns=["_", "source", "target"]'], ("a",), "b"),
         ("a.tsv", "a\tb\tc\n", ['data.columns=["source", "target", "source"]'], ("a", "c"), "b"),
-        ("a.tsv", "en\tde\na\tb\n", ['data.source.column="en"', 'data.target.column="de"'], ("a",), "b"),
+        ("a.tsv", "en\tde\na\tb\n", ['data.source="en"', 'data.target="de"'], ("a",), "b"),
         ("a.tsv", "en\tde\na\tb\n", ['data.format={name="tsv", header=true}'], ("a",), "b"),
-        ("a.tsv", "de\ten\tn\nb\ta\t1\n", ['data.source.column="en"', 'data.target.column="de"'], ("a",), "b"),
+        ("a.tsv", "de\ten\tn\nb\ta\t1\n", ['data.source="en"', 'data.target="de"'], ("a",), "b"),
         ("a.csv", '"a, c",b\n', [], ("a, c",), "b"),
         ("a.csv", "a;b\n", [], ("a",), "b"),
         ("a.jsonl", '{"source": "a", "target": "b"}', [], ("a",), "b"),
         ("a.jsonl", '{"source": ["a", "c"], "target": ["b"]}', [], ("a c",), "b"),
-        ("a.jsonl", '{"id": 3, "en": "a", "de": "b"}', ["data.source.column=en", "data.target.column=de"], ("a",), "b"),
+        ("a.jsonl", '{"id": 3, "en": "a", "de": "b"}', ["data.source=en", "data.target=de"], ("a",), "b"),
         ("a.jsonl", '{"en": "a", "target": "b"}', [], ("a",), "b"),
         ("a.jsonl", '{"source": "a", "de": "b"}', [], ("a",), "b"),
-        ("a.jsonl", '{"text": "a", "target": "x"}', ["data.target.column=text"], ("x",), "a"),
-        ("a.jsonl", '{"text": "a"}', ["data.target.column=text", "data.source.column=text"], ("a",), "a"),
+        ("a.jsonl", '{"text": "a", "target": "x"}', ["data.target=text"], ("x",), "a"),
+        ("a.jsonl", '{"text": "a"}', ["data.target=text", "data.source=text"], ("a",), "a"),
     ],
 )
 def test_columns_are_found_by_their_names_and_places(
@@ -165,12 +165,12 @@ def test_an_empty_side_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
         ("a.csv", "a,b\nc\n", [], "a.csv:2: found one column, but columns (source, target) names 2."),
         ("a.csv", "a,b,c,d\n", [], "a.csv:1: found 4 columns, but a pair has two"),
         ("a.csv", "", [], "a.csv' is empty: it has no rows."),
-        ("a.csv", "a,b\n", ["data.source.column=word"], "a.csv:1: there is no column 'word'."),
+        ("a.csv", "a,b\n", ["data.source=word"], "a.csv:1: there is no column 'word'."),
         ("a.csv", "a;b\nc;d;e\n", [], "a.csv:2: found 3 columns"),
         ("a.tsv", "a\tb\n\nc\td\n", [], "a.tsv:2: this line is blank, and more lines follow."),
         ("a.tsv", "source\ttext\tid\na\tb\tc\n", [], "a.tsv:2: sequence to sequence reads a column 'source' and "),
-        ("a.tsv", "a\tb\n", ["data.target.column=form"], "a.tsv:1: there is no column 'form'."),
-        ("a.tsv", "source\tx\na\tb\n", ["data.target.column=y", "data.source.column=source"], "a.tsv:2: there is"),
+        ("a.tsv", "a\tb\n", ["data.target=form"], "a.tsv:1: there is no column 'form'."),
+        ("a.tsv", "source\tx\na\tb\n", ["data.target=y", "data.source=source"], "a.tsv:2: there is"),
         ("a.tsv", "source\ttarget\na\tb\n", ['data.features=["pos"]'], "a.tsv:2: there is no column 'pos'."),
         ("a.tsv", "source\tx\n", ['data.columns=["source", "target"]'], "a.tsv:1: the header has no column 'target'."),
         ("a.tsv", "a\tb\n", ['data.columns=["source"]'], "a.tsv:1: found 2 columns, but columns (source) names 1."),
@@ -259,7 +259,7 @@ def test_what_is_malformed_in_parallel_files_is_said_with_its_place(
     ("overrides", "message"),
     [
         (['data.columns=["source", "target", "target"]'], "names target twice, but a pair has one target"),
-        (["data.frames=source", "data.source.column=source"], "cannot be used together"),
+        (["data.frames=source", "data.source=source"], "cannot be used together"),
         (["data.frames=source", "data.joint=true"], "data.joint = true makes one vocabulary"),
         (
             ["data.joint=true", "data.source.tokens=words", "data.target.tokens=symbols"],
@@ -389,7 +389,7 @@ def test_questions_to_a_translator_stand_in_one_file_or_two(translation: Seq2Seq
 
 def test_parallel_questions_are_read_by_the_names_of_training(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("en\tde\na\tb\n")
-    data = with_columns(data_of(tmp_path / "train.tsv", "data.source.column=en", "data.target.column=de"))
+    data = with_columns(data_of(tmp_path / "train.tsv", "data.source=en", "data.target=de"))
     [pair] = asks(data, parallel(tmp_path, "c\n", "d\n"))
     assert (pair.source, pair.target) == (("c",), "d")
 
@@ -478,7 +478,7 @@ def test_a_header_that_names_the_target_twice_is_refused(tmp_path: Path) -> None
 
 def test_a_name_that_is_nearly_in_the_first_line_is_suggested(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no column 'questoin'\. Did you mean 'question'\? Known: question, reply\."):
-        found(tmp_path / "a.tsv", "question\treply\na\tb\n", "data.source.column=questoin")
+        found(tmp_path / "a.tsv", "question\treply\na\tb\n", "data.source=questoin")
 
 
 @pytest.mark.parametrize(

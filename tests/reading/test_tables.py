@@ -32,7 +32,7 @@ def resolved(task: type[Task[Any, Any, Any]], file: Path, *overrides: str) -> An
 
 def test_a_first_line_that_holds_a_named_column_is_a_header(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(INTENTS)
-    data = resolved(Classification, tmp_path / "a.tsv", "data.text.column=sentence", "data.label=intent")
+    data = resolved(Classification, tmp_path / "a.tsv", "data.text=sentence", "data.label=intent")
     assert [(each.text, each.labels) for each in labelled([tmp_path / "a.tsv"], data)] == [
         ("play jazz", ("music",)),
         ("book a table", ("food",)),
@@ -41,7 +41,7 @@ def test_a_first_line_that_holds_a_named_column_is_a_header(tmp_path: Path) -> N
 
 def test_a_language_model_reads_the_named_column_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,body\n1,one two\n2,three\n")
-    data = resolved(LanguageModel, tmp_path / "a.csv", "data.text.column=body")
+    data = resolved(LanguageModel, tmp_path / "a.csv", "data.text=body")
     assert [each.text for each in passages([str(tmp_path / "a.csv")], data)] == ["one two\nthree"]
 
 

@@ -57,7 +57,7 @@ def of_every_kind(folder: Path) -> dict[str, AnyTask]:
         "classification": prepared("classification", table(folder / "labels.tsv", small_pairs.WORDS)),
         "classification of series": prepared("classification", jsonl(folder / "series.jsonl", series)),
         "classification of pictures": prepared(
-            "classification", jsonl(folder / "seen.jsonl", pixels), "data.image.column=image"
+            "classification", jsonl(folder / "seen.jsonl", pixels), "data.image=image"
         ),
         "classification of strokes": prepared(
             "classification", jsonl(folder / "drawn.jsonl", drawn), "data.image.strokes=strokes"

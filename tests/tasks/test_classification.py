@@ -378,7 +378,7 @@ def test_word_vectors_are_a_start(tmp_path: Path) -> None:
         ("model.class_weights.musik=2", r"model.class_weights: 'musik' is not a class. Did you mean 'music'"),
         ("model.class_weights.music=-2", r"model.class_weights must be at least 0"),
         ("data.positive=musik", r"data.positive = 'musik' is not a class. Did you mean 'music'"),
-        ("data.text.column=words", r"texts.tsv:1: there is no column 'words'"),
+        ("data.text=words", r"texts.tsv:1: there is no column 'words'"),
         ("model.summary=ends", r"set model.bidirectional = true"),
         ("model.members=[]", r"model.members must name rnn, pyramid, transformer, cnn and bag"),
         (
@@ -405,7 +405,7 @@ def test_a_setting_that_cannot_be_is_refused(tmp_path: Path, option: str, said: 
             ["data.label=a", "data.labels=b"],
             r"data.label and data.labels cannot be used together: a classifier predicts one",
         ),
-        (["data.text.column=a", "data.frames=b"], r"data.text.column and data.frames cannot be used together"),
+        (["data.text=a", "data.frames=b"], r"data.text and data.frames cannot be used together"),
         (["model.embedding=0"], r"model.embedding = 0 needs character embeddings instead"),
         (
             ["model.encoder=pyramid", "model.skip=residual"],

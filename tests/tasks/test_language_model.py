@@ -311,7 +311,7 @@ def test_a_text_may_lie_in_several_files_in_folders_and_in_tables(tmp_path: Path
     assert shown(task, store[0]["tokens"]) == ["New", "York", "<eos>"]
     assert [passage.text for passage in task.read([tmp_path / "d.txt"])] == ["dd\n"]  # a plain text has one column
     named = write(tmp_path / "c.tsv", "body\trest\nhi\t1\n")
-    task, store = task_of(named, "data.text.column=body", 'data.format={name="tsv", header=true}')
+    task, store = task_of(named, "data.text=body", 'data.format={name="tsv", header=true}')
     assert "".join(shown(task, store[0]["tokens"])) == "hi\n"
     assert [passage.text for passage in task.questions(words, [])] == ["New York"]
     task, _ = task_of(write(tmp_path / "d.tsv", "1\thi\n"), 'data.columns=["number", "text"]')
@@ -461,7 +461,7 @@ def test_a_mixture_may_be_tied_whatever_the_width_and_lines_may_be_batched_by_to
 MALFORMED = [
     ("a.txt", "", "'.*a.txt' is empty"),
     ("a.txt", "\n", "is too short to train on: it contains 1 token"),
-    ("a.tsv", "a\tb\n", r"a.tsv:1: a language model reads a column 'text', but the columns are .* data.text.column"),
+    ("a.tsv", "a\tb\n", r"a.tsv:1: a language model reads a column 'text', but the columns are .* data.text = "),
     ("a.jsonl", '{"text": 3}\n', r"a.jsonl:1: expected a text or a list of words, but found 3"),
     ("a.jsonl", '{"text": "a", "b": 1}\n{"b": 2, "c": 3}\n', r"a.jsonl:2: there is no column 'text'"),
     ("a.bin", "a\n", r"cannot detect the format from the ending '.bin'"),
@@ -479,7 +479,7 @@ def test_what_is_wrong_with_a_text_is_said_with_its_place(
 def test_a_column_that_is_not_there_and_a_folder_without_texts(tmp_path: Path) -> None:
     table = write(tmp_path / "a.jsonl", '{"text": "a", "id": 1}\n')
     with pytest.raises(DataError, match=r"a.jsonl:1: there is no column 'txt'. Did you mean 'text'"):
-        trained(tmp_path, table, "data.text.column=txt")
+        trained(tmp_path, table, "data.text=txt")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"contains no text files \(names that end in .txt, .text, .txt.gz"):
         trained(tmp_path, str(tmp_path / "empty"))

@@ -136,7 +136,7 @@ SETTINGS = [
         ["model.copy=true", 'data.source.tokens={name="subwords", dropout=0.1}'],
         "but data.source.tokens with dropout change",
     ),
-    (["data.source.column=sorce"], "words.tsv:1: there is no column 'sorce'"),
+    (["data.source=sorce"], "words.tsv:1: there is no column 'sorce'"),
     (["data.target.tokens=sylables"], "there is no tokenizer 'sylables'. Did you mean 'symbols'?"),
     (
         ["data.target.min_count=99"],

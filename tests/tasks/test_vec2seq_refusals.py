@@ -243,11 +243,11 @@ SETTINGS = [
     ),
     (
         "pixels.jsonl",
-        ["data.image.column=image", "data.image.strokes=ink"],
+        ["data.image=image", "data.image.strokes=ink"],
         "cannot be used together: a picture comes from a file or from pen strokes",
     ),
-    ("pixels.jsonl", ["data.image.column=imgae"], "pixels.jsonl:1: there is no column 'imgae'. Did you mean 'image'?"),
-    ("pixels.jsonl", ["data.target.column=name"], "pixels.jsonl:1: there is no column 'name'"),
+    ("pixels.jsonl", ["data.image=imgae"], "pixels.jsonl:1: there is no column 'imgae'. Did you mean 'image'?"),
+    ("pixels.jsonl", ["data.target=name"], "pixels.jsonl:1: there is no column 'name'"),
     (
         "pixels.jsonl",
         ["augmentation.mask=0.2"],

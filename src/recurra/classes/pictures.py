@@ -26,7 +26,7 @@ def with_encoder(settings: ClassificationSettings) -> ClassificationSettings:
         )
     if not is_pictured and model.encoder == "image":
         raise ConfigError(
-            "model.encoder = 'image' reads pictures, but no picture column is set. Set data.image.column to a "
+            "model.encoder = 'image' reads pictures, but no picture column is set. Set data.image to a "
             "column of pictures, or data.image.strokes to a column of pen strokes."
         )
     return dataclasses.replace(settings, model=dataclasses.replace(model, encoder="image")) if is_pictured else settings

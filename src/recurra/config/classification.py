@@ -45,9 +45,9 @@ class ClassificationData(Data):
         super().__post_init__()
         self.text.check("data.text")
         read = {
-            "data.text.column": self.text.column,
+            "data.text": self.text.column,
             "data.frames": self.frames,
-            "data.image.column": self.image.column,
+            "data.image": self.image.column,
             "data.image.strokes": self.image.strokes,
         }
         named = [name for name, value in read.items() if value is not None]
@@ -55,7 +55,7 @@ class ClassificationData(Data):
             raise SettingError(
                 f"{named[0]} and {named[1]} cannot be used together: a classifier reads either text, numbers or "
                 f"pictures.",
-                tuple(named[1].split(".")),
+                ("data", "image", "column") if named[1] == "data.image" else tuple(named[1].split(".")),
             )
         given = [name for name in ("label", "labels", "targets") if getattr(self, name)]
         if len(given) > 1:

@@ -102,7 +102,9 @@ class Text:
     """Settings of tokenization and vocabulary."""
 
     column: str | None = setting(
-        None, "column with the text; none: `text` (of pairs `source` and `target`), or the only one left"
+        None,
+        'column with the text, for short data.text = "…" (data.source, data.target); none: that of this name, or the '
+        "only one left",
     )
     tokens: Part = setting(
         "words",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from recurra.config.renamed import Renamed, renamed_setting, tell, under_its_new_name
+from recurra.config.renamed import Renamed, renamed_column, renamed_setting, tell, under_its_new_name
 from recurra.config.run_file import WITH_MANIFEST, check_format
 from recurra.errors import CheckpointError, ConfigError
 from recurra.manifest import MANIFEST, verify
@@ -206,6 +206,8 @@ class Given:
         told: dict[tuple[Renamed, str], None] = {}
         for keys, _, origin, _ in self._taken_apart(kind):
             renamed = renamed_setting(keys, kind)
+            if renamed is None and origin is not None and origin.file is None and origin.keys == keys:
+                renamed = renamed_column(keys)
             if renamed is not None and origin is not None and not (self.is_run and origin.file is not None):
                 told[renamed, origin.place()] = None
         for renamed, place in told:
@@ -292,13 +294,14 @@ class Given:
             in_python = one.origin is not None and one.origin.is_keyword
             leaves = [*_leaves(one.keys, one.value, settings, dots=in_python)]
             if leaves == [(one.keys, one.value)]:
-                yield one
+                yield one._replace(keys=_of_column(one.keys, one.value, settings))
                 continue
             if one.replaces:
                 yield one._replace(value={})
             for keys, value in leaves:
                 more = keys[len(one.keys) :]
-                yield Assignment(keys, value, None if one.origin is None else one.origin.inside(more))
+                origin = None if one.origin is None else one.origin.inside(more)
+                yield Assignment(_of_column(keys, value, settings), value, origin)
 
 
 def _of_file(table: Mapping[str, Any], path: Path, what: str) -> tuple[Assignment, ...]:
@@ -362,6 +365,17 @@ def _is_open(keys: Keys, settings: type | None) -> bool:
         return True
     found = field_type(settings, _new_name(keys, settings))
     return dataclasses.is_dataclass(found) or is_part(found)
+
+
+def _of_column(keys: Keys, value: object, settings: type | None) -> Keys:
+    """The keys of the column that is named where a section is given a word: data.text = "review".
+
+    In every task data.ROLE names the column of a role. A role is a section where there is more to set, such as the
+    tokens of a text; these settings stay as they are.
+    """
+    section = None if settings is None or isinstance(value, Mapping | list) else field_type(settings, keys)
+    has_column = dataclasses.is_dataclass(section) and "column" in {field.name for field in dataclasses.fields(section)}
+    return (*keys, "column") if has_column else keys
 
 
 def _new_name(keys: Keys, settings: type | None) -> Keys:

@@ -13,7 +13,8 @@ class ImageData:
     """Where pictures come from, and what is made of them."""
 
     column: str | None = setting(
-        None, "column with paths of PNG or JPEG files, relative to the data file, or with pixels"
+        None,
+        'column with paths of PNG or JPEG files, relative to the data file, or with pixels; short: data.image = "…"',
     )
     strokes: str | None = setting(
         None, "column with pen strokes to draw as pictures: [[x, …], [y, …]] each, or lists of points"
@@ -35,7 +36,7 @@ class ImageData:
     def __post_init__(self) -> None:
         if self.column is not None and self.strokes is not None:
             raise SettingError(
-                "data.image.column and data.image.strokes cannot be used together: a picture comes from a file or "
+                "data.image and data.image.strokes cannot be used together: a picture comes from a file or "
                 "from pen strokes.",
                 ("data", "image", "strokes"),
             )

@@ -26,6 +26,9 @@ class Renamed(NamedTuple):
 SETTINGS = (Renamed("model.context", "model.wiring", "0.4"),)
 """Every renamed setting. One applies to the tasks whose settings have the new name and not the old one."""
 
+COLUMN = Renamed("data.{}.column", "data.{}", "0.4")
+"""The column of a role that is a section. In a file it stays `column`: TOML gives no value to a section itself."""
+
 COMMANDS: tuple[Renamed, ...] = ()
 """Every renamed command of the command line."""
 
@@ -48,6 +51,17 @@ def renamed_setting(keys: Sequence[str], settings: type, table: Iterable[Renamed
         if list(keys[: len(old)]) == old and _has(settings, new) and not _has(settings, old):
             return one
     return None
+
+
+def renamed_column(keys: Sequence[str]) -> Renamed | None:
+    """The renaming of a column that is given at length, by --set or in Python.
+
+    >>> renamed_column(["data", "text", "column"]).new, renamed_column(["data", "text", "tokens"])
+    ('data.text', None)
+    """
+    if len(keys) != 3 or (keys[0], keys[2]) != ("data", "column"):
+        return None
+    return Renamed(COLUMN.old.format(keys[1]), COLUMN.new.format(keys[1]), COLUMN.until)
 
 
 def under_its_new_name(keys: Sequence[str], one: Renamed) -> tuple[str, ...]:

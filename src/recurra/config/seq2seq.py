@@ -46,7 +46,7 @@ class Seq2SeqData(Data):
         self.target.check("data.target")
         if self.frames is not None and self.source.column is not None:
             raise SettingError(
-                "data.source.column and data.frames cannot be used together: the source is either text or numbers.",
+                "data.source and data.frames cannot be used together: the source is either text or numbers.",
                 ("data", "frames"),
             )
         if self.frames is not None and self.joint:

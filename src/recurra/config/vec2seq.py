@@ -32,7 +32,7 @@ class Vec2SeqData(Data):
         given = {
             "data.vector": self.vector,
             "data.frames": self.frames,
-            "data.image.column": self.image.column,
+            "data.image": self.image.column,
             "data.image.strokes": self.image.strokes,
         }
         named = [name for name, value in given.items() if value is not None]
@@ -40,7 +40,7 @@ class Vec2SeqData(Data):
             raise SettingError(
                 f"{named[0]} and {named[1]} cannot be used together: the input is either a vector, a list of feature "
                 f"vectors or a picture.",
-                tuple(named[1].split(".")),
+                ("data", "image", "column") if named[1] == "data.image" else tuple(named[1].split(".")),
             )
 
 

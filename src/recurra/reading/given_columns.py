@@ -50,7 +50,7 @@ def with_roles(path: str, data: Vec2SeqData) -> Vec2SeqData:
         raise DataError(
             f"{place}: vector to sequence reads numbers from 'vector' (or 'frames', 'image' or 'strokes') and "
             f"writes 'target', but the columns are {', '.join(columns)}. Name them: data.vector = [\"…\"], or "
-            'data.image.column = "…", and data.target.column = "…"; if the input is text, use the task '
+            'data.image = "…", and data.target = "…"; if the input is text, use the task '
             "seq2seq."
         )
     return dataclasses.replace(data, target=dataclasses.replace(data.target, column=target))

@@ -118,7 +118,7 @@ def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str
             if len(usual) > 1:
                 raise DataError(
                     f"{place}: classification reads one text, but {' and '.join(map(repr, usual))} could both be it. "
-                    f'Name it: data.text.column = "{usual[0]}"; to read both, one after the other, call both "text" in '
+                    f'Name it: data.text = "{usual[0]}"; to read both, one after the other, call both "text" in '
                     f"data.columns."
                 )
             others = usual or others
@@ -127,7 +127,7 @@ def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str
         raise DataError(
             f"{place}: classification reads a text from a column 'text', numbers from 'frames' or pictures from "
             f"'image', but the columns "
-            f'are {", ".join(columns)}. Name them: data.columns = ["text", "label"], or data.text.column = "…".'
+            f'are {", ".join(columns)}. Name them: data.columns = ["text", "label"], or data.text = "…".'
         )
     return dataclasses.replace(data, text=dataclasses.replace(data.text, column=text))
 

@@ -174,7 +174,7 @@ def _with_roles(data: Seq2SeqData, first: Mapping[str, Any], place: str) -> Seq2
     if target is None or (source is None and frames is None):
         raise DataError(
             f"{place}: sequence to sequence reads a column 'source' and writes a column 'target', but the columns are "
-            f'{", ".join(columns)}. Name them: data.source.column = "…" and data.target.column = "…".'
+            f'{", ".join(columns)}. Name them: data.source = "…" and data.target = "…".'
         )
     return dataclasses.replace(
         data,

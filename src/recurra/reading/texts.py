@@ -52,7 +52,7 @@ def column_of(data: LanguageModelData, row: Row, path: str | Path) -> str:
         return usual[0]
     raise DataError(
         f"{path}:{row.line}: a language model reads a column 'text', but the columns are {', '.join(columns)}. "
-        f'Name it: data.text.column = "…".'
+        f'Name it: data.text = "…".'
     )
 
 

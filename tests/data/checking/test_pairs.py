@@ -95,7 +95,7 @@ def test_names_of_json_are_given_by_settings(tmp_path: Path) -> None:
     rows = [{"en": f"a cat {k}", "de": f"eine Katze {k}", "language": "de"} for k in range(3)]
     report = checked(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     command = str(service(report, "seq2seq").command)
-    assert command.endswith("--set data.source.column=en --set data.target.column=de")
+    assert command.endswith("--set data.source=en --set data.target=de")
     assert report.files[0].pairs is not None
     assert (report.files[0].pairs.source, report.files[0].pairs.target) == ("en", "de")
 

@@ -187,9 +187,9 @@ _REASONS = {
     "forecasting": "it needs a table with a time and numbers, or whole sequences of numbers without labels.",
 }
 
-_PICTURES = {"image": "image.column", "strokes": "image.strokes"}
+_PICTURES = {"image": "image", "strokes": "image.strokes"}
 _SETTINGS = {
-    "text": "text.column",
+    "text": "text",
     "frames": "frames",
     "label": "label",
     "labels": "labels",
@@ -198,8 +198,8 @@ _SETTINGS = {
 }
 """Settings under [data] by which a column can be given a role."""
 
-_SETTINGS_OF_PAIRS = {"source": "source.column", "target": "target.column", "features": "features"}
-_SETTINGS_OF_GIVENS = {"vector": "vector", "frames": "frames", "target": "target.column", **_PICTURES}
+_SETTINGS_OF_PAIRS = {"source": "source", "target": "target", "features": "features"}
+_SETTINGS_OF_GIVENS = {"vector": "vector", "frames": "frames", "target": "target", **_PICTURES}
 _SEVERAL = ("features", "vector")
 """Roles that several columns may have."""
 
