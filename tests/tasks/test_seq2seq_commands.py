@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from recurra.cli import main
 from recurra.training.trained import load
 from tests.tasks.small_pairs import SMALL, WORDS, jsonl, table, trained, words
-from tests.training.breaking import weights, weights_after_a_kill
 
 TINY = [part for override in [*SMALL, "training.steps=2"] for part in ("--set", override)]
 
@@ -112,14 +110,3 @@ def test_answers_of_a_file_score_as_evaluate_says(here: Path, capsys: pytest.Cap
     whole = json.loads(capsys.readouterr().out)
     for name in ("bleu", "chrf", "exact_match", "word_error_rate", "rouge_l", "meteor"):
         assert alone[name] == pytest.approx(whole[name])
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal here")
-def test_a_killed_run_goes_on_to_the_same_weights(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = ["training.steps=30", "training.validate=6", "model.dropout=0.2", "training.forcing=0.9"]
-    sets = [part for override in [*SMALL, *settings] for part in ("--set", override)]
-    common = ["train", "seq2seq", "--train", words(here), "--valid", words(here), "--quiet", *sets]
-    killed = weights_after_a_kill(common, here / "killed")
-    assert main([*common, "--out", "whole"]) == 0
-    assert killed == weights(here / "whole")
-    assert "30 steps" in capsys.readouterr().out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 import torch
 
 import recurra
-from recurra.cli import main
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Rows
 from recurra.models.seq2seq import SequenceToSequence
@@ -38,7 +36,7 @@ from tests.tasks.small_givens import (
     untrained,
 )
 from tests.tasks.small_pairs import Noted, jsonl, table
-from tests.training.breaking import weights, weights_after_a_kill, weights_of_a_broken_run
+from tests.training.breaking import weights, weights_of_a_broken_run
 
 NAMES = [name for name, _ in COLOURS]
 SMALL_PICTURES = ("data.image.max_height=32", "data.image.max_width=32")
@@ -211,18 +209,6 @@ def test_augmentation_changes_what_is_learned_from_and_nothing_else(tmp_path: Pa
     assert not torch.equal(*(model.model.state_dict()["output.readout.weight"] for model in (plain, changed)))
     rows = list(task_of(changed).read([file]))
     assert changed.answers(rows) == changed.answers(rows)
-
-
-@pytest.mark.slow  # seq2seq's is killed in every run of the tests, by the same trainer
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal here")
-def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    settings = ["training.steps=24", "training.validate=6", "model.dropout=0.2", "augmentation.noise=0.1"]
-    sets = [part for override in [*SMALL, *settings] for part in ("--set", override)]
-    common = ["train", "vec2seq", "--train", colours(tmp_path), "--valid", colours(tmp_path), "--quiet", *sets]
-    killed = weights_after_a_kill(common, tmp_path / "killed")
-    assert main([*common, "--out", "whole"]) == 0
-    assert killed == weights(tmp_path / "whole")
 
 
 def test_pictures_of_like_size_make_a_batch(tmp_path: Path) -> None:
