@@ -511,9 +511,11 @@ class Terminal:
         try:
             output, _ = shell.communicate(timeout=SLOWEST)
         except subprocess.TimeoutExpired:
-            os.killpg(shell.pid, signal.SIGKILL)
-            shell.communicate()
             return f"not finished after {SLOWEST} s", False
+        finally:  # also after Ctrl-C, which does not reach a session of its own
+            if shell.poll() is None:
+                os.killpg(shell.pid, signal.SIGKILL)
+                shell.communicate()
         return output, shell.returncode == 0
 
     def serve(self, command: str) -> tuple[str, bool]:
