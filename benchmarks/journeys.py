@@ -497,7 +497,10 @@ class Terminal:
             return command.replace("{address}", self.address)
         _, task, *rest = command.split(" ", 2)
         found = re.search(rf"^ +(recurra train {task} .*)$", self.checked, re.MULTILINE)
-        return " ".join([found[1], *rest]) if found else ""
+        if found is None:
+            return ""
+        printed = re.sub(r" --out \S+", "", found[1]) if any("--out " in part for part in rest) else found[1]
+        return " ".join([printed, *rest])
 
     def type(self, command: str) -> tuple[str, bool]:
         """What a command prints, and whether it ended well."""

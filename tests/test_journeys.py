@@ -58,6 +58,14 @@ def test_a_command_that_check_did_not_print_is_passed_over() -> None:
     assert [attempt.command for attempt in outcome.attempts] == ["echo by hand"]
 
 
+def test_what_check_printed_is_typed_with_what_is_added_and_another_run_folder() -> None:
+    terminal = SCRIPT["Terminal"](ROOT, {})
+    terminal.checked = "Tasks\n  tagging: yes\n    recurra train tagging --train a.txt --out runs/tagging\n"
+    assert terminal.meant("@check tagging") == "recurra train tagging --train a.txt --out runs/tagging"
+    assert terminal.meant("@check tagging --out runs/b") == "recurra train tagging --train a.txt --out runs/b"
+    assert terminal.meant("@check seq2seq") == ""
+
+
 def test_a_laptop_without_a_compiler_finds_none() -> None:
     step = Step(["command -v cc gcc clang c99 || echo none ${CC-unset}"], shows("none unset"))
     assert walked(step, has_compiler=False).failed == []
