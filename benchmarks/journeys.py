@@ -1,6 +1,6 @@
 """Seven first visits, each as the commands that a newcomer types: seconds to the first success, and what fails before.
 
-    python benchmarks/journeys.py                        all seven, about five minutes on two cores
+    python benchmarks/journeys.py                        all seven, about 200 s of processor time
     python benchmarks/journeys.py linguist laptop        some of them
     python benchmarks/journeys.py --source OTHER         the same on another checkout: before and after a change
 
