@@ -11,7 +11,7 @@ WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test docs clean
+.PHONY: demo test page-test lint bench slow-test journeys docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
@@ -39,6 +39,10 @@ bench: $(INSTALLED)
 
 slow-test: $(INSTALLED_DEV)
 	$(TEST_ENV) HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n $(WORKERS) --durations 10
+
+# Seven newcomers, each with the commands they would type; `python benchmarks/journeys.py --source DIR` tries another checkout.
+journeys: $(INSTALLED)
+	$(BIN)/python benchmarks/journeys.py
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/draw.py

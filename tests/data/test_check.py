@@ -104,6 +104,15 @@ def test_later_dates_of_a_validation_file_are_not_new_labels(tmp_path: Path) -> 
     assert report.unseen == []
 
 
+def test_dates_and_numbers_of_a_table_are_called_so_and_dates_are_not_counted(tmp_path: Path) -> None:
+    rows = "".join(f"{day % 4 + 1:02}.01.2023;{day},5;text {day}\n" for day in range(12))
+    told = check([written(tmp_path, "a.csv", "Datum;Betrag;Text\n" + rows)]).text()
+    assert "  Datum: date, 4 different values\n    such as '01.01.2023'" in told
+    assert "  Betrag: number, 12 different values\n" in told
+    assert "  Text: text, 12 different values\n" in told
+    assert "01.01.2023 3" not in told
+
+
 def test_a_text_file_that_fasttext_would_read_is_said(tmp_path: Path) -> None:
     file = written(tmp_path, "a.txt", "__label__a b\n__label__b c\n")
     (oddity,) = check([file]).files[0].oddities

@@ -83,6 +83,16 @@ def test_an_inside_without_a_beginning_is_odd(tags: str, is_wrong: bool, tmp_pat
     assert [oddity.lines for oddity in one_a_line] == ([[2]] if is_wrong else [])
 
 
+@pytest.mark.parametrize("begins", ["I-X", "B-X"])
+def test_spans_that_begin_with_an_inside_are_named_as_iob1_unless_others_begin_with_b(
+    begins: str, tmp_path: Path
+) -> None:
+    sentences = f"w\tI-X\nw\tB-X\nw\tI-X\n\nw\tO\nw\t{begins}\n"
+    [oddity] = oddities(tmp_path, "a.conll", sentences)
+    iob1 = "spans begin with I-X (IOB1, as in CoNLL-2003), which is read correctly"
+    assert oddity.what == (iob1 if begins == "I-X" else "BIO: I-X after O or after another type")
+
+
 def test_another_number_of_tags_than_of_tokens_is_odd(tmp_path: Path) -> None:
     found = oddities(tmp_path, "a.tsv", "a b\tX X\na b c\tX X\na\tX\n", columns=["tokens", "tags"])
     (oddity,) = found

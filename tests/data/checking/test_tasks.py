@@ -154,15 +154,15 @@ def test_several_files_and_odd_names_are_written_so_that_a_shell_reads_them(tmp_
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
-        ("tagging", "it needs a column of tokens and one with as many tags."),
+        ("tagging", "it needs a column of tokens and a column with one tag for each token."),
         (
             "classification",
-            "it needs a text, a picture or a series of numbers, and a label, which takes 200 values at most and takes "
-            "them again and again, a list of labels, or a number.",
+            "it needs a text, a picture or a series of numbers to read, and a label to predict (at most 200 values, "
+            "which recur), a list of labels or a number.",
         ),
-        ("seq2seq", "it needs two columns of text, a source and a target, or frames of numbers and a target."),
-        ("vec2seq", "it needs numbers, the vector, or pictures, or features of places, and a text, the target."),
-        ("forecasting", "it needs a table with a time and numbers, or whole sequences of numbers without labels."),
+        ("seq2seq", "it needs a source and a target: two columns of text, or frames of numbers and a text."),
+        ("vec2seq", "it needs a vector of numbers, a picture or features of places, and a target text."),
+        ("forecasting", "it needs a table with a time column and numbers, or sequences of numbers without labels."),
     ],
 )
 def test_a_task_that_the_file_cannot_serve_says_why(task: str, reason: str, tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ class TextSurvey:
         self.counts: dict[tuple[str, str], tuple[int, list[int]]] = {}
         self.composed: set[str] = set()  # columns with a composed character somewhere
         self.schemes: dict[str, bool] = {}  # columns of tags: have all been B-X, I-X, O …?
+        self.begun_by_b: set[str] = set()  # columns with a B-X that does not follow a span of the same type
 
     def see(self, values: Mapping[str, Value], line: int) -> None:
         for name, value in values.items():
@@ -81,11 +82,14 @@ class TextSurvey:
         if not all(_BIO.fullmatch(tag) for tag in tags):
             self.schemes[name] = False
             return
-        before = "O"
+        before, is_odd = "O", False
         for tag in tags:
-            if tag[0] in "IEL" and before not in (f"B{tag[1:]}", f"I{tag[1:]}"):
+            follows = before in (f"B{tag[1:]}", f"I{tag[1:]}")
+            if tag[0] in "IEL" and not follows and not is_odd:
                 self._note(name, f"BIO: {tag[:2]}X after O or after another type", line)
-                break
+                is_odd = True
+            if tag[0] not in "OI" and not (tag[0] == "B" and follows):
+                self.begun_by_b.add(name)
             before = tag
 
     def _note(self, name: str, what: str, line: int) -> None:
@@ -99,6 +103,8 @@ class TextSurvey:
         for (name, what), (count, lines) in self.counts.items():
             if what.startswith("BIO: ") and not self.schemes[name]:
                 continue
+            if what.startswith("BIO: ") and name not in self.begun_by_b:
+                what = "spans begin with I-X (IOB1, as in CoNLL-2003), which is read correctly"
             if what == "decomposed":
                 if name not in self.composed:  # all alike: nothing is mixed
                     continue

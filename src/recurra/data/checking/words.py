@@ -51,7 +51,7 @@ def _file(file: FileReport) -> Iterator[str]:
     for column in file.columns:
         if file.format != "conllu" or (column.name not in SYNTAX and list(column.counts) != ["_"]):
             is_new = column is file.columns[0] or column.lengths != file.columns[0].lengths
-            yield from (f"  {line}" for line in _column(file.path, column, with_lengths=is_new))
+            yield from (f"  {line}" for line in _column(file, column, with_lengths=is_new))
     if file.pairs is not None:
         yield from (f"  {line}" for line in _pairs(file.path, file.pairs))
     yield f"  repeated rows: {_repeated(file.repeated, file.path, file.path)}"
@@ -82,10 +82,14 @@ def _words(words: Lengths) -> str:
     return f"{words.shortest:,} to {_counted(words.longest, 'word')} (median {words.median:,})"
 
 
-def _column(path: str, column: Column, *, with_lengths: bool) -> Iterator[str]:
+def _column(file: FileReport, column: Column, *, with_lengths: bool) -> Iterator[str]:
+    path = file.path
     at_least = "" if column.distinct_is_exact else " or more"
     values = f", {_counted(column.distinct, 'different value')}{at_least}" if column.distinct else ""
-    yield f"{column.name}: {column.kind}{values}"
+    kind = column.kind
+    if file.format in ("csv", "tsv") and kind == "text":  # all their cells are texts, some of them understood as more
+        kind = "date" if column.dates else "number" if column.numeric else kind
+    yield f"{column.name}: {kind}{values}"
     if column.examples:
         yield "  such as " + ", ".join(f"'{example}'" for example in column.examples)
     is_short = column.numeric or (column.counts and column.lengths is not None and column.lengths.unit == "characters")
@@ -100,6 +104,8 @@ def _column(path: str, column: Column, *, with_lengths: bool) -> Iterator[str]:
         yield f"  empty: {_counted(column.empty, 'row')} ({places})"
     if column.missing:
         yield f"  missing: {_counted(column.missing, 'row')}"
+    if column.dates:
+        return
     if column.counts:
         frequent = [f"{label} {count:,}" for label, count in list(column.counts.items())[:MOST_LABELS]]
         yield f"  counts: {_listed(frequent, len(column.counts))}"
