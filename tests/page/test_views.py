@@ -377,6 +377,7 @@ def test_a_tab_has_its_title_before_its_view_has_come(view: Page) -> None:
 ANSWER = """async ([run, answer]) => {
   const { draw } = await import("/page/answers.js");
   const place = document.createElement("div");
+  place.style.containerType = "inline-size"; // as a pane has it
   document.querySelector("main").replaceChildren(place);
   draw(place, answer, { run: { input: {}, decoding: [], ...run }, value: "a", best: 1, ask: {} });
 }"""
@@ -399,6 +400,57 @@ def test_a_likelihood_is_shown_without_a_continuation_where_the_run_does_not_gen
     expect(view.locator("main")).to_contain_text("perplexity 4.48")
     expect(view.locator("main").get_by_role("button")).to_have_count(0)
     expect(view.locator("main")).not_to_contain_text("how it goes on")
+
+
+@pytest.fixture
+def phone(view: Page) -> Iterator[None]:
+    """A narrow screen, for one test."""
+    view.set_viewport_size({"width": 390, "height": 800})
+    yield
+    view.set_viewport_size({"width": 1000, "height": 1500})
+
+
+@pytest.mark.usefixtures("phone")
+def test_the_least_probabilities_of_answers_fit_a_phone(view: Page) -> None:
+    other = {"output": "a few words more", "log_probability": -50.0, "score": -1.0}
+    view.evaluate(ANSWER, [{"answer": "written"}, {**other, "alternatives": [other]}])
+    expect(view.locator(".nth-p").first).to_have_text("< 0.0001 %")
+    beyond = (
+        "all => all.map((p) => p.getBoundingClientRect().right + 1 > p.parentElement.getBoundingClientRect().right)"
+    )
+    assert view.locator(".nth-p").evaluate_all(beyond) == [False, False]
+    spills = "all => all.map((p) => p.scrollWidth > p.clientWidth)"
+    assert view.locator(".nth-p").evaluate_all(spills) == [False, False]
+
+
+SERIES = {"input": {"columns": ["level", "flow", "rain"]}, "answer": "series"}
+
+
+def test_columns_of_a_forecast_stand_side_by_side_with_one_legend(view: Page) -> None:
+    steps = [[1.0, -2.0, 3.0], [2.0, -1.0, 0.0]]
+    view.evaluate(ANSWER, [SERIES, {"output": "x", "values": steps, "low": steps, "high": steps}])
+    expect(view.locator(".key")).to_have_text(["given", "what follows", "90 % of what may follow"])
+    expect(view.locator(".pointed")).to_have_text(["Point at a step, or move with the arrow keys.", "", ""])
+    places = "all => all.map((each) => [each.getBoundingClientRect().left, each.getBoundingClientRect().top])"
+    (left, top), (right, same), (_, below) = view.locator(".chart").evaluate_all(places)
+    assert left < right
+    assert top == same < below
+    expect(view.locator(".charts")).to_contain_text("−2")
+
+
+def test_what_is_0_or_1_uses_the_width(view: Page) -> None:
+    answer = {"output": "x", "values": [[1, 0, 1]] * 60, "probabilities": [[0.9, 0.1, 0.8]] * 60}
+    view.evaluate(ANSWER, [SERIES, answer])
+    share = "(each) => each.getBoundingClientRect().width / each.parentElement.clientWidth"
+    assert view.locator(".coins").evaluate(share) > 0.9
+
+
+def test_a_word_without_features_has_a_dash_in_place_of_a_tag(view: Page) -> None:
+    tagged = {"tokens": ["cats", ","], "feats": ["Number=Plur", "_"], "probabilities": [[0.9, 0.8]], "output": "x"}
+    view.evaluate(ANSWER, [{"answer": "tags"}, tagged])
+    expect(view.locator(".under .tag")).to_have_text(["Number=Plur", "–"])
+    view.locator(".under .tag").last.hover()
+    expect(view.locator(".pointed")).to_have_text(",: _, 80.0 %")
 
 
 def test_a_token_that_is_pointed_at_stays_where_it_is(view: Page, draw: Draw) -> None:
