@@ -453,6 +453,36 @@ def test_a_word_without_features_has_a_dash_in_place_of_a_tag(view: Page) -> Non
     expect(view.locator(".pointed")).to_have_text(",: _, 80.0 %")
 
 
+@pytest.mark.usefixtures("phone")
+def test_what_is_explained_is_seen_among_many(view: Page, draw: Draw) -> None:
+    names = [f"a long name {number}" for number in range(60)]
+    draw(Tokens(["x"], [TokenRow(name, [1.0], [name]) for name in names], title="t"), row=50)
+    chosen = view.get_by_role("radio", checked=True)
+    expect(chosen).to_have_text("a long name 50")
+    is_seen = """(each) => {
+      const [own, row] = [each.getBoundingClientRect(), each.parentElement.getBoundingClientRect()];
+      return own.top >= row.top && own.bottom <= row.bottom + 1;
+    }"""
+    view.wait_for_function(is_seen, arg=chosen.element_handle())
+
+
+def test_a_search_that_went_on_after_its_answer_shows_the_answer(view: Page, draw: Draw) -> None:
+    steps = [step((0, None, "a", -0.5, True, False, 1), (1, None, "b", -0.9, True, False, None))]
+    steps += [step((0, 0, "∎", -1.0, True, True, 1), (1, 1, "c", -1.5, True, False, None))]
+    steps += [step((0, 1, "d", -2.0, True, False, None), (1, 1, "e", -2.5, True, False, None)) for _ in range(60)]
+    draw(BeamTree(steps, [End(1, 0)], caption="A beam of width 2"))
+    expect(view.get_by_role("slider")).to_have_value("62")
+    assert view.locator(".figure").evaluate("each => each.scrollWidth > 2 * each.clientWidth")
+    assert view.locator(".figure").evaluate("each => each.scrollLeft") == 0
+
+
+def test_numbers_of_units_are_absent_until_one_is_pointed_at(view: Page, draw: Draw) -> None:
+    draw(gates(["a", "b"]))
+    expect(view.locator(".readout dl")).not_to_be_visible()
+    view.locator(".strip svg").first.hover()
+    expect(view.locator(".readout dl")).to_be_visible()
+
+
 def test_a_token_that_is_pointed_at_stays_where_it_is(view: Page, draw: Draw) -> None:
     places = "(labels) => labels.map((label) => label.getBoundingClientRect().top)"
     draw(looked(3, 3))
