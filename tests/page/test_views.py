@@ -410,17 +410,16 @@ def phone(view: Page) -> Iterator[None]:
     view.set_viewport_size({"width": 1000, "height": 1500})
 
 
+@pytest.mark.parametrize("width", [390, 1000])
 @pytest.mark.usefixtures("phone")
-def test_the_least_probabilities_of_answers_fit_a_phone(view: Page) -> None:
+def test_the_least_probabilities_of_answers_fit_their_rows(view: Page, width: int) -> None:
+    view.set_viewport_size({"width": width, "height": 800})
     other = {"output": "a few words more", "log_probability": -50.0, "score": -1.0}
     view.evaluate(ANSWER, [{"answer": "written"}, {**other, "alternatives": [other]}])
     expect(view.locator(".nth-p").first).to_have_text("< 0.0001 %")
-    beyond = (
-        "all => all.map((p) => p.getBoundingClientRect().right + 1 > p.parentElement.getBoundingClientRect().right)"
-    )
-    assert view.locator(".nth-p").evaluate_all(beyond) == [False, False]
-    spills = "all => all.map((p) => p.scrollWidth > p.clientWidth)"
-    assert view.locator(".nth-p").evaluate_all(spills) == [False, False]
+    assert view.locator(".nth-p").evaluate_all("all => all.map((p) => p.scrollWidth > p.clientWidth)") == [False] * 2
+    ends = "all => all.map((p) => p.getBoundingClientRect().right < p.parentElement.getBoundingClientRect().right)"
+    assert view.locator(".nth-p").evaluate_all(ends) == [True, True]
 
 
 SERIES = {"input": {"columns": ["level", "flow", "rain"]}, "answer": "series"}
