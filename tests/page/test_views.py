@@ -377,6 +377,7 @@ def test_a_tab_has_its_title_before_its_view_has_come(view: Page) -> None:
 ANSWER = """async ([run, answer]) => {
   const { draw } = await import("/page/answers.js");
   const place = document.createElement("div");
+  place.style.containerType = "inline-size"; // as a pane has it
   document.querySelector("main").replaceChildren(place);
   draw(place, answer, { run: { input: {}, decoding: [], ...run }, value: "a", best: 1, ask: {} });
 }"""
@@ -399,6 +400,86 @@ def test_a_likelihood_is_shown_without_a_continuation_where_the_run_does_not_gen
     expect(view.locator("main")).to_contain_text("perplexity 4.48")
     expect(view.locator("main").get_by_role("button")).to_have_count(0)
     expect(view.locator("main")).not_to_contain_text("how it goes on")
+
+
+@pytest.fixture
+def phone(view: Page) -> Iterator[None]:
+    """A narrow screen, for one test."""
+    view.set_viewport_size({"width": 390, "height": 800})
+    yield
+    view.set_viewport_size({"width": 1000, "height": 1500})
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+@pytest.mark.usefixtures("phone")
+def test_the_least_probabilities_of_answers_fit_their_rows(view: Page, width: int) -> None:
+    view.set_viewport_size({"width": width, "height": 800})
+    other = {"output": "a few words more", "log_probability": -50.0, "score": -1.0}
+    view.evaluate(ANSWER, [{"answer": "written"}, {**other, "alternatives": [other]}])
+    expect(view.locator(".nth-p").first).to_have_text("< 0.0001 %")
+    assert view.locator(".nth-p").evaluate_all("all => all.map((p) => p.scrollWidth > p.clientWidth)") == [False] * 2
+    ends = "all => all.map((p) => p.getBoundingClientRect().right < p.parentElement.getBoundingClientRect().right)"
+    assert view.locator(".nth-p").evaluate_all(ends) == [True, True]
+
+
+SERIES = {"input": {"columns": ["level", "flow", "rain"]}, "answer": "series"}
+
+
+def test_columns_of_a_forecast_stand_side_by_side_with_one_legend(view: Page) -> None:
+    steps = [[1.0, -2.0, 3.0], [2.0, -1.0, 0.0]]
+    view.evaluate(ANSWER, [SERIES, {"output": "x", "values": steps, "low": steps, "high": steps}])
+    expect(view.locator(".key")).to_have_text(["given", "what follows", "90 % of what may follow"])
+    expect(view.locator(".pointed")).to_have_text(["Point at a step, or move with the arrow keys.", "", ""])
+    places = "all => all.map((each) => [each.getBoundingClientRect().left, each.getBoundingClientRect().top])"
+    (left, top), (right, same), (_, below) = view.locator(".chart").evaluate_all(places)
+    assert left < right
+    assert top == same < below
+    expect(view.locator(".charts")).to_contain_text("−2")
+
+
+def test_what_is_0_or_1_uses_the_width(view: Page) -> None:
+    answer = {"output": "x", "values": [[1, 0, 1]] * 60, "probabilities": [[0.9, 0.1, 0.8]] * 60}
+    view.evaluate(ANSWER, [SERIES, answer])
+    share = "(each) => each.getBoundingClientRect().width / each.parentElement.clientWidth"
+    assert view.locator(".coins").evaluate(share) > 0.9
+
+
+def test_a_word_without_features_has_a_dash_in_place_of_a_tag(view: Page) -> None:
+    tagged = {"tokens": ["cats", ","], "feats": ["Number=Plur", "_"], "probabilities": [[0.9, 0.8]], "output": "x"}
+    view.evaluate(ANSWER, [{"answer": "tags"}, tagged])
+    expect(view.locator(".under .tag")).to_have_text(["Number=Plur", "–"])
+    view.locator(".under .tag").last.hover()
+    expect(view.locator(".pointed")).to_have_text(",: _, 80.0 %")
+
+
+@pytest.mark.usefixtures("phone")
+def test_what_is_explained_is_seen_among_many(view: Page, draw: Draw) -> None:
+    names = [f"a long name {number}" for number in range(60)]
+    draw(Tokens(["x"], [TokenRow(name, [1.0], [name]) for name in names], title="t"), row=50)
+    chosen = view.get_by_role("radio", checked=True)
+    expect(chosen).to_have_text("a long name 50")
+    is_seen = """(each) => {
+      const [own, row] = [each.getBoundingClientRect(), each.parentElement.getBoundingClientRect()];
+      return own.top >= row.top && own.bottom <= row.bottom + 1;
+    }"""
+    view.wait_for_function(is_seen, arg=chosen.element_handle())
+
+
+def test_a_search_that_went_on_after_its_answer_shows_the_answer(view: Page, draw: Draw) -> None:
+    steps = [step((0, None, "a", -0.5, True, False, 1), (1, None, "b", -0.9, True, False, None))]
+    steps += [step((0, 0, "∎", -1.0, True, True, 1), (1, 1, "c", -1.5, True, False, None))]
+    steps += [step((0, 1, "d", -2.0, True, False, None), (1, 1, "e", -2.5, True, False, None)) for _ in range(60)]
+    draw(BeamTree(steps, [End(1, 0)], caption="A beam of width 2"))
+    expect(view.get_by_role("slider")).to_have_value("62")
+    assert view.locator(".figure").evaluate("each => each.scrollWidth > 2 * each.clientWidth")
+    assert view.locator(".figure").evaluate("each => each.scrollLeft") == 0
+
+
+def test_numbers_of_units_are_absent_until_one_is_pointed_at(view: Page, draw: Draw) -> None:
+    draw(gates(["a", "b"]))
+    expect(view.locator(".readout dl")).not_to_be_visible()
+    view.locator(".strip svg").first.hover()
+    expect(view.locator(".readout dl")).to_be_visible()
 
 
 def test_a_token_that_is_pointed_at_stays_where_it_is(view: Page, draw: Draw) -> None:

@@ -56,12 +56,13 @@ class Forecast:
                 low, high = (each[:, column].tolist() for each in (self.low, self.high))
                 bands.append(Band("90 % of what is likely", low, high, ahead))
             panels.append(Panel(name, [series, forecast], HEIGHT, bands=bands))
+        left_out = f", the first {COLUMNS} of {len(self.columns)} columns" if len(self.columns) > COLUMNS else ""
         return Lines(
             panels,
             "step ahead",
             together=True,
             title=FORECAST,
-            caption=self.title,
+            caption=self.title + left_out,
             about="The end of the series was hidden: gray is what came, orange what was forecast, with the shade in "
             "which 90 % of what is likely lies, where the model knows how sure it is. Point at a step for its numbers.",
             numbers={

@@ -67,7 +67,9 @@ export function ticks(low, high, many = 4) {
   return found;
 }
 
+/** Pixels of a chart; where there are several, fewer. */
 const HEIGHT = 220;
+export const LOW = 160;
 const LEFT = 52;
 const RIGHT = 14;
 const TOP = 12;
@@ -75,12 +77,14 @@ const BOTTOM = 26;
 
 /**
  * A chart of lines [{values, kind, from}] and a band {low, high, from} over steps; `marked` is the step at which
- * something new begins. The reader points at a step, or moves with arrow keys, and `said(step)` tells of it.
+ * something new begins. The reader points at a step, or moves with arrow keys, and `said(step)` tells of it; of several
+ * charts one has a `hint` of that.
  */
-export function chart({ lines, band = null, marked = null, label, said, first = 1 }) {
+export function chart({ lines, band = null, marked = null, label, said, first = 1, height = HEIGHT, hint = true }) {
   const many = Math.max(...lines.map((line) => line.from + line.values.length));
   const picture = svg("svg", { class: "chart", role: "img", "aria-label": label, tabindex: 0 });
-  const reading = element("p", { class: "pointed", "aria-live": "polite" }, "Point at a step, or move with the arrow keys.");
+  const reading = element("p", { class: "pointed", "aria-live": "polite" }, hint ? "Point at a step, or move with the arrow keys." : "");
+  picture.style.setProperty("--chart-height", `${height}px`);
   const node = element("figure", { class: "chart-place" }, picture, reading);
   const [low, high] = extent([...lines.flatMap((line) => line.values), ...(band ? [...band.low, ...band.high] : [])]);
   const air = (high - low) * 0.05;
@@ -88,15 +92,15 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
   let chosen = null;
 
   const x = (step) => LEFT + (step / Math.max(1, many - 1)) * (width - LEFT - RIGHT);
-  const y = (value) => TOP + (1 - (value - low + air) / (high - low + 2 * air)) * (HEIGHT - TOP - BOTTOM);
+  const y = (value) => TOP + (1 - (value - low + air) / (high - low + 2 * air)) * (height - TOP - BOTTOM);
 
   function draw() {
-    picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const parts = [...grid()];
     if (band) parts.push(svg("path", { class: "between", d: bandPath() }));
     if (marked !== null) {
       const at = x(marked - 0.5);
-      parts.push(svg("line", { class: "marked", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM }));
+      parts.push(svg("line", { class: "marked", x1: at, x2: at, y1: TOP, y2: height - BOTTOM }));
     }
     for (const line of lines) {
       parts.push(svg("path", { class: `line ${line.kind}`, d: path(line.values, (step) => x(step + line.from), y) }));
@@ -112,7 +116,7 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
     }
     for (const step of ticks(first, Math.max(first + many - 1, first + 1), Math.max(2, Math.round(width / 110)))) {
       if (!Number.isInteger(step)) continue;
-      yield svg("text", { class: "tick", x: x(step - first), y: HEIGHT - 8, "text-anchor": "middle" }, step);
+      yield svg("text", { class: "tick", x: x(step - first), y: height - 8, "text-anchor": "middle" }, step);
     }
   }
 
@@ -123,7 +127,7 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
   }
 
   function* pointer() {
-    yield svg("line", { class: "pointer", x1: x(chosen), x2: x(chosen), y1: TOP, y2: HEIGHT - BOTTOM });
+    yield svg("line", { class: "pointer", x1: x(chosen), x2: x(chosen), y1: TOP, y2: height - BOTTOM });
     for (const line of lines) {
       const value = line.values[chosen - line.from];
       if (Number.isFinite(value)) yield svg("circle", { class: `dot ${line.kind}`, cx: x(chosen), cy: y(value), r: 4 });

@@ -27,11 +27,12 @@ export function visible(token) {
   return [...token].map((letter) => signs[letter] ?? (/\p{Cc}/u.test(letter) ? "�" : letter)).join("") || "∅";
 }
 
-/** A number as a person reads it. */
+/** A number as a person reads it, with a real minus. */
 export function short(number, digits = 3) {
   if (number === null || number === undefined) return "–";
   const size = Math.abs(number);
-  return size !== 0 && (size < 1e-3 || size >= 1e6) ? number.toExponential(1) : String(Number(number.toPrecision(digits)));
+  const isFar = size !== 0 && (size < 1e-3 || size >= 1e6);
+  return (isFar ? number.toExponential(1) : String(Number(number.toPrecision(digits)))).replace(/^-/, "−");
 }
 
 /** A place drawn anew, with the focus and what was unfolded where they were. */

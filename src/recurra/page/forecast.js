@@ -1,6 +1,6 @@
 // What follows on a series: the chart of what was given and of what comes, and the numbers.
 
-import { chart } from "./chart.js";
+import { chart, LOW } from "./chart.js";
 import { percent } from "./classes.js";
 import { element, short } from "./dom.js";
 import { rows } from "./numbers.js";
@@ -18,10 +18,14 @@ export function drawForecast(place, answer, { run, value }) {
   const names = answer.values[0].map((_, column) => run.input.columns[column] ?? `value ${column + 1}`);
   if (answer.probabilities) {
     const found = coins(given, answer, names);
-    place.append(legend(["given", "what follows, the stronger the more probable"]), found);
+    place.append(legend(["given", "what follows, the stronger the more probable"], "filled"), found);
     found.scrollLeft = found.scrollWidth; // to what follows
   }
-  else names.forEach((name, column) => place.append(...one(given, answer, column, names)));
+  else {
+    const charts = names.map((_, column) => one(given, answer, column, names));
+    const keys = ["given", "what follows", ...(answer.low ? ["90 % of what may follow"] : [])];
+    place.append(legend(keys), element("div", { class: "charts" }, charts));
+  }
   place.append(table(answer, names, given.length));
 }
 
@@ -50,17 +54,17 @@ function one(given, answer, column, names) {
     first: before + 1,
     label: `${names[column]}: ${past.length} steps that were given and ${next.length} that follow, ending at ${short(next.at(-1), 4)}`,
     said,
+    hint: column === 0,
+    ...(names.length > 1 ? { height: LOW } : {}),
   });
-  const heading = names.length > 1 ? [element("h3", { class: "column-name" }, names[column])] : [];
-  const keys = legend(["given", "what follows", ...(band ? ["90 % of what may follow"] : [])]);
-  return [...heading, keys, picture];
+  return element("div", {}, names.length > 1 && element("h3", { class: "column-name" }, names[column]), picture);
 }
 
 /** What lines and colours mean: what was given, what follows, and its range. */
-function legend(names) {
+function legend(names, style = "") {
   const kinds = ["given", "follows", "between"];
   const keys = names.map((name, number) => element("span", { class: `key ${kinds[number]}` }, name));
-  return element("p", { class: "chart-keys", "aria-hidden": true }, keys);
+  return element("p", { class: `chart-keys ${style}`, "aria-hidden": true }, keys);
 }
 
 /** Values that are 0 or 1: a row for each, dark where it is 1, and what follows by its probability. */

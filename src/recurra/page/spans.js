@@ -9,6 +9,9 @@ const KNOWN = ["input", "output", "score", "tokens", "values", "label", "probabi
 /** Tags less probable are marked. */
 const UNSURE = 0.7;
 
+/** What CoNLL-U writes where there is nothing to say, such as the features of a comma. */
+const NOTHING = "_";
+
 /** As many colours as the style has; from then on they come again with another line. */
 const COLOURS = 7;
 
@@ -113,11 +116,12 @@ function under(columns) {
 }
 
 function tagOf({ run, tags, p, tell }, word, place) {
-  const number = numberOf(run, tags[place]);
+  const number = tags[place] === NOTHING ? 0 : numberOf(run, tags[place]);
   const isUnsure = p[place] < UNSURE;
   const said = `${word}: ${tags[place]}${p[place] === undefined ? "" : `, ${percent(p[place])}`}`;
-  const style = `tag kind-${number % COLOURS} line-${Math.floor(number / COLOURS) % 3}`;
-  const node = element("span", { class: style, title: said }, parted(tags[place]), isUnsure && element("span", { class: "unsure-sign" }, " ?"));
+  const isNothing = tags[place] === NOTHING;
+  const style = isNothing ? "tag nothing" : `tag kind-${number % COLOURS} line-${Math.floor(number / COLOURS) % 3}`;
+  const node = element("span", { class: style, title: said }, isNothing ? "–" : parted(tags[place]), isUnsure && element("span", { class: "unsure-sign" }, " ?"));
   node.addEventListener("pointerenter", () => tell(said));
   return node;
 }

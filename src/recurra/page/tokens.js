@@ -1,5 +1,6 @@
 // A row of tokens of which one is chosen, by pointing or by keys.
 
+import { reveal } from "./cells.js";
 import { element } from "./dom.js";
 import { labelled } from "./figure.js";
 
@@ -48,5 +49,10 @@ export function tokenRow(tokens, { label, chosen, onchoose, onlook }) {
     buttons[at].focus();
   });
   show(at);
+  // What is chosen is seen where the row is higher than its place.
+  requestAnimationFrame(() => {
+    const [row, button] = [node.getBoundingClientRect(), buttons[at].getBoundingClientRect()];
+    reveal(node, { left: node.scrollLeft, top: node.scrollTop + button.top - row.top, width: 0, height: button.height });
+  });
   return { node, show };
 }

@@ -49,7 +49,8 @@ export function draw(place, numbers, { state, change }) {
     line.quiet(isPlaying); // what plays is not talked over
     line.say(...said(numbers, step, known));
     pointedAt.rest();
-    const { left, wide } = layout.columns[Math.max(0, step - 1)];
+    // The best answer may have ended long before the search did.
+    const { left, wide } = layout.columns[known.isOver ? (known.leader?.number ?? 0) : Math.max(0, step - 1)];
     reveal(figure, { left: left - 60, top: figure.scrollTop, width: wide + 120, height: 0 });
     // The end is the end of any search, also of the next, which may be longer.
     if (isChanged) change({ step: step === last ? null : step });

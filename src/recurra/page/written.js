@@ -71,7 +71,7 @@ function list(every, { best, choose }) {
         element("span", { class: "nth-text", dir: "auto" }, shown(each.output)),
         element("span", { class: "nth-bar", "aria-hidden": true }, bar),
         element("span", { class: "nth-p" }, percent(Math.exp(each.log_probability))),
-        element("span", { class: "nth-score" }, `score ${short(each.score)}`.replace("-", "−")),
+        element("span", { class: "nth-score" }, `score ${short(each.score)}`),
       ),
     );
   });

@@ -46,6 +46,10 @@ TOKENS = 8192
 Output: TypeAlias = "Forecast | Review"
 
 
+NO_FILE = "input"
+"""Where a series is from that is asked about without a file."""
+
+
 class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     """Sequences of vectors: series of measurements, piano rolls."""
 
@@ -138,7 +142,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             yield from sequences([file], by, shortest=1)
             return
         for number, line in enumerate(lines, 1):
-            place = f"{file or 'input'}:{number}"
+            place = f"{file or NO_FILE}:{number}"
             try:
                 given = json.loads(line or "[]") if isinstance(line, str) else list(line)
             except (json.JSONDecodeError, RecursionError) as error:
@@ -342,8 +346,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         answer = task.answered(asked._replace(example=known))
         names = self.settings.data.values or [str(number + 1) for number in range(series.values.shape[1])]
         low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
+        file = "" if series.place.startswith(f"{NO_FILE}:") else os.path.basename(series.place)
+        steps = f"steps {now + 1} to {len(series)}"
         return forecasts.Forecast(
-            f"{series.name or os.path.basename(series.place)}, steps {now + 1} to {len(series)}",
+            ", ".join(filter(None, [series.name or file, steps])),
             list(names),
             series.values[max(0, now - forecasts.BEFORE) : now],
             np.array(answer.detail["values"]),
