@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -17,10 +18,10 @@ from torch import nn
 from recurra.config.given import Given
 from recurra.config.trust import check_code
 from recurra.data.store import Encoded
-from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, notice_unverified, verify
-from recurra.named import find, own_code
+from recurra.named import find, own_code, with_place
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
 from recurra.scoring.scores import Scores
@@ -290,7 +291,8 @@ def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
     """The network of a run with its weights."""
     where = usable_device(device, f"the device '{device}'")
     verify(path, MODEL.__eq__)
-    model = task.build()
+    with whole(path, type(task)):
+        model = task.build()
     tensors, _ = read_tensors(path / MODEL)
     if any(tensor.is_floating_point() and tensor.element_size() == 8 for tensor in tensors.values()):
         model = model.double()
@@ -310,7 +312,21 @@ def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
     notice_unverified(folder)
     given = Given.of_run(folder)
     kind = allowed(given, folder / "config.toml", trust=trust)
-    return kind.load(given.settings(kind.Settings), folder)
+    with whole(folder, kind):
+        return kind.load(given.settings(kind.Settings), folder)
+
+
+@contextlib.contextmanager
+def whole(folder: Path, kind: type) -> Iterator[None]:
+    """Inside, files that do not fit together may fail in any way; so may a user's code, which keeps its traceback."""
+    try:
+        yield
+    except (AssertionError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        if not kind.__module__.startswith("recurra.") or is_lack_of_memory(error):
+            raise
+        raise CheckpointError(
+            f"the files of {folder} do not fit together ({with_place(error)}). Restore the run from a copy."
+        ) from error
 
 
 def allowed(given: Given, config: Path, *, trust: bool) -> type[Task[Any, Any, Any]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, final, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ from recurra.data.store import Encoded, Rows, Store
 from recurra.errors import CheckpointError, ConfigError, TrainingError, is_lack_of_memory
 from recurra.interrupts import LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
+from recurra.named import fits
 from recurra.padding import fitted
 from recurra.scoring.scores import Scores
 from recurra.tasks.task import Carried, Loss, Moment, Task
@@ -76,6 +77,19 @@ class Position:
     elements: int = 0
     data: str = ""  # a digest of the encoded training data
     valid: str = ""  # and of the validation data; "" in a checkpoint of an earlier version
+
+    @classmethod
+    def read(cls, about: Mapping[str, Any], path: Path) -> Position:
+        """The position that a checkpoint holds; a CheckpointError where it holds something else."""
+        found, hints = about.get("position"), get_type_hints(cls)
+        if isinstance(found, Mapping):
+            wrong = [name for name, value in found.items() if name not in hints or not fits(value, hints[name])]
+            if not wrong:
+                return cls(**found)
+        what = (
+            f"its position has a wrong value for '{wrong[0]}'" if isinstance(found, Mapping) else "it has no position"
+        )
+        raise CheckpointError(f"{path} is not a checkpoint of this version of recurra ({what}).")
 
 
 class Update(NamedTuple):
@@ -207,12 +221,12 @@ class Trainer:
 
         now = self.position
         try:
-            position = Position(**about["position"])
+            position = Position.read(about, self.checkpoint)
             put_weights(self.model, part("model."), self.checkpoint)
             for names, one in self.optimisers:
                 put_optimiser(one, names, part("optimiser."), about["optimiser"])
             self.scaler.load_state_dict(about["scaler"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise CheckpointError(f"{self.checkpoint} is not a checkpoint of this run ({error}).") from error
         if self.average is not None:
             put_weights(self.average.model, part("average."), self.checkpoint)
@@ -660,7 +674,7 @@ def position_of(folder: Path) -> Position | None:
     if not path.exists():
         return None
     _, about = read_tensors(path)
-    return Position(**about["position"])
+    return Position.read(about, path)
 
 
 __all__ = ["Interrupted", "Position", "Trainer", "position_of"]
