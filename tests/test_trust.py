@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -181,6 +181,7 @@ def _placed(word: str, places: Mapping[str, str]) -> str:
 def test_what_only_tells_of_a_run_imports_nothing_either(hostile: Path, watched: Watched) -> None:
     with watched.listening() as events:
         assert main(["info", str(hostile)]) == 0
+        assert main(["check", str(hostile)]) == 0
     assert "hostile_module" not in imports(events)
 
 
@@ -439,6 +440,40 @@ def test_a_link_out_of_a_run_folder_is_not_followed(name: str, home: Path, watch
     with watched.listening() as events, pytest.raises(CheckpointError, match="is a link to a place outside"):
         recurra.load(run, trust=True)
     assert not {str(secret), str(run / name)} & opened(events)
+
+
+WRITING = {
+    "check": ["check", "got/run", "--accept"],
+    "resume": ["train", "got/run", "--resume", "--quiet"],
+    "train": ["train", "tagging", "--train", "got/data/train.conll", "--out", "got", "--quiet", "--set",
+              "model.hidden=4", "--set", "data.cache=false"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [".lock", ".manifest.json.unfinished", ".new", "metrics.jsonl"])
+@pytest.mark.parametrize("command", WRITING)
+def test_nothing_is_written_through_a_link_out_of_a_run_folder(
+    name: str, command: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = old_run(home / "got")
+    own = home / "own"
+    own.mkdir()
+    (own / "file").write_text("mine", "utf-8")
+    link = (run if command != "train" else run.parent) / name
+    link.unlink(missing_ok=True)
+    link.symlink_to(own if name == ".new" else own / "file")
+    assert main(WRITING[command]) == 2
+    assert "is a link to a place outside of the folder" in capsys.readouterr().err
+    assert {path.name: path.read_text("utf-8") for path in own.iterdir()} == {"file": "mine"}
+
+
+@pytest.mark.parametrize("linked", [Path.symlink_to, Path.hardlink_to], ids=["link", "second name"])
+def test_a_lock_that_is_another_file_does_not_empty_it(linked: Callable[[Path, Path], None], home: Path) -> None:
+    run = old_run(home / "got")
+    weights = (run / "model.safetensors").read_bytes()
+    linked(run / ".lock", run / "model.safetensors")
+    main(["check", str(run), "--accept"])
+    assert (run / "model.safetensors").read_bytes() == weights
 
 
 def test_a_run_folder_is_never_looked_into_for_modules(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

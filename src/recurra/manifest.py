@@ -172,7 +172,7 @@ def is_log(name: str) -> bool:
 
 def _regular(path: str, flags: int) -> int:
     """Open a plain file: a pipe would block, and a link may lead anywhere."""
-    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0), 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise OSError(0, "it is not a regular file", path)
@@ -352,8 +352,10 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
         try:
             while True:
                 make_folder(folder)
+                refuse_links(folder)  # through which all that is written in the folder could land elsewhere
                 try:
-                    file = closing.enter_context(open(lock, "w"))
+                    # Not "w": a second name of another file would empty that.
+                    file = closing.enter_context(open(lock, "a", opener=_regular))
                 except FileNotFoundError:  # the process that held an empty folder has just removed it
                     continue
                 if _is_ours(file.fileno(), lock, refusal.format(folder)):
