@@ -1,6 +1,7 @@
 import re
 import struct
 import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -260,3 +261,33 @@ def test_any_array_of_pixels_is_made_to_fit(
     assert 1 <= picture.shape[0] <= max_height
     assert 1 <= picture.shape[1] <= max_width
     assert picture.shape[2] == channels
+
+
+def mean_of_neighbours(size: int, smaller: int) -> NDArray[np.float64]:
+    """(smaller, size): the weights by which a row of pixels is made smaller, as one matrix."""
+    factor = size / smaller
+    away = np.abs(np.arange(size) + 0.5 - (np.arange(smaller) + 0.5)[:, None] * factor) / factor
+    weights = np.maximum(1 - away, 0)
+    return weights / weights.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize(("height", "width", "most"), [(40, 60, 25), (1500, 3, 1101), (2, 1801, 1200), (2, 5001, 1)])
+def test_a_picture_is_made_smaller_by_means_of_neighbours(height: int, width: int, most: int) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (height, width)).astype(np.float64)
+    found = array_image(pixels, "here", max_height=most, max_width=most)[:, :, 0]
+    rows, columns = found.shape
+    expected = mean_of_neighbours(height, rows) @ pixels @ mean_of_neighbours(width, columns).T
+    assert max(rows, columns) == most
+    assert np.abs(found - expected).max() < 0.5001
+
+
+def test_a_long_thin_picture_is_made_smaller_in_little_memory() -> None:
+    # A matrix of new by old columns would have 40,000 x 39,000 numbers, which is 12 GiB in float64.
+    tracemalloc.start()
+    try:
+        found = array_image(np.ones((1, 40_000)), "here", max_width=39_000)
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
+    assert found.shape == (1, 39_000, 1)
+    assert found.min() == 255

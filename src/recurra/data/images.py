@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from importlib.util import find_spec
@@ -23,6 +24,9 @@ Invert: TypeAlias = Literal["auto"] | bool
 
 MOST_PIXELS = 1 << 26
 """A larger picture is not unpacked: a small file can claim to be any size."""
+
+MOST_WEIGHTS = 1 << 20
+"""Numbers of the matrix by which some rows of a picture are made smaller at once."""
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 """How bright red, green and blue are to the eye."""
@@ -128,8 +132,8 @@ def array_image(
     height, width = pixels.shape[:2]
     rows, columns = _fitting(height, width, max_height, max_width)
     if (rows, columns) != (height, width):
-        pixels = np.einsum("hy,yxc->hxc", _shrinking(height, rows), pixels, optimize=True)
-        pixels = np.einsum("wx,hxc->hwc", _shrinking(width, columns), pixels, optimize=True)
+        pixels = _shrunk(pixels, rows)
+        pixels = _shrunk(pixels.transpose(1, 0, 2), columns).transpose(1, 0, 2)
     return _inverted(np.rint(pixels).clip(0, 255).astype(np.uint8), invert)
 
 
@@ -219,13 +223,25 @@ def _fitting(height: int, width: int, max_height: int | None, max_width: int | N
     return max(1, round(height * share)), max(1, round(width * share))
 
 
-def _shrinking(size: int, smaller: int) -> NDArray[np.float32]:
-    """(smaller, size): each new pixel is a mean of old ones, whose weights fall off linearly over a pixel's width."""
-    factor = size / smaller
-    middles = (np.arange(smaller) + 0.5) * factor
-    away = np.abs(np.arange(size) + 0.5 - middles[:, None]) / factor
-    weights = np.maximum(1 - away, 0)
-    return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+def _shrunk(pixels: NDArray[np.float32], rows: int) -> NDArray[np.float32]:
+    """(rows, W, C): each new row is a mean of old ones, whose weights fall off linearly over a new row's height.
+
+    A new row needs a few old rows only, and a matrix of all new by all old rows may not fit into memory: those of a
+    large picture are computed some at a time, each from the old rows that it needs.
+    """
+    height = len(pixels)
+    factor = height / rows
+    at_once = max(1, min(rows, int(math.sqrt(MOST_WEIGHTS / factor))))
+    shrunk = np.empty((rows, *pixels.shape[1:]), np.float32)
+    for first in range(0, rows, at_once):
+        last = min(first + at_once, rows)
+        middles = (np.arange(first, last) + 0.5) * factor
+        start, end = max(0, math.floor(middles[0] - factor)), min(height, math.ceil(middles[-1] + factor) + 1)
+        away = np.abs(np.arange(start, end) + 0.5 - middles[:, None]) / factor
+        weights = np.maximum(1 - away, 0)
+        weights = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+        shrunk[first:last] = np.einsum("hy,yxc->hxc", weights, pixels[start:end], optimize=True)
+    return shrunk
 
 
 def _inverted(picture: Picture, invert: Invert) -> Picture:
