@@ -162,6 +162,20 @@ TABLES = [
     dated("sensors", "time,T1 (°C),T2 (°C)", lambda k, a, b: (str(k / 2), str(a), str(b)), "a.csv"),
     dated("id and time", "id,timestamp,rain,sun", lambda k, a, b: (str(k), DAYS[k], str(a), str(b)), "a.csv"),
     dated(
+        "many series",
+        "unique_id,ds,rain,sun",
+        lambda k, a, b: ("abc"[k % 3], DAYS[k // 3], str(a), str(b)),
+        "a.csv",
+        truth=[RAIN[series::3] for series in range(3)],
+    ),
+    dated(
+        "series one after the other",
+        "series_id,step,rain,sun",
+        lambda k, a, b: (str(k // 2), str(k % 2 + 1), str(a), str(b)),
+        "a.csv",
+        truth=[RAIN[start : start + 2] for start in range(0, 24, 2)],
+    ),
+    dated(
         "day or month",
         "date,rain,sun",
         lambda k, a, b: (f"01/0{k % 9 + 1}/{2000 + k // 9}", str(a), str(b)),

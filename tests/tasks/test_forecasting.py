@@ -17,6 +17,7 @@ from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.padding import Padded
 from recurra.runs import begin, resume, setup
+from recurra.tasks.forecasting import Forecasting
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -640,3 +641,13 @@ def test_a_run_answers_for_another_horizon(tmp_path: Path) -> None:
     further = load(tmp_path / "run").with_settings(["decoding.horizon=7"])
     [answer] = further.predict([[[100, 0]]], detail=True)
     assert len(answer.detail["values"]) == 7
+
+
+def test_a_step_is_the_time_unless_it_is_named_as_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("series_id,step,x\n" + "".join(f"{k // 4},{k % 4},{k * k}\n" for k in range(12)), "utf-8")
+    found = Forecasting.resolved(setup("forecasting", given={"train": str(path)}).settings).data
+    assert (found.time, found.series, found.values) == ("step", "series_id", ["x"])
+    given = setup("forecasting", given={"train": str(path)}, overrides=["data.values=step"]).settings
+    found = Forecasting.resolved(given).data
+    assert (found.time, found.series, found.values) == (None, "series_id", ["step"])

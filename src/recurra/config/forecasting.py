@@ -16,10 +16,11 @@ class ForecastingData(Data):
 
     frames: str | None = setting(None, "column with a whole sequence, a list of frames; none: `frames`, if it exists")
     time: str | None = setting(
-        None, "column with the time, by which the rows of a table are ordered; none: `time` or `date`, if it exists"
+        None,
+        "column with the time, by which the rows of a table are ordered; none: `time`, `date`, `ds`, … if it exists",
     )
     series: str | None = setting(
-        None, "column with the name of the series that a row belongs to; none: `series`, if it exists"
+        None, "column with the name of the series that a row belongs to; none: `series`, `unique_id`, … if it exists"
     )
     values: list[str] | None = setting(None, "columns to predict; none: all other columns with numbers")
     missing: Literal["refuse", "previous"] = setting(

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from recurra.config import ForecastingData
 from recurra.config.share import FilePart
 from recurra.data.formats import Row, rows
-from recurra.data.roles import IDS, is_called, is_date, kind_of, number_in, order_of, when
+from recurra.data.roles import IDS, MOMENTS, SERIES, is_called, is_date, kind_of, number_in, order_of, when
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.parts import drawn, nothing_left
 from recurra.reading.sentences import matrix, shown
 
-TIMES = ("time", "date", "datetime", "timestamp", "year")
 MISSING = ("", "na", "nan", "null", "none")
 """How tables write that a value is not known."""
 
@@ -61,8 +60,12 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
         data = dataclasses.replace(data, frames=data.frames or "frames")
         _column(row, data.frames or "", place)
         return data
-    time = data.time or next((name for name in columns if name.lower() in TIMES), None)
-    series = data.series or ("series" if "series" in columns else None)
+    moments = [name for name in columns if name.lower() in MOMENTS]
+    moments = [
+        name for name in moments if name.lower() != "step" or name not in (data.values or ())
+    ]  # it may be a value
+    time = data.time or next(iter(moments), None)
+    series = data.series or next((name for name in columns if name.lower() in SERIES), None)
     for name in (time, series, *(data.values or ())):
         if name is not None:
             _column(row, name, place)

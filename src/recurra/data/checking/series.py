@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recurra.data.formats.reader import Value
-from recurra.data.roles import IDS, ORDERS, is_called, number_in, when
+from recurra.data.roles import IDS, MOMENTS, ORDERS, SERIES, is_called, number_in, when
 
-TIMES = ("time", "date", "datetime", "timestamp", "year")
 MISSING = ("", "na", "nan", "null", "none")
 """How tables write that a value is not known."""
 
@@ -69,10 +68,14 @@ class SeriesSurvey:
         if time is None:
             return None
         texts = [name for name, seen in cells.items() if seen.kinds == {"text"}]
-        series = next((name for name in texts if called[name] == "series"), None)
+        series = next((name for name in cells if called[name].lower() in SERIES and name != time), None)
         if series is None and not cells[time].grows:
             series = next((name for name in texts if name in labels), None)
-        numbers = [name for name, seen in cells.items() if seen.kinds - {"missing"} == {"number"} and name != time]
+        numbers = [
+            name
+            for name, seen in cells.items()
+            if seen.kinds - {"missing"} == {"number"} and name not in (time, series)
+        ]
         values = [name for name in numbers if not is_called(called[name], IDS)]
         if not values or (series is None and not cells[time].grows):
             return None
@@ -94,7 +97,7 @@ class SeriesSurvey:
 def _time(cells: Mapping[str, _Cells], called: Mapping[str, str]) -> str | None:
     """The column that is called a time, or else dates that grow from row to row, or else numbers in the first one."""
     timely = [name for name, seen in cells.items() if seen.kinds in ({"date"}, {"number"})]
-    for usual in TIMES:
+    for usual in MOMENTS:
         if (found := next((name for name in timely if called[name].lower() == usual), None)) is not None:
             return found
     growing = [name for name in timely if cells[name].grows and not is_called(called[name], IDS)]

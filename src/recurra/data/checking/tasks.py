@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from recurra.data.checking.columns import MOST_LABELS, Column
 from recurra.data.checking.pictures import PATHS, PIXELS, STROKES
-from recurra.data.checking.series import TIMES, SeriesTable
+from recurra.data.checking.series import SeriesTable
 from recurra.data.formats.reader import Value
-from recurra.data.roles import IDS, is_called, label_columns, pair_roles, text_columns
+from recurra.data.roles import IDS, MOMENTS, SERIES, is_called, label_columns, pair_roles, text_columns
 from recurra.data.roles import TIMES as TIME_NAMES
 
 TASKS = ("tagging", "classification", "seq2seq", "vec2seq", "language_model", "forecasting")
@@ -147,9 +147,9 @@ def _guess(task: str, columns: Sequence[Column], parallel: Sequence[str], roles:
 def _forecasting(request: Request, columns: Sequence[Column], series: SeriesTable | None) -> Service:
     settings: dict[str, object] = {}
     if series is not None:
-        if series.time.lower() not in TIMES:
+        if series.time.lower() not in MOMENTS:
             settings["time"] = series.time
-        if series.series not in (None, "series"):
+        if series.series is not None and series.series.lower() not in SERIES:
             settings["series"] = series.series
         if series.others:
             settings["values"] = series.values
