@@ -64,6 +64,12 @@ Manifest = Mapping[str, Entry]
 # Reading
 
 
+def is_trained(folder: Path) -> bool:
+    """Whether training wrote this folder: a config.toml alone may be that of a training to come."""
+    others = (MANIFEST, "model.safetensors", "metrics.jsonl", "summary.json")
+    return (folder / "config.toml").is_file() and any((folder / name).exists() for name in others)
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a folder, or None where there is none."""
     path = folder / MANIFEST
