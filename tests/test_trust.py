@@ -145,6 +145,9 @@ COMMANDS = {
     "serve a folder of runs": ["serve", "got", "--port", "0"],
     "info --draw": ["info", "RUN", "--draw", "drawn.svg"],
     "resume": ["train", "RUN", "--resume", "--quiet"],
+    "train by its settings": ["train", "RUN/config.toml", "--out", "new", "--quiet"],
+    "gradients before training": ["gradients", "RUN/config.toml"],
+    "config": ["config", "RUN/config.toml"],
     "fine-tune": ["train", "tagging", "--train", "DATA/train.conll", "--out", "new", "--from", "RUN", "--quiet",
                   "--set", "data.cache=false", "--set", "model.hidden=4"],
 }  # fmt: skip
@@ -405,6 +408,7 @@ def test_whoever_trains_a_run_trusts_it(home: Path, capsys: pytest.CaptureFixtur
     assert main(["predict", "run", "data/inputs.txt"]) == 0
     assert main(["train", "run", "--resume", "--quiet", "--set", "training.steps=3"]) == 0
     assert main(["predict", "run", "data/inputs.txt"]) == 0  # though config.toml is another now
+    assert main(["config", "run/config.toml"]) == 0
     assert main([*begun[:5], "fine", "--quiet", *few, "--from", "run"]) == 0
     set_in(home / "run", ("training", "seed"), 5)
     capsys.readouterr()

@@ -23,6 +23,7 @@ from recurra.commands.scores import check, compare, evaluate, score
 from recurra.commands.training import config, demo, info, train
 from recurra.errors import ConfigError, RecurraError, is_lack_of_memory
 from recurra.interrupts import STATUS, ended_by_ctrl_c
+from recurra.manifest import is_trained
 from recurra.text.visible import without_controls
 
 
@@ -69,12 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     return 0
-
-
-def is_trained(folder: Path) -> bool:
-    """Whether training wrote this folder: a config.toml alone may be that of a training to come."""
-    others = ("manifest.json", "model.safetensors", "metrics.jsonl", "summary.json")
-    return (folder / "config.toml").is_file() and any((folder / name).exists() for name in others)
 
 
 @contextlib.contextmanager
@@ -437,7 +432,18 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF")
     sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
-    for command in (train, evaluate, compare, predict, explain, gradients, generate, serve, info):  # they load a run
+    for command in (
+        train,
+        evaluate,
+        compare,
+        predict,
+        explain,
+        gradients,
+        generate,
+        serve,
+        info,
+        config,
+    ):  # they read a run
         commands.choices[command.__name__].add_argument(
             "--trust",
             action="store_true",

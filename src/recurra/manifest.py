@@ -64,6 +64,12 @@ Manifest = Mapping[str, Entry]
 # Reading
 
 
+def is_trained(folder: Path) -> bool:
+    """Whether training wrote this folder: a config.toml alone may be that of a training to come."""
+    others = (MANIFEST, "model.safetensors", "metrics.jsonl", "summary.json")
+    return (folder / "config.toml").is_file() and any((folder / name).exists() for name in others)
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a folder, or None where there is none."""
     path = folder / MANIFEST
@@ -112,11 +118,16 @@ def verify(folder: Path, which: Callable[[str], bool] = lambda name: True) -> No
     """
     refuse_links(folder)
     until = time.monotonic() + PATIENCE
+    before: tuple[Manifest, Wrong] | None = None
     while (manifest := read_manifest(folder)) is not None:
         found = next(_wrong(folder, manifest, which), None)
         if found is None:
             return
-        if not _is_being_changed(folder, manifest, until):
+        if _is_being_changed(folder, manifest, until):
+            before = None
+        elif before != (manifest, found):  # it may have taken its place just after it was looked at
+            before = manifest, found
+        else:
             raise CheckpointError(
                 f"{folder / found.name} {found.what}. Restore it from a copy of the run. If you changed the file on "
                 f"purpose, accept it: recurra check {folder} --accept"
@@ -183,13 +194,21 @@ def refuse_links(folder: Path) -> None:
     """Refuse a run whose files are links out of its folder, pipes or devices."""
     try:
         for here in (folder, *(folder / each for each in ("last", STAGE))):
-            for each in list(os.scandir(here)) if here.is_dir() else []:
+            for each in _entries(here):
                 is_out = each.is_symlink() and not Path(each.path).resolve().is_relative_to(folder.resolve())
                 if is_out or not (each.is_dir() or each.is_file() or each.is_symlink()):
                     what = "a link to a place outside of the folder" if is_out else "neither a file nor a folder"
                     raise CheckpointError(f"{each.path} is {what}, so the run is not read. Put the file itself there.")
     except OSError as error:
         raise CheckpointError(f"the run folder {folder} cannot be read: {error.strerror or error}.") from error
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing where there is none, or where another process has just removed it."""
+    try:
+        return list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _is_being_changed(folder: Path, manifest: Manifest, until: float) -> bool:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recurra.config.given import Config, Files, Given
 from recurra.config.run_file import run_text
-from recurra.errors import CheckpointError, ConfigError
+from recurra.errors import CheckpointError, ConfigError, TrustError
 from recurra.interrupts import last_words
 from recurra.manifest import (
     MANIFEST,
     committing,
     finish_change,
+    is_trained,
     locked,
     read_manifest,
     refuse_links,
@@ -34,6 +35,7 @@ from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
 from recurra.training.log import EventLine, Log
+from recurra.training.permission import allowed
 from recurra.training.progress import Progress, Silent
 
 if TYPE_CHECKING:
@@ -60,14 +62,23 @@ def setup(
     given: Mapping[str, object] | None = None,
     overrides: Sequence[str] = (),
     device: str | None = None,
+    trust: bool = False,
 ) -> Setup:
     """What a task's name or a config file, files given on the command line, --set and --device mean.
 
     >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
     64
     """
-    found = Given.of(what).files(given or {}, "--{}").options(overrides)
+    found = given_by(what, trust=trust).files(given or {}, "--{}").options(overrides)
     return setup_of(found if device is None else found.also(("training", "device"), device, "--device"))
+
+
+def given_by(what: Config, *, trust: bool) -> Given:
+    """What a task's name, a config file or a table gives; the config.toml of a run may come from somebody else."""
+    given = Given.of(what)
+    if not isinstance(what, Mapping) and Path(what).name == "config.toml" and is_trained(Path(what).parent):
+        allowed(given, Path(what), trust=trust)
+    return given
 
 
 def setup_of(given: Given) -> Setup:
@@ -97,8 +108,8 @@ def task_named(name: object) -> type[Task[Any, Any, Any]]:
 def setting_names(tasks: Sequence[str], name: str) -> list[str]:
     """The settings with this last name, of the first of these words that is a task or a config file."""
     for word in tasks:
-        with contextlib.suppress(ConfigError):
-            given = Given.of(word)
+        with contextlib.suppress(ConfigError, TrustError):
+            given = given_by(word, trust=False)
             return same_name(task_named(given.task).fitting(given.table()).Settings, name)
     return []
 
@@ -118,7 +129,7 @@ def train(
     """Train a model and return it. `task` is the name of a task, a config file or a dict of settings.
 
     `settings` are laid over those: tables inside of tables, {"model": {"hidden": 16}}, or names with dots. Code that
-    you name yourself is trusted; `trust` is for that of the run in `start_from`.
+    you name yourself is trusted; `trust` is for that of the run in `start_from`, or of a run's config.toml.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -130,7 +141,7 @@ def train(
     """
     from recurra.training.trained import load
 
-    given = Given.of(task).files({"train": train, "valid": valid, "test": test}, "{}=")
+    given = given_by(task, trust=trust).files({"train": train, "valid": valid, "test": test}, "{}=")
     this = setup_of(given.keywords({} if settings is None else settings, "settings"))
     begin(this, Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None, trust=trust)
     return load(out, trust=True)
@@ -272,8 +283,6 @@ def check_run(folder: Path, *, accept: bool = False) -> str:
 
 def write_config(settings: object, folder: Path) -> None:
     """Write config.toml of a run, and trust what it names: whoever trains it has given these settings."""
-    from recurra.training.trained import allowed
-
     path = folder / "config.toml"
     path.write_text(run_text(settings), "utf-8")
     allowed(Given.of_file(path), path, trust=True)

@@ -25,7 +25,7 @@ def gradients(options: argparse.Namespace) -> None:
     what = options.what
     is_own = ":" in what and not Path(what).exists()  # a task as 'package.module:Class'
     if what.endswith(".toml") or Path(what).is_file() or is_own or what in catalogue(Task):
-        this = runs.setup(what, overrides=options.set)
+        this = runs.setup(what, overrides=options.set, trust=options.trust)
         found = examined.gradients_before_training(
             this.kind, this.settings, options.data, title=f"{what}, untrained", steps=options.steps
         )

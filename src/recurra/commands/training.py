@@ -33,7 +33,9 @@ def train(options: argparse.Namespace) -> None:
     if options.seeds is not None and options.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, but is {options.seeds}.")
     on_the_line = {name: getattr(options, name) for name in ("train", "valid", "test", "format", "columns")}
-    this = runs.setup(options.what, given=on_the_line, overrides=options.set, device=options.device)
+    this = runs.setup(
+        options.what, given=on_the_line, overrides=options.set, device=options.device, trust=options.trust
+    )
     if options.dry_run:
         print(runs.rehearsed(this, shown))
         return
@@ -51,7 +53,7 @@ def config(options: argparse.Namespace) -> None:
     from recurra import runs
     from recurra.settings import toml_text
 
-    print(toml_text(runs.setup(options.task, overrides=options.set).settings, about=True), end="")
+    print(toml_text(runs.setup(options.task, overrides=options.set, trust=options.trust).settings, about=True), end="")
 
 
 def info(options: argparse.Namespace) -> None:

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from recurra.config.given import Given
-from recurra.config.trust import check_code
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, notice_unverified, verify
-from recurra.named import find, own_code, with_place
+from recurra.named import with_place
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
 from recurra.scoring.scores import Scores
@@ -29,6 +28,7 @@ from recurra.tasks.task import Prediction, Task
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.device import usable_device
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
+from recurra.training.permission import allowed
 
 MODEL = "model.safetensors"
 
@@ -327,16 +327,3 @@ def whole(folder: Path, kind: type) -> Iterator[None]:
         raise CheckpointError(
             f"the files of {folder} do not fit together ({with_place(error)}). Restore the run from a copy."
         ) from error
-
-
-def allowed(given: Given, config: Path, *, trust: bool) -> type[Task[Any, Any, Any]]:
-    """The class of the task that a run's config.toml names, if all that it names may be imported."""
-    # What is a setting of a task from outside recurra, only its own code could tell.
-    ours = None if own_code(str(given.task)) else _task_of(given)
-    check_code(config, given.code(None if ours is None else ours.Settings), trust=trust)
-    return ours or _task_of(given)
-
-
-def _task_of(given: Given) -> type[Task[Any, Any, Any]]:
-    kind: type[Task[Any, Any, Any]] = find(Task, str(given.task or ""))
-    return kind.fitting(given.table(kind.Settings))
