@@ -370,6 +370,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
         "best": {"step": at.best_step, "scores": _finite(found["valid"].values) if "valid" in found else {}},
         "first_metric": next(iter(found.values())).first if found else None,
         "quick_validation": trainer.validating is not task,  # the log's scores are of another kind than these
+        "training_differs": task.training_differs(),
         "engines": engines(trainer.model),
         "tables": {
             f"{which}: {title}": table._asdict()
