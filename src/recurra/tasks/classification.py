@@ -318,11 +318,17 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return None
         size = self.settings.model.embedding
         if not self.reads or not size:
-            raise ConfigError("data.vectors needs word embeddings: use text as input, and set model.embedding above 0.")
+            raise SettingError(
+                "data.vectors needs word embeddings: use text as input, and set model.embedding above 0.",
+                ("data", "vectors"),
+            )
         vectors = read_vectors(lines(path), path, wanted=self.words)
         if vectors.values.shape[1] != size:
             found = vectors.values.shape[1]
-            raise ConfigError(f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).")
+            raise SettingError(
+                f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).",
+                ("data", "vectors"),
+            )
         for reader in model.readers:
             reader.put(self.words.ids(vectors.tokens), vectors.values)
         return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
