@@ -12,6 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import torch
 from hypothesis import strategies as st
 
 import recurra
@@ -301,6 +302,68 @@ def test_every_setting_that_is_refused_late_has_its_place(
     assert main(["train", task, "--train", str(file), "--out", str(tmp_path / "run"), *typed]) == 2
     assert f"recurra: --set {option}: {sentence}" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("model.engine=fast", "engine = 'fast' is not known."),
+        ("model.engine=scan", "the engine 'scan' cannot run the cell 'lstm'"),
+        ("model.cell=lstn", "there is no cell 'lstn'."),
+        ("model.cell.forget=1", "'lstm' has no option 'forget'."),
+        ("model.characters.cell=lstn", "there is no cell 'lstn'."),
+        ("model.merge=max_min", "merge = 'max_min' is not known."),
+        ("model.head=crv", "there is no head 'crv'."),
+        ("training.device=tpu", "training.device = 'tpu' cannot be used"),
+        ("training.precision=float16", "training.precision = 'float16' needs a GPU"),
+        ("data.format=conl", "there is no reader 'conl'."),
+    ],
+)
+def test_a_mistake_in_a_part_of_the_model_has_its_place_too(
+    setting: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if setting.endswith("float16") and torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    (tmp_path / "train.conll").write_text("a\tX\nb\tY\n")
+    train = ["--train", str(tmp_path / "train.conll"), "--out", str(tmp_path / "run")]
+    small = ["data.cache=false", "model.hidden=4", "model.embedding=4", "model.characters.hidden=4", "training.steps=1"]
+    sets = [part for each in [*small, setting] for part in ("--set", each)]
+    assert main(["train", "tagging", *train, *sets]) == 2
+    assert f"recurra: --set {setting}: {said}" in capsys.readouterr().err
+
+
+def test_vectors_of_another_size_are_refused_with_their_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.conll").write_text("a\tX\nb\tY\n")
+    (tmp_path / "words.vec").write_text("a 1 2 3\nb 1 2 3\n")
+    config = tmp_path / "mine.toml"
+    config.write_text(f"task = 'tagging'\n[data]\ncache = false\nvectors = '{tmp_path / 'words.vec'}'\n")
+    typed = ["train", str(config), "--train", str(tmp_path / "train.conll"), "--out", str(tmp_path / "run")]
+    assert main([*typed, "--set", "model.hidden=4"]) == 2
+    assert f"recurra: {config}:4: {tmp_path / 'words.vec'} has vectors of size 3" in capsys.readouterr().err
+
+
+def test_a_mistake_in_a_cell_is_not_placed_where_two_were_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.conll").write_text("a\tX\nb\tY\n")
+    train = ["--train", str(tmp_path / "train.conll"), "--out", str(tmp_path / "run"), "--set", "data.cache=false"]
+    assert main(["train", "tagging", *train, "--set", "model.cell=lstn", "--set", "model.characters.cell=gru"]) == 2
+    assert "recurra: there is no cell 'lstn'." in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_mistake_that_a_resumed_run_shows_has_its_place_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.conll").write_text("a\tX\nb\tY\n")
+    run = tmp_path / "run"
+    small = ["data.cache=false", "model.hidden=4", "model.embedding=4", "model.characters.hidden=4", "training.steps=1"]
+    sets = [part for each in small for part in ("--set", each)]
+    assert main(["train", "tagging", "--train", str(tmp_path / "train.conll"), "--out", str(run), *sets]) == 0
+    assert main(["train", str(run), "--resume", "--set", "training.device=cuda"]) == 2
+    assert "recurra: --set training.device=cuda: training.device = 'cuda' cannot be used" in capsys.readouterr().err
 
 
 # Old names

@@ -194,7 +194,7 @@ def begin(
         with held(folder):
             check_is_new(folder)
             trainer.also_saved += [task.save, partial(write_config, task.settings)]
-            with Log(folder) as log:
+            with Log(folder) as log, this.given.placing(this.kind.Settings):
                 trainer.run(log)
             _finish(trainer, store, apart)
 
@@ -305,27 +305,29 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = (), t
     as_it_was = last_words(f"stopped; the run is as it was. Go on with: recurra train {folder} --resume")
     with progress, held(folder), as_it_was:
         finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
-        if overrides:
-            settings = Given.of_run(folder).options(overrides).settings(type(task.settings))
-            if settings.data.shares != task.settings.data.shares:
-                raise ConfigError(
-                    f"--resume cannot change which examples are held out: {folder} was begun with data.valid = "
-                    f"{task.settings.data.valid!r}, data.test = {task.settings.data.test!r} and data.seed = "
-                    f"{task.settings.data.seed}. Begin another run."
-                )
-            task = type(task).load(settings, folder)
-        before = position_of(folder)
-        _, store = prepared_again(task, before.data if before is not None else None, progress.note)
-        apart = held_out(task, store, progress)
-        trainer = Trainer(task, store, apart["valid"], folder, progress)
-        trainer.restore()
-        if overrides:  # they come into force with the first checkpoint that was reached with them
-            trainer.also_saved.append(partial(write_config, task.settings))
-        at = trainer.position
-        with Log(folder, at.log_bytes) as log:
-            log.write(EventLine(at.step, f"resumed from step {at.step}"))
-            trainer.run(log)
-        _finish(trainer, store, apart)
+        given = Given.of_run(folder).options(overrides)
+        with given.placing(type(task.settings)):
+            if overrides:
+                settings = given.settings(type(task.settings))
+                if settings.data.shares != task.settings.data.shares:
+                    raise ConfigError(
+                        f"--resume cannot change which examples are held out: {folder} was begun with data.valid = "
+                        f"{task.settings.data.valid!r}, data.test = {task.settings.data.test!r} and data.seed = "
+                        f"{task.settings.data.seed}. Begin another run."
+                    )
+                task = type(task).load(settings, folder)
+            before = position_of(folder)
+            _, store = prepared_again(task, before.data if before is not None else None, progress.note)
+            apart = held_out(task, store, progress)
+            trainer = Trainer(task, store, apart["valid"], folder, progress)
+            trainer.restore()
+            if overrides:  # they come into force with the first checkpoint that was reached with them
+                trainer.also_saved.append(partial(write_config, task.settings))
+            at = trainer.position
+            with Log(folder, at.log_bytes) as log:
+                log.write(EventLine(at.step, f"resumed from step {at.step}"))
+                trainer.run(log)
+            _finish(trainer, store, apart)
 
 
 def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> None:
@@ -379,6 +381,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
         "best": {"step": at.best_step, "scores": _finite(found["valid"].values) if "valid" in found else {}},
         "first_metric": next(iter(found.values())).first if found else None,
         "quick_validation": trainer.validating is not task,  # the log's scores are of another kind than these
+        "training_differs": task.training_differs(),
         "engines": engines(trainer.model),
         "tables": {
             f"{which}: {title}": table._asdict()

@@ -44,7 +44,10 @@ class SettingError(ConfigError):
 
 @contextlib.contextmanager
 def about(*keys: str) -> Iterator[None]:
-    """What is refused inside, by what knows nothing of settings, is refused as this setting."""
+    """What is refused inside, by what knows nothing of settings, is refused as this setting.
+
+    What does not know which section it belongs to gives the last key alone, such as "cell".
+    """
     try:
         yield
     except SettingError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from recurra.config.forcing import Forcing
 from recurra.config.share import FilePart, Shares
 from recurra.settings import Part, SettingError, above_zero, at_least, setting
 
@@ -146,6 +147,42 @@ def idle_of_stack(
     if (len(hidden) if isinstance(hidden, list) else layers or 1) == 1:
         idle["model", "skip"] = "there is only one layer"
     return idle
+
+
+def training_differs(settings: Any, *parts: Any) -> list[str]:
+    """Why the loss in training is not that of validation: what is on in training alone, in clauses of a sentence.
+
+    `parts` are sections of the model, beside itself, that are in use. A user's own task need not have any of these.
+
+    >>> from types import SimpleNamespace as Settings
+    >>> training_differs(Settings(model=Settings(dropout=0.5, label_smoothing=0.1)))
+    ['dropout and label smoothing are on in training only']
+    """
+    model, training = getattr(settings, "model", None), getattr(settings, "training", None)
+    augmentation = getattr(settings, "augmentation", None)
+    set_here = {name: value for part in (model, *parts) for name, value in _values(part).items() if value}
+    drops = any("dropout" in name or name == "weight_drop" for name in set_here)
+    wraps = any(isinstance(value, dict) and value.get("wrap") for value in set_here.values())
+    forcing = Forcing.of(getattr(training, "forcing", 1.0))
+    is_on = {
+        "dropout": drops or wraps,
+        "label smoothing": "label_smoothing" in set_here,
+        "regularization of activations": any(name.endswith("_regularization") for name in set_here),
+        "augmentation": any(_values(augmentation).values()),
+        "scheduled sampling": forcing.shape != "constant" or forcing.k < 1,
+        "the term of R-Drop": bool(getattr(training, "r_drop", 0)),
+    }
+    *others, last = [name for name, value in is_on.items() if value] or [""]
+    named = f"{', '.join(others)} and {last}" if others else last
+    clauses = [f"{named} {'are' if others else 'is'} on in training only"] if named else []
+    if getattr(training, "average", None) is not None:
+        clauses.append("validation uses an average of the weights")
+    return clauses
+
+
+def _values(section: object) -> dict[str, Any]:
+    values: dict[str, Any] = getattr(section, "__dict__", {})
+    return values
 
 
 def one_batch_size(training: Training, usual: int = 1000) -> None:

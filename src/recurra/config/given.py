@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from recurra.config.renamed import Renamed, renamed_column, renamed_setting, tell, under_its_new_name
 from recurra.config.run_file import WITH_MANIFEST, check_format
-from recurra.errors import CheckpointError, ConfigError
+from recurra.errors import CheckpointError, ConfigError, EngineError
 from recurra.manifest import MANIFEST, verify
 from recurra.named import own_code
 from recurra.settings import (
@@ -225,6 +225,9 @@ class Given:
             if place is None:
                 raise
             raise SettingError(f"{place}: {error}", error.keys, is_placed=True) from error
+        except EngineError as error:  # of an engine that was asked for by its name
+            place = self._place(("engine",), settings)
+            raise error if place is None else EngineError(f"{place}: {error}") from None
 
     def code(self, settings: type | None) -> list[NamedCode]:
         """The code from outside recurra that these settings name, in their order; none of it is imported.
@@ -253,6 +256,12 @@ class Given:
         for length in range(len(keys) - 1, 0, -1):  # an option of a part, or the kind of a section given by its name
             if (found := origins.get(keys[:length])) is not None:
                 return found.place(keys[length:])
+        if len(keys) == 1 and settings is not None and field_type(settings, keys) is None:
+            # What a part is built of knows its own name alone: a cell is model.cell, or that of an encoder.
+            named = {**inside, **origins}
+            given = {(each, named[each]) for each in named if each[-1:] == keys}
+            if len(given) == 1:
+                return given.pop()[1].place()
         return None
 
     def _laid(self, settings: type | None) -> tuple[dict[str, Any], dict[Keys, Origin], dict[Keys, Origin]]:

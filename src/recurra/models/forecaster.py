@@ -17,7 +17,7 @@ from recurra.encoders.dropout import LockedDropout
 from recurra.models.tagger import padded
 from recurra.named import built
 from recurra.padding import Padded
-from recurra.settings import Part
+from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
 
 CHUNK = 2048
@@ -79,7 +79,8 @@ class Forecaster(nn.Module):
             locked=True,
             engine=settings.engine,
         )
-        self.density = built(Density, output, self.recurrent.output_size, size)
+        with about("model", "output"):
+            self.density = built(Density, output, self.recurrent.output_size, size)
 
     def read(self, x: Padded, states: States | None = None, *, every: bool = False) -> tuple[Padded, States]:
         """(B, T, H): what the density sees after each step, and the states, of the last step or of every one."""

@@ -24,7 +24,7 @@ from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
 from recurra.padding import Padded
-from recurra.settings import SettingError, name_of
+from recurra.settings import SettingError, about, name_of
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Cache, Transformer, continued
 
@@ -266,7 +266,7 @@ def weight_drop_of(settings: LanguageModelModel) -> float:
 def has_weights_to_drop(cell: Spec) -> bool:
     """Whether a cell, its wrappers left aside, has recurrent weights. Nothing is drawn from torch's generator."""
     bare = cell if isinstance(cell, str) else {key: value for key, value in cell.items() if key != "wrap"}
-    with torch.random.fork_rng(devices=[]):
+    with about("model", "cell"), torch.random.fork_rng(devices=[]):
         return has_recurrent_weights(build(bare, TRIAL_SIZE, TRIAL_SIZE))
 
 

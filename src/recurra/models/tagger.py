@@ -22,6 +22,7 @@ from recurra.heads.head import Head
 from recurra.heads.values import Value
 from recurra.named import built
 from recurra.padding import Padded
+from recurra.settings import about
 from recurra.stacks.recurrent import Recurrent
 
 
@@ -109,7 +110,8 @@ class Tagger(nn.Module):
             engine=settings.engine,
         )
         size = self.recurrent.output_size
-        self.heads = nn.ModuleList(built(Head, settings.head, size, labels_of) for labels_of in tags)
+        with about("model", "head"):
+            self.heads = nn.ModuleList(built(Head, settings.head, size, labels_of) for labels_of in tags)
         self.value = Value(size, value_size) if value_size is not None else None
         self.summary = self.label = None
         if labels is not None:

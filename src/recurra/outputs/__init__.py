@@ -12,6 +12,7 @@ from recurra.outputs.adaptive_softmax import AdaptiveSoftmax
 from recurra.outputs.mixture_of_softmaxes import MixtureOfSoftmaxes
 from recurra.outputs.output import Output
 from recurra.outputs.softmax import Softmax
+from recurra.settings import about
 
 __all__ = ["AdaptiveSoftmax", "MixtureOfSoftmaxes", "Output", "Softmax", "build"]
 
@@ -23,4 +24,5 @@ def build(spec: str | Mapping[str, Any], input_size: int, size: int, embedding: 
     >>> build({"name": "mixture_of_softmaxes", "components": 3}, 4, 10).log_probabilities(torch.zeros(1, 4)).shape
     torch.Size([1, 10])
     """
-    return built(Output, spec, input_size, size, embedding)
+    with about("output"):
+        return built(Output, spec, input_size, size, embedding)

@@ -55,6 +55,34 @@ def learning_curves(lines: Sequence[Line], *, metrics: Sequence[str] = ()) -> Li
     )
 
 
+def losses_apart(lines: Sequence[Line], differs: Sequence[object]) -> str:
+    """A sentence on why the training loss ends above the validation loss, where it does; else "".
+
+    `differs` are clauses, such as 'dropout is on in training only'.
+
+    >>> found = [TrainLine(1, 0, 2.0, 0.1), TrainLine(2, 0, 1.5, 0.1), ValidLine(2, 0, {}, 0.5)]
+    >>> losses_apart(found, ["dropout is on in training only"])[:104]
+    'The training loss ends above the validation loss (1.5 and 0.5): dropout is on in training only, and the '
+    """
+    valid = [line for line in lines if isinstance(line, ValidLine) and math.isfinite(line.loss)]
+    if not valid:
+        return ""
+    last = max(valid, key=lambda line: line.step)
+    train = sorted(
+        (line for line in lines if isinstance(line, TrainLine) and line.step <= last.step), key=lambda line: line.step
+    )
+    curve = [point.y for point in smoothed([Point(line.step, drawable(line.loss)) for line in train])]
+    ends = next((y for y in reversed(curve) if math.isfinite(y)), -math.inf)
+    if ends <= last.loss:
+        return ""
+    clauses = [*map(str, differs), "the training curve averages over steps at which the weights were still worse"]
+    reasons = ", and ".join(clauses) if len(clauses) < 3 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
+    return (
+        f"The training loss ends above the validation loss ({ends:.3g} and {last.loss:.3g}): {reasons}. This is usual "
+        f"and no mistake."
+    )
+
+
 def _caption(panels: Iterable[Panel]) -> str:
     return "" if any(_known(panel).curves for panel in panels) else "nothing was logged yet"
 

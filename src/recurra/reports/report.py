@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from recurra.manifest import committing
-from recurra.reports.curves import learning_curves
+from recurra.reports.curves import learning_curves, losses_apart
 from recurra.reports.purpose import commands, data_table, purpose, python
 from recurra.reports.summary import Run, listed, within
 from recurra.training.log import EventLine
@@ -29,6 +29,7 @@ def write_report(folder: Path, *, examples: str = "", script: str = "") -> Path:
     run = Run.read(Path(folder))
     first = [str(run.summary["first_metric"])] if run.summary.get("first_metric") else []
     curves = learning_curves(run.lines, metrics=first).figure() if run.lines else ""
+    apart = losses_apart(run.lines, listed(run.summary.get("training_differs")))
     caption = f'<p class="soft">{_QUICK}</p>' if run.summary.get("quick_validation") else ""
     events = [f"<li>step {line.step:,}: {escape(line.text)}</li>" for line in run.lines if isinstance(line, EventLine)]
     engines = "\n".join(map(str, listed(run.summary.get("engines"))))
@@ -38,7 +39,7 @@ def write_report(folder: Path, *, examples: str = "", script: str = "") -> Path:
         *(f'<p class="soft">{escape(text)}</p>' for _, text in run.said("description")),
         f'<dl class="facts">{"".join(facts)}</dl>' if (facts := list(_facts(run))) else "",
         section("Data", table_in_html(data_table(run, whole_path=True))),
-        section("Learning curves", curves and curves + caption),
+        section("Learning curves", curves and curves + caption + f'<p class="soft">{escape(apart)}</p>' * bool(apart)),
         section("Scores", table_in_html(run.scores())),
         section("A few validation examples", examples),
         *(section(title, table_in_html(table)) for title, table in run.tables().items()),

@@ -25,6 +25,7 @@ from recurra.engines import (
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose as choose_name
 from recurra.padding import Padded, inputs_of
+from recurra.settings import about
 from recurra.stacks import merge as merges
 
 States: TypeAlias = tuple[tuple[AnyState, ...], ...]
@@ -90,21 +91,25 @@ class Recurrent(nn.Module):
         self.dropout = check_rate(dropout, "dropout")
         self.locked = check_flag(locked, "locked")
         self.engine = engine
-        engine_named(engine)
+        with about("engine"):
+            engine_named(engine)
         self.recompute = check_size(recompute, "recompute") if recompute != 0 else 0
 
         self.cells = nn.ModuleList()  # per layer, per direction
         self.merges = nn.ModuleList()
         sizes = [input_size]
         for width in widths:
-            self.cells.append(nn.ModuleList(build(cell, sizes[-1], width) for _ in range(1 + bidirectional)))
-            merged = merges.build(merge, width)
+            with about("cell"):
+                self.cells.append(nn.ModuleList(build(cell, sizes[-1], width) for _ in range(1 + bidirectional)))
+            with about("merge"):
+                merged = merges.build(merge, width)
             if bidirectional:
                 self.merges.append(merged)
             sizes.append(int(self.merges[-1].output_size) if bidirectional else width)  # type: ignore[arg-type]
         sizes = sizes[1:]
         if self.skip != "none":
-            _check_equal(sizes, f"skip = '{skip}' adds a layer's input to its output")
+            with about("skip"):
+                _check_equal(sizes, f"skip = '{skip}' adds a layer's input to its output")
         if self.mix in ("mean", "learned"):
             _check_equal(sizes, f"mix = '{mix}' averages the layers")
         between = sizes[:-1] if self.skip == "highway" else []

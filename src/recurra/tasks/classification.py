@@ -17,6 +17,7 @@ from recurra.classes.learned import Learned, tokens_of
 from recurra.classes.pictures import asked_picture, encoded_picture, with_encoder
 from recurra.classes.pictures import encoding as encoding_of_pictures
 from recurra.config import ClassificationSettings
+from recurra.config.common import training_differs
 from recurra.config.in_words import cell_in_words, layers_in_words, summary_in_words
 from recurra.data.files import extension, lines
 from recurra.data.normal import Normal
@@ -317,11 +318,17 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return None
         size = self.settings.model.embedding
         if not self.reads or not size:
-            raise ConfigError("data.vectors needs word embeddings: use text as input, and set model.embedding above 0.")
+            raise SettingError(
+                "data.vectors needs word embeddings: use text as input, and set model.embedding above 0.",
+                ("data", "vectors"),
+            )
         vectors = read_vectors(lines(path), path, wanted=self.words)
         if vectors.values.shape[1] != size:
             found = vectors.values.shape[1]
-            raise ConfigError(f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).")
+            raise SettingError(
+                f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).",
+                ("data", "vectors"),
+            )
         for reader in model.readers:
             reader.put(self.words.ids(vectors.tokens), vectors.values)
         return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
@@ -486,6 +493,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         """A name for each number that is predicted: its column's, or its place where columns hold lists."""
         names = tuple(self.settings.data.targets or ())
         return names if len(names) == width else tuple(f"{'+'.join(names)}.{number}" for number in range(width))
+
+    def training_differs(self) -> list[str]:
+        model = self.settings.model
+        kinds = ["image"] if self.settings.data.image.given is not None else model.encoders
+        return training_differs(self.settings, *(getattr(model, kind, None) for kind in kinds))
 
     def described(self) -> str:
         model = self.settings.model

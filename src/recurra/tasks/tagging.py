@@ -26,7 +26,7 @@ from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sent
 from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.scoring.counted import Counted
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
-from recurra.settings import Part, name_of
+from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -272,12 +272,15 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         if path is None:
             return None
         if model.read_words.embedding is None:
-            raise ConfigError("data.vectors needs word embeddings: set model.embedding above 0.")
+            raise SettingError("data.vectors needs word embeddings: set model.embedding above 0.", ("data", "vectors"))
         vectors = read_vectors(lines(path), path, wanted=self.words)
         size = self.settings.model.embedding
         if vectors.values.shape[1] != size:
             found = vectors.values.shape[1]
-            raise ConfigError(f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).")
+            raise SettingError(
+                f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).",
+                ("data", "vectors"),
+            )
         model.read_words.put(self.words.ids(vectors.tokens), vectors.values)
         return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
 

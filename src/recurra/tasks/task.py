@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, Type
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.config.common import training_differs
 from recurra.data.batches import Batches
 from recurra.data.formats.reader import Row
 from recurra.data.store import Encoded, Rows
@@ -297,6 +298,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         Which weights are kept is decided by that; the scores of a run are those of the task itself.
         """
         return self
+
+    def training_differs(self) -> list[str]:
+        """Why the loss in training is not that of validation, in clauses such as 'dropout is on in training only'."""
+        return training_differs(self.settings)
 
     def for_prediction(self, model: nn.Module) -> nn.Module:
         """The model as it answers fastest, sharing its weights. (torch)"""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import Augmentation, Vec2SeqSettings
+from recurra.config.common import training_differs
 from recurra.config.in_words import layers_in_words
 from recurra.data.batches import Batches
 from recurra.data.files import extension
@@ -296,6 +297,10 @@ class Vec2Seq(ToSequence[Given]):
             inputs="lists of numbers",
             generate="--prompt '[…]' --count 5",
         )
+
+    def training_differs(self) -> list[str]:
+        has_pictures = self.settings.data.image.given is not None
+        return training_differs(self.settings, self.settings.model.image if has_pictures else None)
 
     def described(self) -> str:
         data, model = self.settings.data, self.settings.model

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from recurra.errors import ConfigError, DataError, RecurraError, TrustError
 from recurra.named import find
+from recurra.settings import about
 from recurra.text.json_file import read_json
 from recurra.text.tokenizers import Characters, Subwords, Symbols, Tokenizer, Words
 from recurra.text.tokenizers.tokenizer import build
@@ -50,9 +51,10 @@ def tokenizer(spec: str | Mapping[str, object]) -> Tokenizer:
             f"a tokenizer is a name or a table with a name, such as {{name = 'words'}}, but found {spec!r}."
         )
     name = spec["name"]
-    kind = find(Tokenizer, name)  # type: ignore[arg-type]  # find says what is wrong with a name that is no string
     options = {key: value for key, value in spec.items() if key != "name"}
-    return build(kind, str(name), options)
+    with about("tokens"):
+        kind = find(Tokenizer, name)  # type: ignore[arg-type]  # find says what is wrong with a name that is no string
+        return build(kind, str(name), options)
 
 
 def load_tokenizer(path: str | os.PathLike[str], own: str | Mapping[str, object] | None = None) -> Tokenizer:

@@ -21,12 +21,13 @@ from torch import Tensor, nn
 from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Encoded, Rows, Store
-from recurra.errors import CheckpointError, ConfigError, TrainingError, is_lack_of_memory
+from recurra.errors import CheckpointError, TrainingError, is_lack_of_memory
 from recurra.interrupts import LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
 from recurra.named import fits
 from recurra.padding import fitted
 from recurra.scoring.scores import Scores
+from recurra.settings import SettingError, about
 from recurra.tasks.task import Carried, Loss, Moment, Task
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
 from recurra.training.device import usable_device
@@ -579,9 +580,13 @@ def device_of(training: Training) -> torch.device:
     wanted = training.device
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    device = usable_device(wanted, f"training.device = '{training.device}'")
+    with about("training", "device"):
+        device = usable_device(wanted, f"training.device = '{training.device}'")
     if training.precision == "float16" and device.type != "cuda":
-        raise ConfigError("training.precision = 'float16' needs a GPU; on the CPU use 'bfloat16' or 'float32'.")
+        raise SettingError(
+            "training.precision = 'float16' needs a GPU; on the CPU use 'bfloat16' or 'float32'.",
+            ("training", "precision"),
+        )
     return device
 
 

@@ -13,7 +13,7 @@ from recurra.cells import AnyCell, AnyState, Spec
 from recurra.encoders.dropout import Dropout
 from recurra.named import built
 from recurra.padding import Padded
-from recurra.settings import Part
+from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
 
 
@@ -101,7 +101,8 @@ class Wiring(nn.Module, ABC):
     def attention_from(self, query_size: int) -> Attention:
         """The attention that the settings name."""
         assert self.shape.attention is not None, "a wiring with attention is given one"
-        return built(Attention, self.shape.attention, query_size, self.shape.memory_size)
+        with about("attention"):
+            return built(Attention, self.shape.attention, query_size, self.shape.memory_size)
 
     def stack(self, input_size: int, widths: tuple[int, ...]) -> Recurrent:
         """Layers of cells, one upon the other."""

@@ -19,6 +19,7 @@ from recurra.data.formats.text import Text
 from recurra.data.formats.tsv import TSV
 from recurra.errors import ConfigError, DataError
 from recurra.named import catalogue, check_options, find, made, options_of
+from recurra.settings import about
 
 __all__ = [
     "CSV",
@@ -53,7 +54,8 @@ def reader(
     ' '
     """
     name, options = _name_and_options(path, format)
-    kind = find(Reader, name)
+    with about("format"):
+        kind = find(Reader, name)
     if columns is not None:
         if "columns" not in options_of(kind):
             raise ConfigError(
@@ -62,8 +64,9 @@ def reader(
         if "columns" in options:
             raise ConfigError("columns is given twice, in data.format and in data.columns. Keep one of them.")
         options["columns"] = columns
-    check_options(kind, name, options)
-    return made(kind, name, **options)
+    with about("columns" if columns is not None else "format"):
+        check_options(kind, name, options)
+        return made(kind, name, **options)
 
 
 def rows(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from recurra.encoders.pyramid import Pyramid
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.named import built
-from recurra.settings import Part
+from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent
 
 __all__ = ["Summarised", "Summary", "state_sizes", "summary"]
@@ -19,7 +19,8 @@ def summary(spec: Part, size: int, states: Sequence[Sequence[int]]) -> Summary:
     >>> summary({"name": "attention", "queries": 3}, 8, [[4], [4]]).output_size
     24
     """
-    return built(Summary, spec, size, states)
+    with about("summary"):
+        return built(Summary, spec, size, states)
 
 
 def state_sizes(recurrent: Recurrent | Pyramid) -> list[list[int]]:
