@@ -460,7 +460,7 @@ def test_a_run_without_a_format_is_of_the_first_and_nothing_is_said_of_old_names
     assert "context = " in config
     assert "format = " not in config.split("[")[0]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", FutureWarning)
         assert load(OLD / "seq2seq" / "run").task.settings.model.wiring == "outside"
 
 

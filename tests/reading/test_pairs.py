@@ -405,7 +405,7 @@ def test_a_question_of_numbers_is_a_json_list(tmp_path: Path) -> None:
     for line, message in (
         ("{}", "but this is an object"),
         ("[1", "is a JSON list of numbers"),
-        ("a", "must hold numbers"),
+        ("a", "must contain only numbers"),
     ):
         with pytest.raises(DataError, match=f"input:1: .*{message}"):
             asks(data, None, [line])

@@ -15,6 +15,7 @@ import torch
 
 from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.manifest import seal
 from recurra.padding import Padded
 from recurra.runs import begin, resume, setup
 from recurra.tasks.forecasting import Forecasting
@@ -216,6 +217,7 @@ def test_normalisation_is_learned_on_train_saved_and_restored(tmp_path: Path) ->
     [after] = load(tmp_path / "copy").predict([x[:9].tolist()])
     assert before == after
     (tmp_path / "copy" / "kind.json").unlink()
+    seal(tmp_path / "copy")
     with pytest.raises(CheckpointError, match=r"kind\.json cannot be read .*the run folder is incomplete"):
         load(tmp_path / "copy")
 

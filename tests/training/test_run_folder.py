@@ -173,7 +173,7 @@ def test_a_run_is_not_resumed_on_data_that_was_edited(capsys: pytest.CaptureFixt
     assert "the training data has changed since this run began: it has the same size, but other content" in text
     Path("train.conll").write_text("a\tDET\n\n" + TEXT)
     text = refused(capsys, ["train", "run", "--resume", "--quiet", "--set", "training.steps=16"])
-    assert "it had 40 examples of 120 elements, and has 41 of 121" in text
+    assert "it had 40 examples of 120 elements in all, and now has 41 of 121" in text
 
 
 def test_the_same_data_from_another_place_and_another_cache_is_known_again(

@@ -130,16 +130,17 @@ class Given:
         path = folder / "config.toml"
         verify(folder, "config.toml".__eq__)
         table = without_idle(read_toml(path))
+        try:
+            found = cls(_of_file(table, path, f"run {folder}"), is_run=True)
+        except ConfigError as error:
+            raise CheckpointError(str(error)) from error
         number = table.get("format")
         if isinstance(number, int) and number >= WITH_MANIFEST and not (folder / MANIFEST).exists():
             raise CheckpointError(
                 f"{folder / MANIFEST} is missing, so damage to the files of this run cannot be noticed. Restore it "
                 f"from a copy of the run, or write it anew from the files as they are: recurra check {folder} --accept"
             )
-        try:
-            return cls(_of_file(table, path, f"run {folder}"), is_run=True)
-        except ConfigError as error:
-            raise CheckpointError(str(error)) from error
+        return found
 
     @classmethod
     def of_settings(cls, settings: object) -> Given:

@@ -309,8 +309,8 @@ def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
         runs = sorted(str(path.parent) for path in folder.glob("seed-*/config.toml"))
         seeds = f" {folder} holds one for each seed: name one of them, or all as one, {','.join(runs)}." if runs else ""
         raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}")
-    notice_unverified(folder)
     given = Given.of_run(folder)
+    notice_unverified(folder)
     kind = allowed(given, folder / "config.toml", trust=trust)
     with whole(folder, kind):
         return kind.load(given.settings(kind.Settings), folder)
