@@ -33,6 +33,7 @@ from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
+from recurra.text.json_file import json_text
 from recurra.training.log import EventLine, Log
 from recurra.training.progress import Progress, Silent
 
@@ -380,7 +381,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     if "test" in found:
         summary["test"] = {"path": parts["test"]["path"], "scores": _finite(found["test"].values)}
     with committing(folder) as new:
-        (new / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        (new / "summary.json").write_text(json_text(summary, indent=1) + "\n", "utf-8")
         keep_samples(task, apart["valid"].examples, new)
     write_report(folder)
     write_card(folder)
