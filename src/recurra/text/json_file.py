@@ -78,6 +78,8 @@ def read_json(path: str | os.PathLike[str]) -> object:
         raise DataError(f"{path} is not UTF-8 text: byte {error.start} cannot be read.") from error
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: this is not JSON ({error.msg}). The file may be cut short.") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise DataError(f"{path} cannot be read ({error}).") from error
     except RecursionError as error:
         raise DataError(f"{path} is JSON nested too deeply to be read.") from error
     return value
