@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import itertools
-import json
 import math
 import os
 import statistics
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recurra.config.given import Config, Files, Given
 from recurra.config.run_file import run_text
-from recurra.errors import CheckpointError, ConfigError, TrustError
+from recurra.errors import CheckpointError, ConfigError, DataError, TrustError
 from recurra.interrupts import last_words
 from recurra.manifest import (
     MANIFEST,
@@ -34,6 +33,7 @@ from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
+from recurra.text.json_file import json_text, read_json
 from recurra.training.log import EventLine, Log
 from recurra.training.permission import allowed
 from recurra.training.progress import Progress, Silent
@@ -392,7 +392,7 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     if "test" in found:
         summary["test"] = {"path": parts["test"]["path"], "scores": _finite(found["test"].values)}
     with committing(folder) as new:
-        (new / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        (new / "summary.json").write_text(json_text(summary, indent=1) + "\n", "utf-8")
         keep_samples(task, apart["valid"].examples, new)
     write_report(folder)
     write_card(folder)
@@ -426,14 +426,46 @@ def summary_of(folder: Path) -> dict[str, Any]:
     if folder.is_dir():
         verify(folder, {"summary.json", "config.toml"}.__contains__)
     if path.exists():
-        try:
-            found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            return found
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{path} cannot be read ({error}).") from error
+        return _checked_summary(path)
     if not (folder / "config.toml").exists():
         raise CheckpointError(f"there is no run in {folder}: a run is a folder created by `recurra train --out`.")
     return {"task": read_toml(folder / "config.toml").get("task"), "stopped": None}
+
+
+def _checked_summary(path: Path) -> dict[str, Any]:
+    """What a summary says, or a CheckpointError: whatever else can lie in the file is no summary."""
+    try:
+        found = read_json(path)
+    except DataError as error:
+        raise CheckpointError(f"{error} Train again, or restore the file.") from error
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} is damaged: it is not a JSON object. Train again, or restore the file.")
+    best, parts = found.get("best"), found.get("data", {})
+    wanted: list[tuple[str, object, type | tuple[type, ...]]] = [
+        *((name, found.get(name), str) for name in ("task", "description", "device", "stopped")),
+        *((name, found.get(name), int) for name in ("parameters", "steps")),
+        ("seconds", found.get("seconds"), (int, float)),
+        ("best", best, dict),
+        ("data", parts, dict),
+        ("test", found.get("test", {}), dict),
+        ("first_metric", found.get("first_metric"), (str, type(None))),
+    ]
+    if isinstance(best, dict):
+        wanted.append(("best.step", best.get("step"), int))
+    for which, part in (("best", best), ("test", found.get("test"))):
+        if isinstance(part, dict):
+            scores = part.get("scores")
+            wanted.append((f"{which}.scores", scores, dict))
+            for name, value in scores.items() if isinstance(scores, dict) else ():
+                wanted.append((f"{which}.scores.{name}", value, (int, float)))
+    for name, part in parts.items() if isinstance(parts, dict) else ():
+        wanted.append((f"data.{name}", part, dict))
+    for name, value, kind in wanted:
+        if not isinstance(value, kind) or (isinstance(value, int) and abs(value) >= 1 << 63):
+            raise CheckpointError(
+                f"{path} is damaged: '{name}' is missing or of the wrong type. Train again, or restore the file."
+            )
+    return found
 
 
 def told(folder: Path) -> str:
@@ -510,7 +542,7 @@ def several(
                 resume(part, progress, trust=trust)
             else:
                 begin(one, part, progress, start_from=start_from, trust=trust)
-        summary = json.loads((part / "summary.json").read_text("utf-8"))
+        summary = summary_of(part)
         found.append(summary.get("test", summary["best"])["scores"])
     names = [name for name in found[0] if name != "count" and all(name in scores for scores in found)]
     columns = {name: [scores[name] for scores in found] for name in names}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recurra.errors import ConfigError
+from recurra.text.json_file import json_text
 
 if TYPE_CHECKING:
     from recurra.data.arriving import Arriving
@@ -63,7 +63,7 @@ def predict(options: argparse.Namespace) -> None:
             if options.json:
                 found = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
                 whole = {**found, **answer.detail, "line": answer.line}
-                print(json.dumps(whole, ensure_ascii=False, default=listed), flush=is_talk)
+                print(json_text(whole, default=listed), flush=is_talk)
             else:
                 print(answer.output, flush=is_talk)
                 unknown.tell(answer)
@@ -137,7 +137,7 @@ def explain(options: argparse.Namespace) -> None:
     )
     if options.out is not None:
         found.write(Path(options.out))
-    print(json.dumps(found.json(), ensure_ascii=False) if options.json else found.text)
+    print(json_text(found.json()) if options.json else found.text)
 
 
 def generate(options: argparse.Namespace) -> None:
@@ -168,7 +168,7 @@ def generate(options: argparse.Namespace) -> None:
         numbered = standard_input(arriving) if is_piped else lines(options.prompts)
         has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
         for number, found in writer.continued(numbered, where=options.prompts, has_arrived=has_arrived):
-            shown = json.dumps({**found._asdict(), "line": number}, ensure_ascii=False) if options.json else found.text
+            shown = json_text({**found._asdict(), "line": number}) if options.json else found.text
             print(shown, flush=is_talk)
         return
     prompt, count = options.prompt or "", 1 if options.count is None else options.count
@@ -179,7 +179,7 @@ def generate(options: argparse.Namespace) -> None:
         return
     for number, found in enumerate(writer.texts([prompt], count=count)):
         if options.json:
-            print(json.dumps(found._asdict(), ensure_ascii=False))
+            print(json_text(found._asdict()))
         else:
             print((writer.between if number else "") + found.whole)
 

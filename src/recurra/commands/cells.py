@@ -10,6 +10,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from recurra.errors import ConfigError
+from recurra.text.json_file import json_text
 
 if TYPE_CHECKING:
     from recurra.cells import Spec
@@ -30,19 +31,19 @@ def cells(options: argparse.Namespace) -> None:
     wrappers = catalogue.wrapper_entries()
     for wrapper in wrappers:
         if wrapper.name == options.name:
-            print(json.dumps(wrapper._asdict(), default=plain) if options.json else wrapper_in_full(wrapper))
+            print(json_text(wrapper._asdict(), default=plain) if options.json else wrapper_in_full(wrapper))
             return
     if options.name is not None and options.plan:
         print(catalogue.plan_of(spec(options.name), options.input, options.hidden))
         return
     if options.name is not None:
         entry = catalogue.entry(spec(options.name), options.input, options.hidden)
-        print(json.dumps(entry._asdict(), default=plain) if options.json else in_full(entry, options))
+        print(json_text(entry._asdict(), default=plain) if options.json else in_full(entry, options))
         return
     entries = catalogue.entries(options.input, options.hidden)
     if options.json:
         everything = {"cells": [e._asdict() for e in entries], "wrappers": [w._asdict() for w in wrappers]}
-        print(json.dumps(everything, default=plain))
+        print(json_text(everything, default=plain))
         return
     elman = next(entry.parameters for entry in entries if entry.name == "elman")
     for entry in entries:
@@ -123,7 +124,7 @@ def bench(options: argparse.Namespace) -> None:
     )
     if options.json:
         for timing in timings:
-            print(json.dumps({**timing._asdict(), "shape": str(timing.shape)}), flush=True)
+            print(json_text({**timing._asdict(), "shape": str(timing.shape)}), flush=True)
         return
     what = "forward" if options.forward else "forward + backward"
     print(f"{what}, float32, {options.device}, {torch.get_num_threads()} thread(s), torch {torch.__version__}")

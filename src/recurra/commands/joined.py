@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from recurra.errors import ConfigError, DataError
+from recurra.text.json_file import json_text
 from recurra.views.prediction import Prediction
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _write(target: TextIO, path: Path, records: Iterator[dict[str, Any]]) -> int
     for record in records:
         answered += record.get("predicted_prediction", record["prediction"]) is not None
         if is_json:
-            target.write(json.dumps(record, ensure_ascii=False) + "\n")
+            target.write(json_text(record) + "\n")
             continue
         if table is None:
             table = csv.DictWriter(target, list(record), dialect=Tabs if is_tsv else Commas)
@@ -173,5 +173,5 @@ def _write(target: TextIO, path: Path, records: Iterator[dict[str, Any]]) -> int
 def _cell(value: Any) -> Any:
     """A value as a cell of a table: words with blanks between them, other lists as JSON."""
     if isinstance(value, list):
-        return " ".join(value) if all(isinstance(each, str) for each in value) else json.dumps(value)
+        return " ".join(value) if all(isinstance(each, str) for each in value) else json_text(value)
     return "" if value is None else value

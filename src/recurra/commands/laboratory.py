@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from recurra.errors import ConfigError
+from recurra.text.json_file import json_text
 
 
 def gradients(options: argparse.Namespace) -> None:
@@ -37,7 +37,7 @@ def gradients(options: argparse.Namespace) -> None:
         found = examined.gradients_of_run(load(Path(what), trust=options.trust), options.data, steps=options.steps)
     if options.out is not None:
         gradient_page.write(found, Path(options.out))
-    print(json.dumps(found.json(), ensure_ascii=False) if options.json else gradient_page.as_text(found))
+    print(json_text(found.json()) if options.json else gradient_page.as_text(found))
 
 
 def lab(options: argparse.Namespace) -> None:
@@ -58,4 +58,4 @@ def lab(options: argparse.Namespace) -> None:
     )
     if options.out is not None:
         laboratory.write(found, Path(options.out))
-    print(json.dumps(found.json(), ensure_ascii=False) if options.json else laboratory.as_text(found))
+    print(json_text(found.json()) if options.json else laboratory.as_text(found))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from pathlib import Path
 
 from recurra.errors import ConfigError
+from recurra.text.json_file import json_text
 
 COUNTS = ("count", "characters", "unknown")
 """Scores that are whole numbers."""
@@ -22,7 +22,7 @@ def evaluate(options: argparse.Namespace) -> None:
     scores = model.with_settings(options.set).evaluate(options.data)
     if options.json:
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
-        print(json.dumps({name: int(value) if name in COUNTS else value for name, value in finite.items()}))
+        print(json_text({name: int(value) if name in COUNTS else value for name, value in finite.items()}))
         return
     for name, value in scores.values.items():
         if math.isnan(value):  # nothing to measure it on, such as unknown words
@@ -44,7 +44,7 @@ def compare(options: argparse.Namespace) -> None:
     )
     if options.out is not None:
         comparison_page.write(found, Path(options.out))
-    print(json.dumps(found.json(), ensure_ascii=False) if options.json else comparison_page.as_text(found))
+    print(json_text(found.json()) if options.json else comparison_page.as_text(found))
 
 
 def score(options: argparse.Namespace) -> None:
@@ -67,7 +67,7 @@ def score(options: argparse.Namespace) -> None:
     else:
         found = score_files(gold, predicted, column=column)
     if options.json:
-        print(json.dumps(found))
+        print(json_text(found))
         return
     for name, value in found.items():
         print(f"{name:20} {value:.4f}" if isinstance(value, float) else f"{name:20} {value:,}")
@@ -89,4 +89,4 @@ def check(options: argparse.Namespace) -> None:
     report = checked(options.data, format=options.format, columns=options.columns, valid=options.valid)
     known = catalogue(Task)
     report = report._replace(tasks=[service for service in report.tasks if service.task in known])
-    print(json.dumps(report.json(), ensure_ascii=False) if options.json else report.text())
+    print(json_text(report.json()) if options.json else report.text())

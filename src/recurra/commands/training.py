@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from recurra.errors import ConfigError
+from recurra.text.json_file import json_text
 
 
 def train(options: argparse.Namespace) -> None:
@@ -65,7 +65,7 @@ def info(options: argparse.Namespace) -> None:
         from recurra.training.trained import load_task
 
         draw(load_task(Path(options.run), trust=options.trust), Path(options.draw))
-    print(json.dumps(runs.summary_of(Path(options.run))) if options.json else runs.told(Path(options.run)))
+    print(json_text(runs.summary_of(Path(options.run))) if options.json else runs.told(Path(options.run)))
 
 
 def demo(_: argparse.Namespace) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from recurra.cells import Spec
 from recurra.errors import ConfigError
 from recurra.named import choose
 from recurra.settings import name_of
+from recurra.text.json_file import json_text
 from recurra.views.lines import IN_TURN, Curve, Lines, Panel
 from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.table import Table
@@ -187,6 +187,6 @@ def as_page(found: Lab) -> str:
         f"<p>{escape(about(found))}</p>",
         view(found).figure(),
         section("Cells", table_in_html(Table(table.columns, table.rows))),
-        f"<details><summary>As numbers</summary><pre>{escape(json.dumps(found.json()))}</pre></details>",
+        f"<details><summary>As numbers</summary><pre>{escape(json_text(found.json()))}</pre></details>",
     ]
     return page(f"recurra lab {found.problem}", pieces)

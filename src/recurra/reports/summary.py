@@ -31,7 +31,7 @@ class Run(NamedTuple):
             summary = json.loads(path.read_bytes())
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}. {folder} may not be a run folder.") from error
-        except ValueError:
+        except (ValueError, RecursionError):
             summary = None
         if not isinstance(summary, dict):
             raise DataError(

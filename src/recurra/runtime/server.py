@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import threading
 from collections import defaultdict
@@ -23,9 +22,10 @@ from recurra.data.formats.jsonl import DECODER, Refusal
 from recurra.errors import CheckpointError, RecurraError, TrustError, is_lack_of_memory
 from recurra.named import did_you_mean
 from recurra.runtime.guard import MISTAKE, Guard
-from recurra.runtime.hosted import TYPES, Hosted, as_plain, hosted, siblings
+from recurra.runtime.hosted import TYPES, Hosted, hosted, siblings
 from recurra.runtime.limits import COMPUTING, Limits, beside, listening
 from recurra.runtime.openapi import described
+from recurra.text.json_file import json_text
 from recurra.training.device import usable_device
 
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -188,12 +188,7 @@ async def answered(request: Request, compute: Callable[[], object], turn: asynci
 
 def rendered(found: object) -> bytes:
     """JSON; a number that is not finite is null."""
-    write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    try:
-        text = write(found)
-    except ValueError:
-        text = write(as_plain(found))
-    return text.encode("utf-8", "replace")
+    return json_text(found, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def usable(runs: Mapping[str, Hosted]) -> dict[str, Hosted]:

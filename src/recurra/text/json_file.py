@@ -4,16 +4,55 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import secrets
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from recurra.errors import DataError
 
 
+def json_text(
+    value: object,
+    *,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    default: Callable[[Any], object] | None = None,
+) -> str:
+    """A value as JSON that every reader takes: JSON has no NaN and no infinity, so what is not finite is null.
+
+    `default` is as in json.dumps: what stands for a value that JSON does not have.
+
+    >>> json_text({"mean": float("nan"), "scores": (0.5, float("inf"))})
+    '{"mean": null, "scores": [0.5, null]}'
+    """
+    write = partial(
+        json.dumps, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators, default=default
+    )
+    try:
+        return write(value)
+    except ValueError:  # most values are finite: only others are gone through
+        return write(_finite(value, default))
+
+
+def _finite(value: object, default: Callable[[Any], object] | None) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(each, default) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each, default) for each in value]
+    if default is None or value is None or isinstance(value, str | int):
+        return value
+    return _finite(default(value), default)
+
+
 def write_json(path: str | os.PathLike[str], value: object) -> None:
     """Write a value as UTF-8 JSON, an item a line; a reader sees the old file or the new one, never half of it."""
-    text = json.dumps(value, ensure_ascii=False, indent=0) + "\n"
+    text = json_text(value, indent=0) + "\n"
     target = Path(path)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
@@ -39,6 +78,8 @@ def read_json(path: str | os.PathLike[str]) -> object:
         raise DataError(f"{path} is not UTF-8 text: byte {error.start} cannot be read.") from error
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: this is not JSON ({error.msg}). The file may be cut short.") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise DataError(f"{path} cannot be read ({error}).") from error
     except RecursionError as error:
         raise DataError(f"{path} is JSON nested too deeply to be read.") from error
     return value
