@@ -47,6 +47,17 @@ def test_the_score_that_chose_the_weights_is_the_headline(page: Page) -> None:
     page.goto("/?run=translation-blind")
     expect(page.locator(".facts .headline")).to_have_text("exact match1")
     expect(page.locator(".facts > div").first).to_have_text("exact match1")
+    baselines = """(all) => all.map((each) => {
+      const mark = document.createElement("span");
+      mark.style.display = "inline-block"; // without content it stands on the line
+      each.append(mark);
+      const { bottom } = mark.getBoundingClientRect();
+      mark.remove();
+      return Math.round(bottom);
+    })"""
+    found = page.locator(".facts").first.locator("dt, dd").evaluate_all(baselines)
+    assert len(found) > 2
+    assert len({*found}) == 1
 
 
 def test_a_page_whose_samples_are_all_long_opens_with_the_shortest_answered(page: Page) -> None:
