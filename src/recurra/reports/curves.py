@@ -56,7 +56,7 @@ def learning_curves(lines: Sequence[Line], *, metrics: Sequence[str] = ()) -> Li
 
 
 def _caption(panels: Iterable[Panel]) -> str:
-    return "" if any(_known(panel).curves for panel in panels) else "nothing was logged yet"
+    return "" if any(_known(panel).curves for panel in panels) else "nothing has been logged yet"
 
 
 def _known(panel: Panel) -> Panel:
