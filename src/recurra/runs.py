@@ -128,8 +128,9 @@ def train(
 ) -> Trained:
     """Train a model and return it. `task` is the name of a task, a config file or a dict of settings.
 
-    `settings` are laid over those: tables inside of tables, {"model": {"hidden": 16}}, or names with dots. Code that
-    you name yourself is trusted; `trust` is for that of the run in `start_from`, or of a run's config.toml.
+    `settings` override those: nested dicts, {"model": {"hidden": 16}}, or names with dots. Code that you name
+    yourself is trusted; `trust` is for the code of the run in `start_from`, or of a
+    run's config.toml.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -302,7 +303,7 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = (), t
                 f"({', '.join(LIMITS)}), and the paths of data files."
             )
     task = load_task(folder, trust=trust)
-    as_it_was = last_words(f"stopped; the run is as it was. Go on with: recurra train {folder} --resume")
+    as_it_was = last_words(f"stopped; the run is unchanged. Continue with: recurra train {folder} --resume")
     with progress, held(folder), as_it_was:
         finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
         given = Given.of_run(folder).options(overrides)
@@ -350,7 +351,8 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     for which, (examples, rows) in apart.items():
         if data.files(which):
             with last_words(
-                f"training is over, but the run is not scored yet. That is done by: recurra train {folder} --resume"
+                "training has finished, but the run has not been scored yet. "
+                f"To score it: recurra train {folder} --resume"
             ):
                 outputs = model.outputs(rows)
                 found[which] = task.score(examples, outputs)
@@ -472,7 +474,7 @@ def told(folder: Path) -> str:
     """A run in a few lines."""
     summary = summary_of(folder)
     if summary["stopped"] is None:
-        return f"{folder}: {summary['task']}, not finished. Go on with: recurra train {folder} --resume"
+        return f"{folder}: {summary['task']}, not finished. Continue with: recurra train {folder} --resume"
     lines = [
         f"{folder}: {summary['task']}: {summary['description']}",
         f"{summary['parameters']:,} parameters; {summary['steps']:,} steps in {summary['seconds']:,.0f} s on "
