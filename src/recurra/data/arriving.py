@@ -8,6 +8,8 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from recurra.data import files
+
 CHUNK = 1 << 16
 
 
@@ -23,6 +25,7 @@ class Arriving:
         self.before_waiting = before_waiting
         self._whole: deque[bytes] = deque()  # lines that are complete
         self._rest: list[bytes] = []  # pieces of one that is not
+        self._size = self._done = 0  # bytes of that one; lines that were complete
         self._is_over = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -49,9 +52,13 @@ class Arriving:
         first, *others = chunk.split(b"\n")
         if first:
             self._rest.append(first)
+            self._size += len(first)
+        if self._size > files.LONGEST_LINE:
+            raise files.too_long("standard input", self._done + 1)
         for other in others:
             self._whole.append(b"".join(self._rest))
-            self._rest = [other] if other else []
+            self._rest, self._size = [other] if other else [], len(other)
+            self._done += 1
         if not chunk:
             self._is_over = True
             if self._rest:
