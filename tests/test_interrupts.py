@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -33,20 +34,25 @@ def ctrl_c_within(code: str) -> tuple[int, str, str, float]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a background job ignores it
     )
     try:
         assert program.stdout is not None
+        assert program.stderr is not None
         assert program.stdout.readline() == "begun\n"
         to_start = time.monotonic() - began  # which is how busy this machine is
         time.sleep(0.2 + to_start)  # until it is inside of the call
         asked = time.monotonic()
         program.send_signal(signal.SIGINT)
-        output, errors = program.communicate(timeout=60)
+        # Not communicate, which misses what readline has read ahead.
+        output, errors = program.stdout.read(), program.stderr.read()
+        program.wait()
         return program.returncode, output, errors, time.monotonic() - asked - to_start
     finally:
         program.kill()
-        program.wait()
+        with program:  # which closes its pipes
+            program.wait()
 
 
 def test_ctrl_c_ends_a_command_in_the_middle_of_a_long_call_of_c() -> None:
