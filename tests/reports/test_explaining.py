@@ -116,7 +116,7 @@ def test_places_in_a_row_are_numbered(runs: Path, capsys: pytest.CaptureFixture[
             "words.tsv",
             r"words.tsv is a file with several inputs, but explain takes one: name a line, as .*words.tsv:1\.",
         ),
-        ("words", "words.tsv:9", r"words.tsv:9: the file ends before this line\."),
+        ("words", "words.tsv:9", r"words.tsv:9: there is no such line: the file is shorter\."),
         ("words", "wrods.tsv:1", r"there is no file '.*wrods.tsv'. Did you mean"),
         ("ink", "ink.jsonl:0", r"ink\.jsonl:0: no row starts on this line; the next row starts on line 1\."),
     ],

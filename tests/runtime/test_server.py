@@ -260,7 +260,7 @@ def test_a_long_input_is_not_weighed_token_by_token(port: int) -> None:
     [
         ({"prompt": "one", "length": MOST["length"] + 1}, '"length" is limited to 1,000 here'),
         ({"prompt": "one", "count": 17}, '"count" is limited to 16 here'),
-        ({"prompt": "one", "count": 0}, '"count" must be a whole number from 1 to 16.'),
+        ({"prompt": "one", "count": 0}, '"count", the number of texts, must be a whole number from 1 to 16, but is 0.'),
         ({"prompt": "one", "count": True}, '"count" must be a whole number, but is True.'),
         ({"prompt": "one", "temperature": "hot"}, "\"temperature\" must be a number, but is 'hot'."),
         ({"prompt": "one", "temperature": -1}, "temperature"),

@@ -126,7 +126,7 @@ def test_a_place_of_a_pyramid_is_named_by_its_tokens(tmp_path: Path) -> None:
     assert answer.alignment.shape[1] == 3
     other = untrained(tmp_path, words(tmp_path), run="other")
     together = load([model.folder, other.folder])
-    with pytest.raises(ConfigError, match="these runs read their sources at different resolutions"):
+    with pytest.raises(ConfigError, match="these runs divide a source into different numbers of places"):
         together.predict(["house"])
     assert together.evaluate(words(tmp_path)).values["count"] == 8
 

@@ -311,7 +311,7 @@ def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
             ["--search", "greedy", "--width", "3"],
             "width = 3 has an effect only in beam search, but the search is 'gr",
         ),
-        (["--search", "greedy", "--best", "2", "--json"], "but decoding.search = 'greedy' finds one: use 'beam' or 's"),
+        (["--search", "greedy", "--best", "2", "--json"], "but greedy search finds only one: set decoding.search = 'b"),
         (["--set", 'decoding.banned=["Q"]'], "decoding.banned has 'Q', which is not a token of the targets."),
         (["--set", 'decoding.banned=["<s>"]'], "decoding.banned has '<s>', which is not a token of the targets"),
         (["--set", 'decoding.banned=["</s>"]'], "decoding.banned has '</s>', which is not a token of the targets"),

@@ -159,7 +159,10 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path, cut: int) -> None:
         ('{"kind": "event", "step": 1.5, "text": ""}', "metrics.jsonl:2: 'step' of the event line cannot be 1.5"),
         ('{"kind": "event", "step": null, "text": ""}', "'step' of the event line cannot be null"),
         ('{"kind": "event", "step": true, "text": ""}', "'step' of the event line cannot be true"),
-        ('{"kind": "train", "step": 1, "epoch": 1, "loss": "low"}', "'loss' of the train line cannot be \"low\""),
+        (
+            '{"kind": "train", "step": 1, "epoch": 1, "loss": "low"}',
+            "'loss' cannot be \"low\" in a line of kind 'train'",
+        ),
         ('{"kind": "valid", "step": 1, "epoch": 1, "scores": {"f1": "?"}}', "'scores' of the valid line cannot be"),
     ],
 )

@@ -139,8 +139,8 @@ class Seq2SeqDecoding:
             )
         if self.search == "greedy" and self.best > 1:
             raise SettingError(
-                f"decoding.best = {self.best} answers, but decoding.search = 'greedy' finds one: use 'beam' or "
-                f"'sampling'.",
+                f"decoding.best = {self.best} asks for {self.best} answers, but greedy search finds only one: set "
+                f"decoding.search = 'beam' or 'sampling', or decoding.best = 1.",
                 ("decoding", "best"),
             )
         if self.search == "beam" and self.best > self.width:

@@ -74,8 +74,8 @@ class Ensemble(nn.Module):
         found = [member.extents(source) for member in self._members()]
         if any(other != found[0] for other in found):
             raise ConfigError(
-                "these runs read their sources at different resolutions, so their attention cannot be averaged: use "
-                "runs with the same resolution, or one run."
+                "these runs divide a source into different numbers of places (model.encoder or model.image), so the "
+                "attention of an ensemble cannot be averaged: use runs with the same encoder, or one run."
             )
         return found[0]
 

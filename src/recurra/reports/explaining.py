@@ -179,7 +179,9 @@ def example_of(task: Task[Any, Any, Any], given: str) -> Any:
         if at >= int(number):
             break
     else:
-        raise DataError(f"{file}:{number}: the file ends before this line.")
+        raise DataError(
+            f"{file}:{number}: there is no such line: the file is shorter. Give the number of a line with an input."
+        )
     if at != int(number):
         raise DataError(f"{file}:{number}: no row starts on this line; the next row starts on line {at}.")
     return example

@@ -175,7 +175,9 @@ class Hosted:
                 raise ConfigError(f'"{name}" is too large.')
         count = options.pop("count", 1)
         if count < 1:
-            raise ConfigError(f'"count" must be a whole number from 1 to {MOST["count"]}.')
+            raise ConfigError(
+                f'"count", the number of texts, must be a whole number from 1 to {MOST["count"]}, but is {count}.'
+            )
         model = self._model({}, "answers")
         given = checked(model.task, prompt)
         if model.task.schema().kind == "text" and not isinstance(given, str):
