@@ -24,7 +24,7 @@ def main(runs: Path) -> None:
     by = recurra.compare([runs / "attention", runs / "no-attention"], runs / "test.tsv").by_length
     assert by is not None, "both are scored on the same words"
     named = dict(zip(TITLES, by.runs.values(), strict=True))
-    by = dataclasses.replace(by, runs=named, score="share of words said right", axis="letters")
+    by = dataclasses.replace(by, runs=named, score="share of words pronounced right", axis="letters")
     by.view().write(pictures / "demo_by_length.svg", NARROW)
 
 

@@ -284,7 +284,7 @@ LATE = [
     ("classification", "training.schedule=cosin", "training.schedule = 'cosin' is not known."),
     ("classification", "training.average.decay=1", "training.average.decay must be below 1, but is 1."),
     ("seq2seq", "evaluation.first=blue", "evaluation.first = 'blue' is not known."),
-    ("seq2seq", 'decoding.banned=["Q"]', "decoding.banned names 'Q', which is no token of the targets."),
+    ("seq2seq", 'decoding.banned=["Q"]', "decoding.banned has 'Q', which is not a token of the targets."),
     ("forecasting", "model.output=bernoulli", "model.output = 'bernoulli' is for values that are 0 or 1"),
 ]
 

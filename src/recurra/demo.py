@@ -70,14 +70,14 @@ def tour(*, out: str | os.PathLike[str] | None = None, settings: Mapping[str, An
     folder = Path(out) if out is not None else free_folder()
     words = unpacked(folder)
     print(
-        f"How is a word said that you have only read? {len(words['train']):,} words of the CMU Pronouncing Dictionary\n"
-        f"teach it, letters to sounds. One network reads the letters, forwards and backwards; another writes the\n"
-        f"sounds, one after the other. Two such models learn from the same words, about 50 seconds each.\n"
+        f"How is an English word pronounced? The demo trains two models on {len(words['train']):,} words of the "
+        "CMU Pronouncing\nDictionary, from letters to sounds. An encoder reads the letters in both directions; a "
+        "decoder writes the\nsounds, one after the other. Each model trains for about 50 seconds.\n"
     )
     trained = {}
     for name, said in (
-        ("attention", "With attention: before each sound, the writer looks at the letters again, where it needs to."),
-        ("no-attention", "Without: the same, but the writer is told of the whole word once, in a single vector."),
+        ("attention", "With attention: for each sound, the decoder looks at the letters again."),
+        ("no-attention", "Without attention: the decoder gets the whole word as a single vector."),
     ):
         print(said, flush=True)
         trained[name] = learned(folder, name, {**SETTINGS, **MODELS[name], **(settings or {})})
@@ -135,16 +135,16 @@ def tell_scores(folder: Path, count: int) -> None:
     tables = {name: Table(**summary["tables"]["test: by length"]) for name, summary in summaries.items()}
     by = ByLength.of(tables, "exact_match")
     by = dataclasses.replace(
-        by, runs=dict(zip(TITLES, by.runs.values(), strict=True)), score="share of words said right"
+        by, runs=dict(zip(TITLES, by.runs.values(), strict=True)), score="share of words pronounced right"
     )
     whole = {name: summary["test"]["scores"]["exact_match"] for name, summary in summaries.items()}
-    print(f"Of {count:,} words that neither model has seen, so many are said as the dictionary says them:\n")
+    print(f"Of {count:,} words that neither model has seen, this share is pronounced as in the dictionary:\n")
     print(f"  {'letters':8} {'words':>5}   {TITLES[0]:21} {TITLES[1]}")
     rows = list(zip(by.buckets, by.items, *by.runs.values(), strict=True))
     for bucket, items, with_it, without in [*rows, ("all", count, *whole.values())]:
         print(f"  {bucket:8} {items:5,}   {bar(with_it)}   {bar(without)}")
     sizes = " and ".join(f"{summary['parameters']:,}" for summary in summaries.values())
-    print(f"\nThe models have {sizes} weights. Without attention, a word has to fit into one vector, long or short.")
+    print(f"\nThe models have {sizes} weights. Without attention, the whole word must fit into one vector.")
     print(f"As a picture: {drawn(by.view(), folder / 'by_length', NARROW)}\n")
 
 
@@ -160,7 +160,7 @@ def bar(share: float, width: int = 12) -> str:
 
 def tell_attention(folder: Path, answers: Sequence[Prediction], known: Mapping[str, Sequence[str]]) -> None:
     """The attention of a few answers, side by side, and as a picture."""
-    print("Where the model looked: a row for each sound it wrote, a column for each letter it read.\n")
+    print("Attention: one row per sound that was written, one column per letter that was read.\n")
     alignments = [alignment_of(answer, f"{answer.input} → {answer.output}") for answer in answers]
     print(beside([dataclasses.replace(each, caption="").text() for each in alignments]) + "\n")
     for each, answer in zip(alignments, answers, strict=True):
@@ -186,9 +186,7 @@ def beside(blocks: Sequence[str], gap: int = 4) -> str:
 
 def tell_best(answer: Prediction, known: Mapping[str, Sequence[str]]) -> None:
     """Several answers for one word, with their probabilities."""
-    print(
-        f"A beam of five finds several answers, here the best for “{answer.input}”, in an order that forgives length:\n"
-    )
+    print(f"A beam of five finds several answers, here the best for “{answer.input}”, with a length penalty:\n")
     first = {"output": answer.output, "log_probability": answer.detail["log_probability"]}
     for each in [first, *answer.detail["alternatives"]]:
         note = "  in the dictionary" if each["output"] in known[answer.input] else ""
@@ -206,17 +204,20 @@ def tell_what_is_next(folder: Path) -> None:
     """Commands that go on from here."""
     this, with_it, without = command(), folder / "attention", folder / "no-attention"
     steps = [
-        ("say any word: type some, one a line, and Ctrl-D", f"predict {with_it}"),
-        ("see in the browser where they look and how they search, while you type", f"serve {folder}"),
+        ("pronounce any word: type one per line, then Ctrl-D", f"predict {with_it}"),
+        ("see attention and beam search in the browser, while you type", f"serve {folder}"),
         ("all scores of a model", f"evaluate {with_it} {folder / 'test.tsv'}"),
         ("both models side by side, with confidence intervals", f"compare {with_it} {without} {folder / 'test.tsv'}"),
-        ("pairs of your own, one a line, with a tab between", "train seq2seq --train YOURS.tsv --valid OTHERS.tsv"),
-        ("what a file can teach a model, and how", "check YOURS.tsv"),
+        (
+            "train on your own pairs, one per line, separated by a tab",
+            "train seq2seq --train YOURS.tsv --valid OTHERS.tsv",
+        ),
+        ("inspect a file and get a training command", "check YOURS.tsv"),
     ]
     print("What to type next:\n")
     for what, arguments in steps:
         print(f"  # {what}\n  {this} {arguments}")
-    print(f"\nEach model has a report of how it learned: {with_it / 'report.html'}")
+    print(f"\nEach model has a training report: {with_it / 'report.html'}")
 
 
 def command() -> str:

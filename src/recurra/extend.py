@@ -77,19 +77,19 @@ if TYPE_CHECKING:
     from recurra.wirings.wiring import Readout, cells_of, layers_of, only
 
 KINDS = {
-    "Attention": "model.attention: how well a query fits a place",
+    "Attention": "model.attention: how well a query matches a position",
     "Cell": "model.cell: one step of a recurrent network",
-    "Density": "model.output of forecasting: how probable the next vector is",
+    "Density": "model.output of forecasting: the distribution of the next vector",
     "Head": "model.head of tagging: from features to labels",
-    "Merge": "model.merge: how two directions become one",
+    "Merge": "model.merge: how the two directions are combined",
     "Output": "model.output of language models: from features to a vocabulary",
     "Reader": "data.format: from a file to rows",
     "Summary": "model.summary: from a sequence to one vector",
-    "Task": "task: all that lies between a file and a score",
+    "Task": "task: everything between a data file and a score",
     "Term": "terms of an attention: what is added to its scores",
     "Tokenizer": "tokens of a text: from a text to tokens and back",
-    "Wiring": "model.wiring: where the attention of a decoder stands",
-    "Wrapper": "wrap of a cell: a cell that changes another",
+    "Wiring": "model.wiring: where attention enters the decoder",
+    "Wrapper": "wrap of a cell: a cell that modifies another",
 }
 """What can be your own, and the setting that names it."""
 

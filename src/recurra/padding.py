@@ -31,7 +31,7 @@ class Padded(NamedTuple):
 
     @classmethod
     def full(cls, values: Tensor) -> Padded:
-        """All T steps of every row are real.
+        """A batch without padding: all T steps of every row are real.
 
         >>> Padded.full(torch.zeros(2, 5, 3)).lengths.tolist()
         [5, 5]
@@ -43,7 +43,7 @@ class Padded(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """True where nothing is padding."""
+        """Whether the batch has no padding."""
         # As a list: torch takes longer to compare a few numbers than Python does.
         return bool(self.lengths.tolist() == [self.values.shape[1]] * len(self.lengths))
 
@@ -54,7 +54,7 @@ class Padded(NamedTuple):
         return steps < self.lengths.to(self.values.device).unsqueeze(1)
 
     def zeroed(self) -> Padded:
-        """The same rows with zeros for padding: whatever was there, even NaN, is gone from values and gradients.
+        """The same rows with zeros on padding, so that padding values, even NaN, affect neither values nor gradients.
 
         >>> Padded(torch.full((1, 2, 1), torch.nan), torch.tensor([0])).zeroed().values.flatten().tolist()
         [0.0, 0.0]
@@ -79,7 +79,7 @@ class Padded(NamedTuple):
         return Padded(self.values[rows, order], self.lengths)
 
     def checked(self) -> Padded:
-        """Itself, or a DataError that says what is wrong with the values or the lengths."""
+        """Returns itself, or raises a DataError if the values or the lengths are invalid."""
         if not isinstance(self.values, Tensor):
             raise DataError(f"the values of a Padded batch must be a tensor, but are a {type(self.values).__name__}.")
         if self.values.dim() < 2:

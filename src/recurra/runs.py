@@ -128,8 +128,8 @@ def train(
 ) -> Trained:
     """Train a model and return it. `task` is the name of a task, a config file or a dict of settings.
 
-    `settings` are laid over those: tables inside of tables, {"model": {"hidden": 16}}, or names with dots. Code that
-    you name yourself is trusted; `trust` is for that of the run in `start_from`, or of a run's config.toml.
+    `settings` override those: nested dicts, {"model": {"hidden": 16}}, or names with dots. Code that you name yourself
+    is trusted; `trust` is for the code of the run in `start_from`, or of a run's config.toml.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -350,7 +350,8 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     for which, (examples, rows) in apart.items():
         if data.files(which):
             with last_words(
-                f"training is over, but the run is not scored yet. That is done by: recurra train {folder} --resume"
+                "training has finished, but the run has not been scored yet. "
+                f"To score it: recurra train {folder} --resume"
             ):
                 outputs = model.outputs(rows)
                 found[which] = task.score(examples, outputs)
@@ -440,7 +441,7 @@ def told(folder: Path) -> str:
     """A run in a few lines."""
     summary = summary_of(folder)
     if summary["stopped"] is None:
-        return f"{folder}: {summary['task']}, not finished. Go on with: recurra train {folder} --resume"
+        return f"{folder}: {summary['task']}, not finished. Continue with: recurra train {folder} --resume"
     lines = [
         f"{folder}: {summary['task']}: {summary['description']}",
         f"{summary['parameters']:,} parameters; {summary['steps']:,} steps in {summary['seconds']:,.0f} s on "

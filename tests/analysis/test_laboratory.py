@@ -52,7 +52,7 @@ def test_a_bound_that_allows_explosion_does_not_make_one(seed: int) -> None:
     layer = layer_of(matrix, torch.randn(4, 30, 6).sign())
     assert layer.verdict == "vanishes"
     assert layer.jacobian["bound"][-1] > 5 > 0 > layer.jacobian["largest"][-1]
-    assert "necessary for one, not sufficient" in " ".join(layer.advice)
+    assert "necessary for an explosion, not sufficient" in " ".join(layer.advice)
     assert any("lstm or gru" in remark for remark in layer.advice)
 
 
@@ -154,8 +154,8 @@ def test_advice_follows_from_what_was_measured() -> None:
     assert [remark[:18] for remark in advice(measured(LSTM(2, 3), 0.0, gates=shut))] == [
         *("The gate i is shut", "The gate o is open")
     ]
-    assert "too few steps" in in_words(measured(LSTM(2, 3), math.nan))
-    assert "longer ones would tell more" in advice(measured(LSTM(2, 3), 0.0, steps=5))[0]
+    assert "too short" in in_words(measured(LSTM(2, 3), math.nan))
+    assert "longer examples would show more" in advice(measured(LSTM(2, 3), 0.0, steps=5))[0]
 
 
 # The command
@@ -242,7 +242,7 @@ def test_cells_that_take_one_step_at_a_time_are_no_sequence(tmp_path: Path, caps
     config.write_text(f'task = "vec2seq"\n[data]\ntrain = "{tmp_path}/a.jsonl"\ncache = false\n[model]\nhidden = 4\n')
     assert "decoder.wiring.cells" in printed(capsys, str(config))
     assert main(["gradients", str(config), "--set", "model.wiring=inside"]) == 2
-    assert "one step at a time, each with what the step before it attended to" in capsys.readouterr().err
+    assert "run step by step, because each step reads the attention of the step before" in capsys.readouterr().err
 
 
 def test_what_only_reads_its_own_answers_needs_a_file_with_them(
@@ -253,7 +253,7 @@ def test_what_only_reads_its_own_answers_needs_a_file_with_them(
     begin(setup("vec2seq", given=given, overrides=TINY), tmp_path / "run", Silent())
     assert "decoder" in printed(capsys, str(tmp_path / "run"))
     assert main(["gradients", str(tmp_path / "run"), "1 0"]) == 2
-    assert "takes answers: give a file" in capsys.readouterr().err
+    assert "target: give a file" in capsys.readouterr().err
     (tmp_path / "empty.tsv").write_text("")
     assert main(["gradients", str(tmp_path / "run"), str(tmp_path / "empty.tsv")]) == 2
 

@@ -197,7 +197,7 @@ def test_the_strongest_are_named_in_the_text() -> None:
     assert view(of(1)).text().splitlines()[:3] == [
         "a & b",
         "integrated gradients",
-        "<b>0: log p 1.00, without the input 0.00; the colours stand for all of the difference but 50%",
+        "<b>0: log p 1.00, without the input 0.00; the colours explain all of the difference except 50%",
     ]
 
 

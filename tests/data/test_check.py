@@ -80,7 +80,7 @@ def test_rows_of_the_validation_file_that_training_sees_are_found(tmp_path: Path
     told = report.text()
     assert f"rows of {valid} that are in {train}: 1 (16.7 %): {valid}:2 = {train}:1" in told
     assert f"with any answer: 2 (33.3 %): {valid}:2 = {train}:1, {valid}:3 = {train}:8" in told
-    assert f"{valid} has labels in label that training never sees: never" in told
+    assert f"{valid} has labels in label that are not in the training data: never" in told
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -195,7 +195,7 @@ def test_the_text_names_files_and_lines_and_hides_nothing_from_the_eye(tmp_path:
     assert "counts: yes 5, no 3, perhaps 1" in told
     assert f"rare: perhaps 1 ({file}:6), no 3 ({file}:2, … 2 more)" in told
     assert f"repeated rows: 1 (11.1 %): {file}:4 = {file}:1" in told
-    assert f"repeated text, whatever else the row says: 2 (22.2 %): {file}:4 = {file}:1, {file}:5 = {file}:2" in told
+    assert f"repeated text, with any other columns: 2 (22.2 %): {file}:4 = {file}:1, {file}:5 = {file}:2" in told
     assert f"odd: text: the control character U+001B, 1 row ({file}:9)" in told
     assert "\x1b" not in told
 

@@ -124,8 +124,8 @@ def test_cells_of_any_kind_start_with_finite_numbers_of_their_own_shapes(cell: s
     [
         (encoder_of(), decoder_of("lstm", 4, 4), "the encoder has 1 layers, the decoder 2"),
         (encoder_of(), decoder_of("gru", 4), "in layer 1 the encoder keeps h, c, the decoder h"),
-        (encoder_of(), decoder_of("lstm", 6), "in layer 1 the encoder ends in 4 numbers, the decoder starts from 6"),
-        (encoder_of("lstm", "mean"), decoder_of("lstm", 4), "only the last states of a recurrent encoder can be taken"),
+        (encoder_of(), decoder_of("lstm", 6), "in layer 1 the encoder has 4 units, the decoder 6"),
+        (encoder_of("lstm", "mean"), decoder_of("lstm", 4), "only the last states of a recurrent encoder can be used"),
         (encoder_of("gru", "max", "cnn"), decoder_of("gru", 4), "only the last states of a recurrent encoder can be"),
     ],
 )

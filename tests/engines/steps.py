@@ -347,19 +347,22 @@ def looks(own: Own, a: Tensor, h: Tensor) -> Tensor:
 
 
 REFUSED: dict[str, tuple[Step, str]] = {
-    "looks at values": (looks, "its step looks at the values of a batch"),
-    "sorts": (lambda own, a, h: a.sort(dim=-1).values + h, "its step uses aten.sort.default, which no row pass has"),
+    "looks at values": (looks, "its step depends on the values of a batch"),
+    "sorts": (
+        lambda own, a, h: a.sort(dim=-1).values + h,
+        "its step uses aten.sort.default, which a row pass does not support",
+    ),
     "largest three": (lambda own, a, h: a.topk(3).values.sum(-1, keepdim=True) + h, "uses aten.topk.default"),
     "product of a row": (lambda own, a, h: a * h.prod(dim=-1, keepdim=True), "uses aten.prod.dim_int"),
-    "mean over rows": (lambda own, a, h: a - h.mean(dim=0), "its step lets rows see each other"),
-    "softmax over rows": (lambda own, a, h: torch.softmax(a, dim=0) + h, "its step lets rows see each other"),
-    "rows in reverse": (lambda own, a, h: a + h.flip(0), "its step lets rows see each other"),
-    "rows multiplied": (lambda own, a, h: (a @ h.T) @ h, "its step lets rows see each other"),
-    "running sum over rows": (lambda own, a, h: a.cumsum(dim=0) + h, "its step lets rows see each other"),
-    "first row alone": (lambda own, a, h: a + h[:1], "its step does not do the same to every row"),
+    "mean over rows": (lambda own, a, h: a - h.mean(dim=0), "its step mixes rows"),
+    "softmax over rows": (lambda own, a, h: torch.softmax(a, dim=0) + h, "its step mixes rows"),
+    "rows in reverse": (lambda own, a, h: a + h.flip(0), "its step mixes rows"),
+    "rows multiplied": (lambda own, a, h: (a @ h.T) @ h, "its step mixes rows"),
+    "running sum over rows": (lambda own, a, h: a.cumsum(dim=0) + h, "its step mixes rows"),
+    "first row alone": (lambda own, a, h: a + h[:1], "its step does not treat all rows alike"),
     "numbered rows": (
         lambda own, a, h: a + torch.arange(len(a), dtype=a.dtype).unsqueeze(1) * h,
-        "its step makes a tensor that is as long as the batch (aten.arange.start_step)",
+        "its step creates a tensor of the batch's size (aten.arange.start_step)",
     ),
     "random": (lambda own, a, h: a + torch.rand_like(a), "its step draws random numbers"),
     "dropout": (lambda own, a, h: functional.dropout(a, 0.5), "its step draws random numbers"),

@@ -240,9 +240,9 @@ def test_a_users_own_cell_is_planned_without_a_word(kind: type, bidirectional: b
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (Looks, "has no plan: its step looks at the values of a batch"),
-        (AcrossRows, "has no plan: its step lets rows see each other"),
-        (Sorts, "has no plan: its step uses aten.sort.default, which no row pass has"),
+        (Looks, "has no plan: its step depends on the values of a batch"),
+        (AcrossRows, "has no plan: its step mixes rows"),
+        (Sorts, "has no plan: its step uses aten.sort.default, which a row pass does not support"),
     ],
 )
 def test_a_cell_that_cannot_be_planned_runs_in_the_loop_and_says_why(kind: type, reason: str) -> None:

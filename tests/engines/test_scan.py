@@ -268,8 +268,11 @@ def test_asking_whether_a_cell_is_linear_draws_no_random_numbers() -> None:
         ({"name": "elman", "activation": "identity"}, "the step of 'elman' is not known to be linear in its state"),
         ({"name": "gru", "wrap": [{"name": "zoneout", "rate": 0.1}]}, "the step of 'gru' is not known to be linear"),
         (f"{__name__}:Pair", f"a scan supports one state, but '{__name__}:Pair' has 2"),
-        (f"{__name__}:Louder", f"'{__name__}:Louder' changes the parts of a cell, but not its coefficients"),
-        (f"{__name__}:Boxed", f"what `fixed` of '{__name__}:Boxed' returns is more than tuples of tensors"),
+        (f"{__name__}:Louder", f"'{__name__}:Louder' changes the step of a cell, but not its coefficients"),
+        (
+            f"{__name__}:Boxed",
+            f"gradients are enabled, but `fixed` of '{__name__}:Boxed' returns more than tuples of tensors",
+        ),
     ],
 )
 def test_what_cannot_be_scanned_is_refused_in_words(spec: Any, reason: str) -> None:

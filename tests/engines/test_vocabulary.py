@@ -185,7 +185,7 @@ def test_a_step_without_a_plan_is_refused_in_words(name: str) -> None:
 def test_a_step_that_takes_a_row_into_too_many_pieces_is_refused() -> None:
     reason = made(Steps(3, 300, names=["outer and back"]), torch.zeros(1, 2, 3)).plan
     assert isinstance(reason, str)
-    assert "its step takes a row apart into 300 pieces, and a row pass has at most 64" in reason
+    assert "its step splits a row into 300 pieces, but a row pass supports at most 64" in reason
 
 
 @pytest.mark.parametrize("size", [15, 20, 24, 26, 221])

@@ -326,7 +326,7 @@ def test_a_legend_names_what_is_drawn_as_it_is_drawn(view: Page, draw: Draw) -> 
 
 
 def test_curves_without_a_number_say_so(view: Page, draw: Draw) -> None:
-    draw(Lines([], caption="nothing was logged yet"))
+    draw(Lines([], caption="nothing has been logged yet"))
     expect(view.locator("main")).to_contain_text("There is nothing to draw yet.")
 
 

@@ -239,7 +239,7 @@ def test_models_that_cut_texts_in_another_way_are_compared_by_what_they_share(ru
     other = trained(tmp_path, "lines", "letters", "data.text.tokens=characters")
     found = compare([runs / "lines-1", other], held_out(runs, "lines"))
     [note] = found.notes
-    assert note.startswith("The runs count different things (lines-1 ")
+    assert note.startswith("The runs count different units (lines-1 ")
     assert "bits_per_character" in found.apart[0].scores
 
 
@@ -251,7 +251,7 @@ def test_items_that_differ_are_not_compared_item_by_item(runs: Path, tmp_path: P
     assert found.runs[1].intervals == {}
     assert found.notes[:2] == [
         "whole: the data is scored as a single item. Intervals need several items.",
-        "The runs do not take the same items out of the data, so that they are not compared item by item.",
+        "The runs score different items of the data, so they are not compared item by item.",
     ]
 
 

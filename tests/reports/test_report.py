@@ -163,7 +163,7 @@ def test_test_scores_stand_beside_the_validation_scores(tmp_path: Path) -> None:
     assert cells[cells.index("test") :][:4] == ["test", "data/a.conllu, data/b.conllu", "–", "–"]
     card = write_card(run).read_text("utf-8")
     assert "measured on a.conllu, b.conllu;" in card
-    assert "flatter" not in card
+    assert "slightly optimistic" not in card
 
 
 def test_a_report_fetches_nothing_and_runs_nothing(run: Path) -> None:
@@ -256,8 +256,8 @@ def test_a_card_says_what_it_is_for_whom_from_what_how_good_and_how(run: Path) -
         "- time: 12 min 34 s\n",
         "- seed: 12345\n",
         "| accuracy | 0.9432 |",
-        "measured on english.valid.conllu; on data of another kind",
-        "so they flatter the model a little",
+        "measured on english.valid.conllu; on other kinds of data",
+        "so they are slightly optimistic.",
         "recurra predict 'english tags' input.txt\nrecurra evaluate 'english tags' english.valid.conllu\n",
         "model = recurra.load('english tags')\n",
     ):

@@ -118,7 +118,7 @@ def test_a_long_answer_to_a_short_source_is_too_large_for_a_page() -> None:
     [example, *_] = model.task.read(model.task.settings.data.files("valid"))
     drawn = report_pictures._Drawn(model, time.monotonic() + 60)
     assert drawn.view("tree", Chosen(example, "valid.tsv:1", 90)) is None
-    assert drawn.missing == ["tree: 90 elements are too many for this page (valid.tsv:1)"]
+    assert drawn.missing == ["tree: the example has 90 elements, too many for this page (valid.tsv:1)"]
     assert drawn.view("tree", Chosen(example, "valid.tsv:1", 3)) is not None
 
 
@@ -268,7 +268,7 @@ def test_long_examples_get_fewer_pictures_or_a_sentence(tmp_path: Path) -> None:
     run = made("tagging", str(tmp_path / "a.conll"), *few)
     assert shown(run).count('class="example"') == 1
     assert [each for each in titles(run) if each in (MATTERED, GATES)] == [GATES]
-    assert "saliency: 50 elements are too many for this page (a.conll:1)" in shown(run)
+    assert "saliency: the example has 50 elements, too many for this page (a.conll:1)" in shown(run)
     (tmp_path / "b.conll").write_text("word\tD\n" * 120 + "\n")
     assert "No validation example can be shown here: they have more than 100 elements" in shown(
         made("tagging", str(tmp_path / "b.conll"), *few)

@@ -97,7 +97,7 @@ def test_where_all_connections_compute_another_is_told_to_try_again(port: int) -
             each.sendall(request("/slow"))
         time.sleep(0.1)
         refused = asked(port)
-        assert (refused.status, refused.error) == (503, "too much is asked at once: try again in a while.")
+        assert (refused.status, refused.error) == (503, "too many requests at once: try again later.")
         assert [received(each).status for each in busy] == [200] * len(busy)
 
 
@@ -108,7 +108,7 @@ def test_headers_that_come_letter_by_letter_have_to_be_there_in_time(port: int) 
             connection.sendall(bytes([letter]))
             time.sleep(0.01)
         late = received(connection)
-    assert (late.status, late.error) == (408, "a request has to be there within 0.3 seconds.")
+    assert (late.status, late.error) == (408, "the request was not received within 0.3 seconds.")
     assert 0.2 < seconds_since(began) < 1
 
 
@@ -116,7 +116,7 @@ def test_headers_that_come_letter_by_letter_have_to_be_there_in_time(port: int) 
 def test_a_body_has_to_be_there_in_time(port: int, length: str) -> None:
     began = time.monotonic()
     late = asked(port, request("/", length, method="POST"))
-    assert (late.status, late.error) == (408, "a request has to be there within 0.3 seconds.")
+    assert (late.status, late.error) == (408, "the request was not received within 0.3 seconds.")
     assert 0.2 < seconds_since(began) < 1
 
 
@@ -143,7 +143,7 @@ def test_an_answer_that_no_one_takes_is_given_up(port: int) -> None:
 
 def test_more_headers_or_larger_ones_are_refused(port: int) -> None:
     many = asked(port, request("/", *(f"X-{number}: 1" for number in range(30))))
-    assert (many.status, many.error) == (431, "a request has 20 headers and 4,096 bytes of them at most.")
+    assert (many.status, many.error) == (431, "a request can have at most 20 headers of 4,096 bytes in all.")
     assert asked(port, request("/", f"X: {'y' * 5000}")).status == 431
     assert asked(port, request(f"/{'y' * 5000}")).status == 431
     endless = asked(port, b"GET / HTTP/1.1\r\nX: ", *[b"y" * 1000] * 5)
@@ -169,7 +169,7 @@ def test_a_body_over_the_limit_is_refused_with_its_length_and_without() -> None:
         lied = asked(port, request("/", f"Content-Length: {10**17}", method="POST"))
         exactly = asked(port, request("/", "Transfer-Encoding: chunked", method="POST"), chunk * 2 + b"0\r\n\r\n")
     for refused in (told, untold, lied):
-        assert (refused.status, refused.error) == (413, "a request has 1,000 bytes at most.")
+        assert (refused.status, refused.error) == (413, "a request can have at most 1,000 bytes.")
     assert exactly.json["bytes"] == 800
 
 
@@ -216,7 +216,7 @@ def test_a_name_that_points_here_from_elsewhere_is_refused(port: int, host: str)
     found = _from(port, f"Host: {host}")
     assert found.status == 400 or (found.status, found.error) == (
         421,
-        "this server answers to 127.0.0.1, localhost alone.",
+        "this server accepts only requests to 127.0.0.1, localhost.",
     )
 
 
@@ -227,7 +227,7 @@ def test_a_page_of_this_server_may_ask_and_one_of_another_may_not(port: int) -> 
         *("Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"),
     ):
         found = _from(port, "Host: localhost:7", header)
-        assert (found.status, found.error) == (403, "this server does not answer to other sites.")
+        assert (found.status, found.error) == (403, "this server does not accept requests from other sites.")
 
 
 def test_a_link_from_another_site_leads_to_the_page(port: int) -> None:
@@ -237,7 +237,9 @@ def test_a_link_from_another_site_leads_to_the_page(port: int) -> None:
 
 @pytest.mark.parametrize("wanted", [-1, 65536, 10**9])
 def test_what_is_no_port_is_refused(wanted: int) -> None:
-    with pytest.raises(ConfigError, match=rf"--port {wanted} cannot be used: a port is a number from 0 to 65535\."):
+    with pytest.raises(
+        ConfigError, match=rf"--port {wanted} cannot be used: a port must be a number from 0 to 65535\."
+    ):
         listening(echo, port=wanted, said=print)
 
 
@@ -292,7 +294,7 @@ def test_it_ends_though_a_client_stalls_and_an_answer_is_computed(
         began = time.monotonic()
         process.send_signal(told)
         ended = received(long)
-        assert (ended.status, ended.error) == (503, "the server ends.")
+        assert (ended.status, ended.error) == (503, "the server is shutting down.")
         assert process.wait(5) == status
         assert seconds_since(began) < 2.5
     assert process.stderr is not None

@@ -136,18 +136,18 @@ def send(connection: socket.socket, inputs: list[str]) -> None:
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        (b"", "this is not JSON that can be read: Expecting value"),
-        (b"{", "this is not JSON that can be read: Expecting property name"),
-        (b'{"inputs": ["\xff"]}', "this is not JSON that can be read: 'utf-8' codec can't decode byte 0xff"),
+        (b"", "this is not valid JSON: Expecting value"),
+        (b"{", "this is not valid JSON: Expecting property name"),
+        (b'{"inputs": ["\xff"]}', "this is not valid JSON: 'utf-8' codec can't decode byte 0xff"),
         (b'{"inputs": [NaN]}', "NaN is not JSON"),
         (b'{"inputs": [-Infinity]}', "-Infinity is not JSON"),
         (b'{"inputs": [1e999]}', "the number 1e999 is too large"),
         (b'{"inputs": [' + b"9" * 5000 + b"]}", "digits is too large"),
-        (b'{"inputs": ["a"], "inputs": ["b"]}', "'inputs' stands twice in one object"),
-        (b'{"inputs": [' + b"[" * 40 + b"]" * 40 + b"]}", "in each other 16 deep at most"),
+        (b'{"inputs": ["a"], "inputs": ["b"]}', "'inputs' occurs twice in one object"),
+        (b'{"inputs": [' + b"[" * 40 + b"]" * 40 + b"]}", "in a request can be nested at most 16 levels deep."),
         (b"[" * 50_000, "nested too deeply"),
-        (b'["inputs"]', "ask with a JSON object."),
-        (b'{"input": ["a"]}', "there is no 'input' to ask with. Did you mean 'inputs'?"),
+        (b'["inputs"]', "the request must be a JSON object."),
+        (b'{"input": ["a"]}', "a request has no field 'input'. Did you mean 'inputs'?"),
         (b'{"inputs": "cat"}', '"inputs" is a list.'),
         (b'{"inputs": []}', '"inputs" must be a list of at least one input.'),
         (b"{}", '"inputs" must be a list of at least one input.'),
@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_told_so(port: int, body: bytes, sentence: str) -
 
 def test_a_name_that_stands_twice_among_very_many_is_found_at_once() -> None:
     began = time.monotonic()
-    with pytest.raises(HTTPException, match="'29999' stands twice in one object"):
+    with pytest.raises(HTTPException, match="'29999' occurs twice in one object"):
         parsed(b"{%s}" % b",".join(b'"%d":0' % number for number in [*range(30_000), 29_999]), {})
     assert seconds_since(began) < 3
 
@@ -283,8 +283,12 @@ def test_only_what_writes_is_asked_to_write(port: int) -> None:
 
 
 def test_too_many_inputs_and_too_long_ones_are_refused(port: int) -> None:
-    assert '"inputs" has 257 inputs, but 256 is the most' in refused(port, "sounds", {"inputs": ["a"] * 257})
-    assert '"inputs" has 17 inputs, but 16 is the most' in refused(port, "ink", {"inputs": [ASKED["ink"]] * 17})
+    assert '"inputs" has 257 inputs, but one request can have at most 256' in refused(
+        port, "sounds", {"inputs": ["a"] * 257}
+    )
+    assert '"inputs" has 17 inputs, but one request can have at most 16' in refused(
+        port, "ink", {"inputs": [ASKED["ink"]] * 17}
+    )
     assert "20,000 tokens are answered in one call" in refused(port, "sounds", {"inputs": ["x" * 12_000] * 2})
     wide = {"width": 32, "max_length": 1000, "max_ratio": None}
     every, one = ({"input": "cat" * 300, "decoding": wide, "show": show} for show in (None, ["probabilities"]))
@@ -297,7 +301,7 @@ def test_too_many_inputs_and_too_long_ones_are_refused(port: int) -> None:
         )
     assert predicted(port, "levels", [1, 2, 3], paths=500, horizon=1000).status == 200
     large = posted(port, "/api/runs/sounds/predict", {"inputs": ["x" * 100_000]})
-    assert (large.status, large.error) == (413, "a request has 100,000 bytes at most.")
+    assert (large.status, large.error) == (413, "a request can have at most 100,000 bytes.")
 
 
 def test_wrong_methods_are_told_which_are_right(port: int) -> None:
@@ -309,7 +313,7 @@ def test_wrong_methods_are_told_which_are_right(port: int) -> None:
     ):
         found = asked(port, request(path, method=method))
         assert (found.status, found.headers["allow"]) == (405, allowed)
-        assert found.error == f"{method} is not answered at {path}, but {allowed} is."
+        assert found.error == f"{method} is not allowed at {path}: use {allowed}."
 
 
 def test_head_is_an_answer_without_its_body(port: int) -> None:
@@ -324,7 +328,7 @@ def test_head_is_an_answer_without_its_body(port: int) -> None:
 def test_what_is_not_there_is_said_in_json(port: int, path: str) -> None:
     found = asked(port, request(path))
     assert found.status == 404
-    assert found.error.startswith("there is nothing at /")
+    assert found.error.endswith(" does not exist: /openapi.json lists all paths.")
 
 
 def test_a_run_that_is_not_there_is_said_with_the_nearest_name(port: int) -> None:
@@ -339,7 +343,7 @@ def test_a_run_that_is_not_there_is_said_with_the_nearest_name(port: int) -> Non
 def test_a_form_of_another_site_is_no_question(port: int, kind: str) -> None:
     headers = [kind] if kind else []
     found = asked(port, request("/api/runs/sounds/predict", *headers, method="POST", body=b'{"inputs": ["cat"]}'))
-    assert (found.status, found.error) == (415, "ask with JSON, and say so: Content-Type: application/json.")
+    assert (found.status, found.error) == (415, "send JSON with the header Content-Type: application/json.")
 
 
 def test_the_page_and_its_files_are_served(port: int) -> None:
@@ -469,7 +473,7 @@ def test_what_cannot_be_served_ends_the_command_with_a_sentence(
     assert main(["serve", str(folder / "tags"), "--port", str(port)]) == 2
     assert "Address already in use" in capsys.readouterr().err
     assert main(["serve", str(folder / "tags"), "--port", "70000"]) == 2
-    assert "a port is a number from 0 to 65535" in capsys.readouterr().err
+    assert "a port must be a number from 0 to 65535" in capsys.readouterr().err
 
 
 def test_siblings_have_the_same_folder_task_and_vocabulary(tmp_path: Path, folder: Path) -> None:

@@ -256,7 +256,8 @@ def test_a_class_that_only_the_validation_data_has_is_said_and_counted_as_wrong(
     heard = Listening()
     begin(setup("classification", given=given, overrides=SMALL), tmp_path / "run", heard)
     assert [note for note in heard.notes if "greeting" in note] == [
-        "the validation data has a class that is not in the training data ('greeting'): 1 of 2 examples cannot be right"
+        "the validation data has a class that is not in the training data ('greeting'): "
+        "1 of 2 examples cannot be predicted correctly"
     ]
     scores = load(tmp_path / "run").evaluate(valid)
     assert scores.values["accuracy"] == scores.values["unseen"] == 0.5

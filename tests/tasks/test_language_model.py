@@ -365,7 +365,7 @@ def test_a_dry_run_tells_what_would_be(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["train", "language_model", "--train", file, "--dry-run", *options]) == 0
     said = capsys.readouterr().out
     assert "character embeddings of size 8, LSTM 16, softmax" in said
-    assert "the largest holds 4 rows of 12" in said
+    assert "the largest has 4 rows of 12" in said
 
 
 def test_another_run_is_a_start_token_by_token(tmp_path: Path) -> None:

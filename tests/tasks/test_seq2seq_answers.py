@@ -225,7 +225,7 @@ def test_what_is_likely_is_asked_of_pairs_and_not_scored(folder: Path, model: Tr
     given = model.with_settings(["decoding.search=given"])
     with pytest.raises(DataError, match="but a row has no target: give rows with a source and a target"):
         given.predict(["cat"])
-    with pytest.raises(ConfigError, match="writes nothing that could be scored: choose a search"):
+    with pytest.raises(ConfigError, match="generates nothing that can be scored: choose a search"):
         given.evaluate(folder / "words.tsv")
 
 
@@ -312,12 +312,12 @@ def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
             "width = 3 has an effect only in beam search, but the search is 'gr",
         ),
         (["--search", "greedy", "--best", "2", "--json"], "but decoding.search = 'greedy' finds one: use 'beam' or 's"),
-        (["--set", 'decoding.banned=["Q"]'], "decoding.banned names 'Q', which is no token of the targets."),
-        (["--set", 'decoding.banned=["<s>"]'], "decoding.banned names '<s>', which is no token of the targets"),
-        (["--set", 'decoding.banned=["</s>"]'], "decoding.banned names '</s>', which is no token of the targets"),
-        (["--set", 'decoding.prefix="K </s>"'], "decoding.prefix names '</s>', which is no token of the targets"),
-        (["--set", 'decoding.forced=["AEE"]'], "names 'AEE', which is no token of the targets. Did you mean 'AE'?"),
-        (["--set", 'decoding.prefix="K Q"'], "decoding.prefix names 'Q', which is no token of the targets"),
+        (["--set", 'decoding.banned=["Q"]'], "decoding.banned has 'Q', which is not a token of the targets."),
+        (["--set", 'decoding.banned=["<s>"]'], "decoding.banned has '<s>', which is not a token of the targets"),
+        (["--set", 'decoding.banned=["</s>"]'], "decoding.banned has '</s>', which is not a token of the targets"),
+        (["--set", 'decoding.prefix="K </s>"'], "decoding.prefix has '</s>', which is not a token of the targets"),
+        (["--set", 'decoding.forced=["AEE"]'], "has 'AEE', which is not a token of the targets. Did you mean 'AE'?"),
+        (["--set", 'decoding.prefix="K Q"'], "decoding.prefix has 'Q', which is not a token of the targets"),
         (["--set", "decoding.top_p=0"], "decoding.top_p must be above 0 and at most 1, but is 0"),
         (["--set", "decoding.min_length=300"], "decoding.min_length = 300 is above decoding.max_length = 200"),
         (["--set", "decoding.max_ratio=-1"], "decoding.max_ratio must be at least 0, but is -1"),

@@ -57,7 +57,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("a.tsv", "cat\tK\ndog\t \n", "a.tsv:2: the target is empty"),
     ("a.tsv", "cat\ndog\n", "a.tsv:1: found one column, but a pair has two, a source and a target"),
     ("a.tsv", "a\tb\tc\td\n", "a.tsv:1: found 4 columns, but a pair has two"),
-    ("a.tsv", "a\tb\nc\td\te\n", "a.tsv:2: found 3 columns, but columns (source, target) names 2. A tab separates"),
+    ("a.tsv", "a\tb\nc\td\te\n", "a.tsv:2: found 3 columns, but columns (source, target) names 2. Every tab separates"),
     ("a.tsv", LATIN, "a.tsv:1: byte 4 of the line, 0xe9, is not UTF-8"),
     ("a.tsv", NOISE, "a.tsv:1: "),
     ("a.tsv", "a\0b\tc\n", "a.tsv:1: a NUL character was found"),
@@ -92,7 +92,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(
     [
         (
             ["a.en,b.de"],
-            "a.en:2: this line has no partner: a.en has 2 lines, but b.de 1, and parallel files belong tog",
+            "a.en:2: this line has no counterpart: a.en has 2 lines, but b.de 1. Parallel files must have",
         ),
         (["a.en,c.de"], 'c.de:2: the target is empty. Remove this line of both files, or set data.empty = "keep"'),
         (["a.en,none.de"], "there is no file 'none.de'"),
@@ -100,7 +100,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(
         (["."], "'.' is a folder; name a file in it"),
         (["none.tsv"], "there is no file 'none.tsv'"),
         (["words.tsv", "--valid", "none.tsv"], "there is no file 'none.tsv'"),
-        (["words.tsv", "--valid", "a.en,b.de"], "a.en:2: this line has no partner"),
+        (["words.tsv", "--valid", "a.en,b.de"], "a.en:2: this line has no counterpart:"),
         (["words.tsv", "--columns", "target", "target"], "data.columns names target twice, but a pair has one target"),
         (["words.tsv", "--columns", "source", "target", "features"], "words.tsv:1: found 2 columns, but columns (sou"),
     ],
@@ -130,7 +130,7 @@ SETTINGS = [
     (["model.copy=true", "model.attention=none"], "model.copy = true needs attention, but model.attention is none"),
     (
         ["model.bridge=identity", "model.decoder.hidden=7"],
-        "in layer 1 the encoder ends in 8 numbers, the decoder starts",
+        "in layer 1 the encoder has 8 units, the decoder ",
     ),
     (
         ["model.copy=true", 'data.source.tokens={name="subwords", dropout=0.1}'],
@@ -148,16 +148,16 @@ SETTINGS = [
     (["training.forcing=2"], "training.forcing must be at least 0 and at most 1, but is 2"),
     (["evaluation.first=blue"], "evaluation.first = 'blue' is not known. Did you mean 'bleu'?"),
     (["evaluation.bleu_tokenize=14a"], "bleu_tokenize = '14a' is not known"),
-    (['decoding.forced=["<unk>"]'], "decoding.forced asks for '<unk>', which needs decoding.unknown = true."),
-    (['decoding.banned=["Q"]'], "decoding.banned names 'Q', which is no token of the targets. Known: <unk>, T, AW, D"),
-    (['decoding.banned=["K"]', 'decoding.forced=["K"]'], "decoding.forced asks for 'K', but decoding.banned bans it"),
+    (['decoding.forced=["<unk>"]'], "decoding.forced has '<unk>', which needs decoding.unknown = true."),
+    (['decoding.banned=["Q"]'], "decoding.banned has 'Q', which is not a token of the targets. Known: <unk>, T, AW, D"),
+    (['decoding.banned=["K"]', 'decoding.forced=["K"]'], "decoding.forced has 'K', but decoding.banned has it"),
     (
         ['decoding.forced=["K", "T"]', "decoding.prefix=K AE", "decoding.max_length=3"],
         "decoding.prefix and decoding.forced ask for 4 tokens, but decoding.max_length = 3 allows fewer: set it to 5",
     ),
-    (['decoding.banned=["K"]', "decoding.prefix=K"], "decoding.prefix asks for 'K', but decoding.banned bans it"),
+    (['decoding.banned=["K"]', "decoding.prefix=K"], "decoding.prefix has 'K', but decoding.banned has it"),
     (["decoding.best=9"], "but decoding.width = 5: set decoding.width = 9"),
-    (["decoding.search=given"], "decoding.search = 'given' writes nothing that could be scored: choose a search"),
+    (["decoding.search=given"], "decoding.search = 'given' generates nothing that can be scored: choose a search"),
     (["decoding.search=exhaustive"], "tries all sequences, but 19 tokens give more than 2,000,000: use 'beam', or a"),
 ]
 
@@ -218,7 +218,10 @@ def test_a_long_pair_that_many_rows_are_padded_to_is_said(tmp_path: Path) -> Non
     task = prepared(Seq2Seq, small(table(tmp_path / "a.tsv", pairs), "training.batch_size=32").settings, print)
     said = task.task.noticed_in_training(task.store)
     assert said is not None
-    assert "a.tsv:41, has 1,001 tokens, and training.batch_size = 32 pads a whole batch to it. That takes ti" in said
+    assert (
+        "a.tsv:41, has 1,001 tokens, and training.batch_size = 32 pads a whole batch to that length. This takes ti"
+        in said
+    )
     few = prepared(Seq2Seq, small(table(tmp_path / "a.tsv", pairs), "training.batch_size=8").settings, print)
     assert few.task.noticed_in_training(few.store) is None
 
@@ -230,8 +233,8 @@ def test_a_long_pair_is_said_trained_with_and_answered(tmp_path: Path) -> None:
     by_tokens = ("training.batch_size=none", "data.source.tokens=characters")
     begin(small(file, *TINY, *by_tokens), tmp_path / "run", told)
     [said] = [note for note in told.notes if "longer" in note]
-    assert "one pair is longer than a batch, training.batch_tokens = 1,000; the longest, " in said
-    assert "a.tsv:2, has 1,201 tokens. Each is a batch of its own, which takes time and memory; data.max_l" in said
+    assert "one pair is longer than training.batch_tokens = 1,000; the longest, " in said
+    assert "a.tsv:2, has 1,201 tokens. Each becomes a separate batch, which takes time and memory; to" in said
     assert len(load(tmp_path / "run").predict([long[0]])[0].detail["source_tokens"]) == 1201
     told = Noted()
     begin(small(file, *TINY, *by_tokens, "data.max_length=1000"), tmp_path / "shorter", told)
@@ -246,9 +249,9 @@ def test_a_long_pair_is_said_trained_with_and_answered(tmp_path: Path) -> None:
         (["evaluate", "run", "none.tsv"], "there is no file 'none.tsv'"),
         (["evaluate", "run", "."], "'.' is a folder; name a file in it"),
         (["evaluate", "run", "asked.tsv"], "asked.tsv:1: found one column, but columns (source, target) names 2"),
-        (["evaluate", "run", "a.en,b.de"], "a.en:2: this line has no partner"),
+        (["evaluate", "run", "a.en,b.de"], "a.en:2: this line has no counterpart:"),
         (["evaluate", "run", "words.tsv", "--set", "evaluation.first=blue"], "evaluation.first = 'blue' is not known"),
-        (["evaluate", "run", "words.tsv", "--set", "decoding.search=given"], "writes nothing that could be scored"),
+        (["evaluate", "run", "words.tsv", "--set", "decoding.search=given"], "generates nothing that can be scored"),
         (["predict", "run", "none.txt"], "there is no file 'none.txt'"),
         (["predict", "run", "."], "'.' is a folder; name a file in it"),
         (["predict", "run", "noise.txt"], "noise.txt:1: "),
@@ -286,7 +289,7 @@ def test_no_traceback_is_shown_by_the_program_itself(here: Path) -> None:
     command = [sys.executable, "-m", "recurra", "train", "seq2seq", "--train", "a.en,b.de", "--out", "run"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here)
     assert done.returncode == 2
-    assert "this line has no partner" in done.stderr
+    assert "this line has no counterpart:" in done.stderr
     assert "Traceback" not in done.stderr
 
 

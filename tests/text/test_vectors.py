@@ -69,7 +69,7 @@ def test_nothing_may_be_promised_and_held() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "some.vec is empty: each line must have a token and its numbers."),
+        ("", "some.vec is empty: a file of word vectors has a token and its numbers on each line."),
         ("\n\n", "some.vec is empty"),
         ("2 0\n", "some.vec:1: the first line says that vectors have size 0."),
         (

@@ -70,7 +70,7 @@ def test_validation_may_be_quicker_in_training_and_the_scores_of_a_run_are_found
     summary = json.loads((run / "summary.json").read_text())
     assert summary["best"]["scores"]["accuracy"] == pytest.approx(in_full) != quick[-1]
     assert summary["quick_validation"] is True
-    assert "validation as it was done during training" in (run / "report.html").read_text()
+    assert "the faster validation during training" in (run / "report.html").read_text()
     assert f"| accuracy | {in_full:.4f} |" in (run / "card.md").read_text()
 
 

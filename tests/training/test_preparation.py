@@ -118,7 +118,7 @@ def test_a_broken_entry_is_made_again(file: Path, what: str) -> None:
         entry.write_bytes(b"a file in the place of a folder")
     again = Listener()
     assert contents(prepared(Tagging, settings(file), again)) == made
-    assert again.said[0] == f"the cache in {entry} is broken and is made again"
+    assert again.said[0] == f"the cache in {entry} is broken and is rebuilt"
     assert again.has_read
     assert entries(file) == [entry]
 
@@ -130,7 +130,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(file: Path, monkeypatch:
     assert contents(prepared(Tagging, settings(file), listener)) == expected
     folder = file / "below a file" / "data"
     assert listener.said[0] == (
-        f"the cache folder {folder} cannot be used (Not a directory); encoding for this run alone"
+        f"the cache folder {folder} cannot be used (Not a directory); the encoded examples are not kept"
     )
     assert listener.has_read
 

@@ -212,7 +212,7 @@ def test_a_damaged_cache_of_examples_is_made_again(run: Path, capsys: pytest.Cap
         assert main([*command, *(word for each in SET for word in ("--set", each))]) == 0
         told = capsys.readouterr()
         is_text = path.name == MANIFEST  # of which a blank may have changed
-        assert "is broken and is made again" in told.out + told.err or is_text, path
+        assert "is broken and is rebuilt" in told.out + told.err or is_text, path
         assert (run / "model.safetensors").read_bytes() == weights, path
         assert path.read_bytes() == good or is_text
         if number > 3:

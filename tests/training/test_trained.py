@@ -47,7 +47,9 @@ def test_to_answer_otherwise_reads_nothing_from_the_run_again(tmp_path: Path) ->
 def test_a_folder_of_seeds_is_no_run_and_says_which_it_holds(tmp_path: Path) -> None:
     for seed in (1, 2):
         untrained(tmp_path, words(tmp_path), run=f"seeds/seed-{seed}")
-    with pytest.raises(CheckpointError, match=r"seeds holds one for each seed: .*or all as one, .*seed-1,.*seed-2\.$"):
+    with pytest.raises(
+        CheckpointError, match=r"seeds contains one run per seed: .*or all as an ensemble: .*seed-1,.*seed-2\.$"
+    ):
         load(tmp_path / "seeds")
 
 

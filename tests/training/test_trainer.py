@@ -217,7 +217,7 @@ def test_ctrl_c_ends_a_validation_at_once_and_the_resumed_run_is_exact(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = stopped_while(where, tmp_path, "training.epochs=3")
-    assert "all is saved. Go on with: recurra train run --resume" in said
+    assert "everything is saved. Continue with: recurra train run --resume" in said
     at = position_of(tmp_path / "run")
     assert at is not None
     assert at.validated == -1
@@ -236,7 +236,7 @@ def test_ctrl_c_ends_a_validation_at_once_and_the_resumed_run_is_exact(
 @pytest.mark.parametrize("where", ["step", "step in C"])
 def test_ctrl_c_ends_a_long_step_too_and_says_where_the_run_goes_on(where: str, tmp_path: Path) -> None:
     said = stopped_while(where, tmp_path)
-    assert "stopped in the middle of step 1; the last checkpoint is that of step 0. Go on from there with:" in said
+    assert "stopped during step 1; the last checkpoint is from step 0. Continue from there with:" in said
     at = position_of(tmp_path / "run")
     assert at is not None
     assert at.step == 0
@@ -250,7 +250,7 @@ def test_ctrl_c_before_training_says_that_nothing_is_saved(tmp_path: Path) -> No
 
 def test_ctrl_c_while_the_finished_run_is_scored_says_how_to_score_it(tmp_path: Path) -> None:
     said = stopped_while("validation", tmp_path, "training.steps=2", renamed={"--valid": "--test"})
-    assert "training is over, but the run is not scored yet. That is done by: recurra train run --resume" in said
+    assert "training has finished, but the run has not been scored yet. To score it: recurra train run --resume" in said
 
 
 def test_the_last_validation_is_done_within_the_minutes(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_the_last_validation_is_done_within_the_minutes(tmp_path: Path) -> None:
     trainer.validation_seconds = 5.0
     assert trainer._ended() is None
     trainer.validation_seconds = 12.0
-    assert trainer._ended() == "1 minutes have passed"
+    assert trainer._ended() == "1 minutes are over"
     trainer.position.validated = 7
     assert trainer._ended() is None
 

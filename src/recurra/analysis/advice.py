@@ -51,16 +51,16 @@ def in_words(found: Measured) -> str:
     """The verdict with its figures, one sentence."""
     called = verdict(found.slope)
     if called == "unknown":
-        return "There are too few steps to tell how far a change of the state goes: give longer examples."
+        return "The examples are too short to measure how gradients change over time: give longer ones."
     carried = f"∂{found.state}_T/∂{found.state}_t"
     if found.slope == -math.inf:
-        return f"{carried} vanishes: it is 0, as where all units of a relu are off."
+        return f"{carried} vanishes: it is 0, for example because all relu units are inactive."
     factor = f"× {math.exp(min(found.slope, 700.0)):.3g} a step (slope {found.slope:+.3f})"
     if called == "stable":
         return f"{carried} is stable: {factor}."
     steps = abs(math.log(LEFT) / found.slope)
     if called == "explodes":
-        return f"{carried} explodes: {factor}; it is a hundred times as large after about {steps:.0f} steps."
+        return f"{carried} explodes: {factor}; it grows a hundredfold in about {steps:.0f} steps."
     far = f"{found.reach} steps back" if found.reach is not None else f"about {steps:.0f} steps back"
     return f"{carried} vanishes: {factor}; a hundredth is left {far}."
 
@@ -75,11 +75,11 @@ def _of_bound(found: Measured) -> list[str]:
         return []
     if found.bound > STEADY and verdict(found.slope) != "explodes":
         return [
-            "The bound, Π max γ · λ₁, grows, so that it allows an explosion; but it is an upper bound: λ₁γ > 1 is "
-            "necessary for one, not sufficient, and what was measured does not grow."
+            "The bound Π max γ · λ₁ grows, but it is only an upper bound: λ₁γ > 1 is necessary for an explosion, "
+            "not sufficient, and the measured gradient does not grow."
         ]
     if found.bound < -STEADY:
-        return ["The bound, Π max γ · λ₁, falls too: whatever U's directions are, nothing goes on for long."]
+        return ["The bound Π max γ · λ₁ falls too, so gradients must vanish whatever the direction."]
     return []
 
 
@@ -98,25 +98,25 @@ def _longer(found: Measured) -> list[str]:
     said = []
     if "forget_bias" in options and "f" in gates and gates["f"].mean < 0.95:
         said.append(
-            f"Forget gates let {gates['f'].mean:.0%} through at a step, in the mean: start them more open, "
-            f'model.cell = {{name = "{name}", forget_bias = 3.0}}, where more must be remembered.'
+            f"Forget gates let {gates['f'].mean:.0%} through per step on average. To remember for longer, start "
+            f'them more open: model.cell = {{name = "{name}", forget_bias = 3.0}}.'
         )
     if "update_bias" in options and "z" in gates:
         bias = -2.0 if getattr(_bare(found.cell), "update", "take") == "take" else 2.0
         said.append(
-            f"Update gates are {gates['z'].mean:.2f} in the mean: start them where h is kept, "
+            f"Update gates are {gates['z'].mean:.2f} on average. To remember for longer, start closer to keeping h: "
             f'model.cell = {{name = "{name}", update_bias = {bias}}}.'
         )
     if found.bound is not None:
         flat = next((each.low + each.high for each in found.gates if each.kind == "tanh"), 0.0)
         if flat > 0.2:
-            said.append(f"{flat:.0%} of the units are saturated, where φ' is near 0: smaller inputs or weights help.")
+            said.append(f"{flat:.0%} of the units are saturated (φ' near 0): use smaller inputs or weights.")
         small = min(found.matrices.values(), default=1.0)
         if small < 1 and "state_init" in options:
             said.append(f'λ₁(U) is {small:.2f}: start with state_init = "orthogonal", where it is 1.')
         gated = "a cell with gates, model.cell = lstm or gru"
         other = gated if name == "orthogonal_elman" else f"{gated}, or with an orthogonal U, orthogonal_elman"
-        said.append(f"What must be remembered for longer needs {other}.")
+        said.append(f"To remember for longer, use {other}.")
     return said
 
 
@@ -147,7 +147,7 @@ def _cut(found: Measured, why: str) -> list[str]:
 def _of_length(found: Measured) -> list[str]:
     if found.steps >= FEW or math.isnan(found.slope):
         return []
-    return [f"The longest example has {found.steps} steps: longer ones would tell more."]
+    return [f"The longest example has {found.steps} steps: longer examples would show more."]
 
 
 def _of_gates(found: Measured) -> list[str]:

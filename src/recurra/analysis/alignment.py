@@ -45,7 +45,7 @@ def alignment(source: Sequence[str], target: Sequence[str], weights: ArrayLike, 
         of_column="was looked at by",
         title=LOOKED,
         caption=caption,
-        about="Rows are what was written, columns what was read; ∎ is the end. Point at a cell to see its weight.",
+        about="Rows are output tokens, columns input tokens; ∎ is the end. Point at a cell to see its weight.",
         numbers={"source": read, "target": written, "pharaoh": _links(read, written, weights, None)},
     )
 

@@ -11,7 +11,7 @@ from recurra.encoders.pyramid import Pyramid
 
 
 class UnrolledLevel(NamedTuple):
-    """A layer of a network: what it is called, and the ways in which it reads."""
+    """A layer of a network: its name and its directions."""
 
     name: str
     ways: Sequence[str] = ()  # of forward and backward; () where it reads all steps at once
@@ -19,7 +19,7 @@ class UnrolledLevel(NamedTuple):
 
 
 class Anatomy(NamedTuple):
-    """What reads, what writes, what goes from one to the other, and where answers come out."""
+    """The structure of a network for drawing: encoder, decoder, what connects them, and where the outputs are."""
 
     reader: Sequence[UnrolledLevel]  # from below
     writer: Sequence[UnrolledLevel] = ()

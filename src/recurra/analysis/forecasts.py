@@ -54,7 +54,7 @@ class Forecast:
             bands = []
             if self.low is not None and self.high is not None:
                 low, high = (each[:, column].tolist() for each in (self.low, self.high))
-                bands.append(Band("90 % of what is likely", low, high, ahead))
+                bands.append(Band("90 % interval", low, high, ahead))
             panels.append(Panel(name, [series, forecast], HEIGHT, bands=bands))
         left_out = f", the first {COLUMNS} of {len(self.columns)} columns" if len(self.columns) > COLUMNS else ""
         return Lines(
@@ -63,8 +63,8 @@ class Forecast:
             together=True,
             title=FORECAST,
             caption=self.title + left_out,
-            about="The end of the series was hidden: gray is what came, orange what was forecast, with the shade in "
-            "which 90 % of what is likely lies, where the model knows how sure it is. Point at a step for its numbers.",
+            about="The end of the series was hidden from the model: gray shows the actual values, orange the forecast, "
+            "and the shaded area its 90 % interval, if the model predicts one. Point at a step for its numbers.",
             numbers={
                 "columns": list(self.columns),
                 **{name: rounded(getattr(self, name)) for name in ("before", "said", "came")},

@@ -45,8 +45,8 @@ def picture_attention(
         picture,
         title=LOOKED,
         caption=caption,
-        about="One picture for each token that was written; ∎ is the end. The strongest colour is where it looked "
-        "most, and the number is that place's share of all. Point at a place to see its own.",
+        about="One picture for each output token; ∎ is the end. The strongest colour marks the place with the "
+        "largest attention weight, given as a number. Point at a place to see its weight.",
     )
 
 

@@ -70,7 +70,7 @@ class Probabilities:
             table=Table(["token", "p", "bits"], rows),
             title=SURE,
             caption=self.title,
-            about="The stronger the orange, the less probable a token was after what stands before it: its surprise, "
-            "−log₂ p, in bits.",
+            about="The stronger the orange, the less probable the token was given the tokens before it. The number "
+            "is its surprisal, −log₂ p, in bits.",
             numbers={"log_probabilities": rounded(self.log_probabilities), "bits": rounded(bits)},
         )

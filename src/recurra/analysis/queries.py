@@ -37,8 +37,8 @@ def queries(said: str, tokens: Sequence[str], weights: NDArray[np.float64]) -> T
         table=Table(["token", *names], table),
         title=LOOKED,
         caption=f"{said}: where its queries looked",
-        about="Words are read, and means of them are weighed by learned queries: the stronger, the more weight. Point "
-        "at a word for its share.",
+        about="Learned queries weigh the words: the stronger the colour, the larger the weight. Point at a word for "
+        "its weight.",
         numbers={"weights": rounded(weights)},
     )
 

@@ -244,7 +244,7 @@ def view(*methods: Saliency) -> Several:
     >>> from dataclasses import replace
     >>> two = replace(one, answers=["x", "y"], values=[[1, 0], [-2, 0.5]], whole=[1, 2], nothing=[0, 0])
     >>> print(view(two).text())
-    integrated gradients: what adds to the log odds of each, or takes away
+    integrated gradients: contributions to the log odds of each
     x 1.00 not +1.000, bad +0.000
     y 2.00 not -2.000, bad +0.500
     """
@@ -257,9 +257,9 @@ def view(*methods: Saliency) -> Several:
         "Method",
         0 if len(first.answers) <= FEW else 1,
         title=MATTERED,
-        about="Blue speaks for the answer, orange against it. Integrated gradients follow the input from nothing, "
-        "vectors of zeros, to what it is, and add up to all that the input changed; gradient × input asks only which "
-        "way things go from here. Point at a word or a cell for its number.",
+        about="Blue supports the answer, orange speaks against it. Integrated gradients go from a baseline of zero "
+        "vectors to the input, and their sum is the total effect of the input; gradient × input uses only the "
+        "gradient at the input. Point at a word or a cell for its number.",
         numbers={
             "tokens": list(first.tokens),
             "answers": list(first.answers),
@@ -277,7 +277,7 @@ def _tokens(found: Saliency) -> Tokens:
         note = f"{found.unit} {whole[number]:.2f}, without the input {nothing[number]:.2f}"
         lack = found.missing[number]
         if found.method == "integrated" and lack > TOLERANCE:
-            note += f"; the colours stand for all of the difference but {lack:.0%}"
+            note += f"; the colours explain all of the difference except {lack:.0%}"
         said = [f"{value:+.3f}" for value in rounded(values[number])]
         heading = f"{labels([answer])[0]}: {name}"
         rows.append(TokenRow(answer, found.shares[number], said, heading, note, f"{whole[number]:.2f}"))
@@ -292,5 +292,5 @@ def _tokens(found: Saliency) -> Tokens:
         left_out=found.left_out,
         title=name,
         caption=found.title,
-        subtitle=name if len(found.answers) == 1 else f"{name}: what adds to the {found.unit} of each, or takes away",
+        subtitle=name if len(found.answers) == 1 else f"{name}: contributions to the {found.unit} of each",
     )

@@ -43,7 +43,8 @@ class Attended(NamedTuple):
 class Attention(nn.Module, ABC):
     """e_j = score(q, k_j) + terms;  α = softmax(e) over the real places;  context = Σ_j α_j v_j.
 
-    A variant writes its score and, where it needs them, its keys; masking, normalising, averaging and terms are here.
+    A subclass implements its score and, if needed, its keys; this class handles masking, normalisation, averaging and
+    terms.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ F = TypeVar("F")
 class Cell(nn.Module, ABC, Generic[S, F]):
     """state_t = f(x_t, state_{t-1}; θ), with the same θ at every step.
 
-    A cell says what is computed and never how the steps are run: an engine does that. To write one, give its
-    State, its parts, and whatever else differs from the defaults; to change one, wrap it (see wrappers/).
+    A cell defines what is computed in one step; an engine runs the steps. To write one, define its State, its parts,
+    and whatever differs from the defaults; to modify an existing cell, wrap it (see wrappers/).
 
     >>> from typing import NamedTuple
     >>> import torch
@@ -50,25 +50,25 @@ class Cell(nn.Module, ABC, Generic[S, F]):
         return self.State(*(like.new_zeros(rows, self.hidden_size) for _ in fields(self.State)))
 
     def fixed(self, rows: int, like: Tensor) -> F:
-        """What stays the same over all steps of a sequence: recurrent weights, masks. Drawn once per sequence."""
+        """Values that are constant over a sequence, such as recurrent weights and masks; called once per sequence."""
         return ()  # type: ignore[return-value]  # () is the F of a cell that does not override this
 
     def project(self, x: Tensor, fixed: F) -> Tensor:
-        """All that needs no state, for every step at once: (B, ..., I) -> (B, ..., P)."""
+        """Everything that does not need the state, for all steps at once: (B, ..., I) -> (B, ..., P)."""
         return x
 
     @abstractmethod
     def parts(self, inputs: Tensor, state: S, fixed: F) -> AnyState:
-        """The equations: every named value of one step as a NamedTuple, the fields of State among them.
+        """The equations: every named value of one step as a NamedTuple, including the fields of State.
 
         `inputs` is one step of what `project` returned, (B, P).
         """
 
     def coefficients(self, inputs: Tensor, fixed: F) -> tuple[Tensor, Tensor] | None:
-        """Where a step is linear in its one state, h' = decay ∘ h + inflow: decay and inflow; None where it is not.
+        """The decay and inflow of a step that is linear in its only state, h' = decay ∘ h + inflow; otherwise None.
 
         `inputs` is what `project` returned for some steps, (B, T, P); both must broadcast to (B, T, H).
-        A cell that tells them can be run by a parallel scan, with `parts` for a single step.
+        A cell that returns them can be run by a parallel scan, with `parts` for a single step.
         """
         return None
 
@@ -80,7 +80,7 @@ class Cell(nn.Module, ABC, Generic[S, F]):
 
     @property
     def name(self) -> str:
-        """What a config file calls this cell: 'lstm', or 'my.lab:MyCell'."""
+        """The name of this cell in a config file: 'lstm', or 'my.lab:MyCell'."""
         home, _, file = type(self).__module__.rpartition(".")
         is_ours = __name__.rpartition(".")[0] in (home, home.rpartition(".")[0])
         return file if is_ours else f"{type(self).__module__}:{type(self).__name__}"

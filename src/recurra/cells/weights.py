@@ -31,12 +31,12 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 class Product(NamedTuple):
-    """The recurrent weights U as one sequence sees them: U(h) is U (m ∘ h), m a mask or nothing.
+    """The recurrent weights U for one sequence: U(h) is U (m ∘ h) with a mask m, or U h without one.
 
     weight  (G, H), or (H,) for a diagonal U
     mask    (B, H) or None
 
-    A cell returns its U in `fixed` as a Product, so that a wrapper can drop weights or mask states there.
+    A cell returns its U from `fixed` as a Product, so that a wrapper can drop weights or mask states.
     """
 
     weight: Tensor
@@ -48,7 +48,7 @@ class Product(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """The place between a candidate and its use: drop(ĉ) is m ∘ ĉ, m a (B, H) mask or nothing."""
+    """Candidate dropout: drop(ĉ) is m ∘ ĉ with a mask m of shape (B, H), or ĉ without one."""
 
     mask: Tensor | None = None
 

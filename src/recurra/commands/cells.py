@@ -140,7 +140,7 @@ def bench(options: argparse.Namespace) -> None:
         elif options.explain:
             print(f"{start}  refused: {timing.refusal}", flush=True)
     if not options.explain:
-        print("\nAn engine that is missing in a row refused the cell; --explain gives the reasons.")
+        print("\nAn engine that is missing in a row does not support the cell; --explain gives the reasons.")
 
 
 def spec(text: str) -> Spec:

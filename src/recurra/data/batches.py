@@ -14,7 +14,7 @@ POOL = 64
 
 @final
 class Batches(Sequence["NDArray[np.int64]"]):
-    """The batches of one epoch, each the numbers of its rows: a pure function of lengths, budget, seed and epoch.
+    """The batches of one epoch as row indices: a pure function of lengths, budget, seed and epoch.
 
         rows × longest row ≤ tokens          (one row longer than that is a batch of its own)
 

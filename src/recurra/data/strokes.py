@@ -86,7 +86,7 @@ def _points(strokes: object, place: str) -> tuple[NDArray[np.float64], NDArray[n
         worst = int(is_bad.argmax())
         number = int(np.searchsorted(np.cumsum(lengths), worst, side="right")) + 1
         x, y = points[worst].tolist()
-        why = "farther than 1e12 from 0" if np.isfinite(points[worst]).all() else "not a place on paper"
+        why = "farther than 1e12 from 0" if np.isfinite(points[worst]).all() else "not a finite point"
         raise DataError(f"{place}: stroke {number} has the point ({x}, {y}), which is {why}.")
     return points, lengths
 

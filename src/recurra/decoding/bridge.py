@@ -96,7 +96,7 @@ def mismatch(
 ) -> str | None:
     """Why the encoder's states cannot be the decoder's as they are; None where they can."""
     if encoder is None or not are_last:
-        return "only the last states of a recurrent encoder can be taken over as they are"
+        return "only the last states of a recurrent encoder can be used without a learned map"
     if len(ends) != len(decoder):
         return f"the encoder has {len(ends)} layers, the decoder {len(decoder)}"
     for number, (layer, cell) in enumerate(zip(encoder.start(0), decoder, strict=True), 1):
@@ -107,5 +107,5 @@ def mismatch(
         own = [sum(each.shape[1] for each in same) for same in zip(*layer, strict=True)]
         wanted = [value.shape[1] for value in start]
         if own != wanted:
-            return f"in layer {number} the encoder ends in {own[0]} numbers, the decoder starts from {wanted[0]}"
+            return f"in layer {number} the encoder has {own[0]} units, the decoder {wanted[0]}"
     return None

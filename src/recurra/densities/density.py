@@ -14,8 +14,8 @@ from recurra.errors import DataError
 class Density(nn.Module, ABC):
     """A distribution over vectors x of `size` values, given features h: −log p(x | h), its mean and its quantiles.
 
-    The values of a vector are independent of each other given h. A density is made from the size of a feature vector
-    and that of x; what it takes by keyword may be set in a config file. B rows, T steps, H features, d values.
+    The values of a vector are independent of each other given h. A density is created from the sizes of the feature
+    vector and of x; its keyword arguments are options of a config file. B rows, T steps, H features, d values.
 
     >>> from recurra.named import find
     >>> density = find(Density, "gaussian")(4, 2)

@@ -506,7 +506,7 @@ def described(plan: Plan) -> Iterator[str]:
     yield "backward, each step:"
     yield from phase_lines(plan.backward)
     saved = plan.saved.width if plan.saved else 0
-    yield f"saved for the way back, per row and step: {saved} numbers beside the states"
+    yield f"saved for the backward pass, per row and step: {saved} numbers besides the states"
     yield "after the loop:"
     for contraction, left, right in plan.matrices:
         shape = f"{contraction.left.width} x {right.width}"

@@ -76,7 +76,7 @@ class Planned:
             if isinstance(plan, str):
                 return f"'{reader.cell.name}' has no plan: {plan}"
             if torch.is_grad_enabled() and any(row.requires_grad for row in row_tensors(plan, reader)):
-                return f"'{reader.cell.name}' wants the gradient of something in `fixed` that each row has of its own"
+                return f"'{reader.cell.name}' needs the gradient of a value in `fixed` that differs between rows"
         return None
 
     def cost(self, work: Work) -> float:

@@ -23,10 +23,10 @@ class Layout:
         """(rows, numbers of a row): where the numbers of each row lie in the flattened tensor, in order."""
         order = self.rows.flatten().argsort(stable=True)
         if order.numel() % self.count:
-            raise NoPlan("its step does not do the same to every row")
+            raise NoPlan("its step does not treat all rows alike")
         order = order.view(self.count, -1)
         if not torch.equal(self.rows.flatten()[order], torch.arange(self.count).unsqueeze(1).expand_as(order)):
-            raise NoPlan("its step does not do the same to every row")
+            raise NoPlan("its step does not treat all rows alike")
         return order
 
     @functools.cached_property
@@ -41,7 +41,7 @@ class Layout:
         """The one dimension along which the row changes."""
         changes = [d for d in range(self.rows.dim()) if not bool((self.rows == self.rows.narrow(d, 0, 1)).all())]
         if len(changes) != 1:
-            raise NoPlan("its step spreads rows over more than one dimension")
+            raise NoPlan("its step arranges rows over more than one dimension")
         return changes[0]
 
 

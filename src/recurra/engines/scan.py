@@ -63,9 +63,9 @@ def obstacle(reader: DirectedCell, x: Padded) -> str | None:
     if len(state) > 1:
         return f"a scan supports one state, but '{cell.name}' has {len(state)}"
     if defines(cell, "parts") < defines(cell, "coefficients"):
-        return f"'{cell.name}' changes the parts of a cell, but not its coefficients"
+        return f"'{cell.name}' changes the step of a cell, but not its coefficients"
     if not is_plain(fixed):
-        return f"what `fixed` of '{cell.name}' returns is more than tuples of tensors, where gradients are followed"
+        return f"gradients are enabled, but `fixed` of '{cell.name}' returns more than tuples of tensors"
     return None
 
 

@@ -128,7 +128,7 @@ def trace_rows(cell: AnyCell, input_width: int, like: Tensor, rows: int) -> Trac
         module = make_fx(functionalize(both), decomposition_table=decompositions())(gradients, *arguments)
     except Exception as error:  # whatever the user's own step may raise under tracing is a reason, not a crash
         if "_local_scalar_dense" in str(error):
-            raise NoPlan("its step looks at the values of a batch (an `if` or an `item()`, say)") from error
+            raise NoPlan("its step depends on the values of a batch (such as an `if` or `item()`)") from error
         raise NoPlan(f"its step cannot be traced ({str(error).strip().splitlines()[0]})") from error
     module.graph.eliminate_dead_code()
     return StepReader(module, rows, like.dtype, len(state), len(given), len(weights)).read()
@@ -202,7 +202,7 @@ class StepReader:
             return
         is_exact = node.target in vocabulary.CONSTANTS or node.target in vocabulary.EXACT
         if value.is_floating_point() and not is_exact:
-            raise NoPlan(f"its step computes in {value.dtype}, and a row pass in {self.dtype} alone")
+            raise NoPlan(f"its step computes in {value.dtype}, but a row pass supports only {self.dtype}")
 
     def gradient(self, node: fx.Node | None) -> fx.Node | None:
         """The node of a weight's gradient; None where the step does not use the weight."""
@@ -269,7 +269,7 @@ class StepReader:
             return Rows(constant(found), torch.zeros((), dtype=torch.int64), None)
         if isinstance(found, Weight):
             return self.weight_as_rows(self.in_real(found))
-        raise NoPlan(f"{getattr(node, 'target', node)} stands where a value of each row must be")
+        raise NoPlan(f"{getattr(node, 'target', node)} is used where a value per row is needed")
 
     def weight_as_rows(self, weight: Weight) -> Rows:
         leaf = Value("leaf", (), math.prod(weight.shape), weight)
@@ -297,7 +297,7 @@ class StepReader:
         """Where a row finds its numbers in the value: the same for every row, or there is no plan."""
         found = rows.places.flatten()[positions]
         if not bool((found == found[:1]).all()):
-            raise NoPlan("its step does not do the same to every row")
+            raise NoPlan("its step does not treat all rows alike")
         return found[0]
 
     def once(self, value: Value) -> Value:
@@ -342,8 +342,8 @@ class StepReader:
         if target in vocabulary.MOVES:
             return self.move(node)
         if not inputs:
-            raise NoPlan(f"its step makes a tensor that is as long as the batch ({target})")
-        raise NoPlan(f"its step uses {target}, which no row pass has")
+            raise NoPlan(f"its step creates a tensor of the batch's size ({target})")
+        raise NoPlan(f"its step uses {target}, which a row pass does not support")
 
     def is_of_weights(self, node: fx.Node, inputs: list[Any]) -> bool:
         """Whether a node is computed from weights alone, once per sequence, by torch."""
@@ -364,7 +364,7 @@ class StepReader:
 
     def pointwise(self, node: fx.Node) -> Rows:
         if any(key not in vocabulary.IGNORED for key in node.kwargs):
-            raise NoPlan(f"its step uses {node.target} with {dict(node.kwargs)}, which no row pass has")
+            raise NoPlan(f"its step uses {node.target} with {dict(node.kwargs)}, which a row pass does not support")
         return self.apply(vocabulary.POINTWISE[node.target], *(self.as_rows(each) for each in node.args))
 
     def apply(self, op: str, *args: Rows) -> Rows:
@@ -403,7 +403,7 @@ class StepReader:
             if layout is None:
                 layout = self.layout(rows.expand(shape))
             elif not torch.equal(rows.expand(shape), layout.rows):
-                raise NoPlan("its step lets rows see each other")
+                raise NoPlan("its step mixes rows")
         return self.by_size(shape) if layout is None else layout
 
     def move(self, node: fx.Node) -> Any:
@@ -442,7 +442,7 @@ class StepReader:
             found: Tensor = getattr(self.module, str(node.target))
             return found
         if node.op == "placeholder":
-            raise NoPlan("its step picks numbers at places that are a tensor of the cell, and so could change")
+            raise NoPlan("its step indexes with a tensor of the cell, which could change")
         arguments, keywords = fx.node.map_arg((node.args, dict(node.kwargs)), self.constant_tensor)
         target: Any = node.target
         made: Tensor = target(*arguments, **keywords)
@@ -458,9 +458,9 @@ class StepReader:
         else:
             layout = self.by_size(tuple(addresses.shape))
             if layout is None and bool((rows >= 0).any()):
-                raise NoPlan("its step joins rows with what is no row")
+                raise NoPlan("its step concatenates rows with values that are not rows")
             if layout is not None and not torch.equal(torch.where(rows < 0, layout.rows, rows), layout.rows):
-                raise NoPlan("its step lets rows see each other")
+                raise NoPlan("its step mixes rows")
         used = sources.unique().tolist()
         if len(used) == 1:
             part = parts[used[0]]
@@ -495,13 +495,13 @@ class StepReader:
             number = float(rows.value.args[0]) * (n if op == "sum" else 1)  # type: ignore[arg-type]
             return Rows(constant(number), torch.zeros(shape, dtype=torch.int64), None)
         if layout is None:
-            raise NoPlan("its step adds up a weight that it has spread over rows")
+            raise NoPlan("its step sums a weight that it has expanded over rows")
         if layout.dimension in dims:
-            raise NoPlan("its step lets rows see each other")
+            raise NoPlan("its step mixes rows")
         left = self.layout(layout.rows.permute(others + dims).reshape(places.shape)[..., 0])
         table = places.reshape(-1, n)[left.positions]  # (rows, outer, n)
         if not bool((table == table[:1]).all()):
-            raise NoPlan("its step does not do the same to every row")
+            raise NoPlan("its step does not treat all rows alike")
         value = reduced(op, rows.value, table[0])
         whole = self.whole(value, left)
         return self.reshaped(whole, lambda tensor: tensor.reshape(shape))
@@ -536,7 +536,7 @@ class StepReader:
             return self.reshaped(product, lambda tensor: tensor.transpose(1, 2))
         assert isinstance(left, Rows)
         if left.layout is None or (isinstance(right, Rows) and right.layout is None):
-            raise NoPlan("its step multiplies a matrix that it made of weights and rows")
+            raise NoPlan("its step multiplies by a matrix computed from both weights and rows")
         if isinstance(right, Weight):
             return self.product_with_weight(left, left.layout, right)
         assert right.layout is not None
@@ -551,11 +551,11 @@ class StepReader:
             total = self.new_node(node, torch.matmul, (node.args[0], node.args[1]))
             self.contractions.append(Contraction(total, of_left, self.one_row(right)))
             return self.replaced(node, diagonal_blocks, (total, b, n, m, shape_of(node)))
-        raise NoPlan("its step lets rows see each other")
+        raise NoPlan("its step mixes rows")
 
     def product_with_weight(self, left: Rows, layout: Layout, right: Weight) -> Rows:
         if layout.dimension != 1:
-            raise NoPlan("its step lets rows see each other")
+            raise NoPlan("its step mixes rows")
         operand = self.one_row(left)
         b, k, m = right.shape
         times = operand.width // (b * k)  # how many vectors of a row are multiplied with each matrix

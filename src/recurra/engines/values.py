@@ -133,7 +133,7 @@ def runs_of(sources: Tensor, places: Tensor) -> tuple[Run, ...]:
             if width % period == 0 and (found := interleaved(sources, places, period)) is not None:
                 return found
     if len(runs) > MOST_PIECES:
-        raise NoPlan(f"its step takes a row apart into {len(runs)} pieces, and a row pass has at most {MOST_PIECES}")
+        raise NoPlan(f"its step splits a row into {len(runs)} pieces, but a row pass supports at most {MOST_PIECES}")
     return tuple(runs)
 
 

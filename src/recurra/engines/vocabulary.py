@@ -55,7 +55,7 @@ def read_bmm(reader: StepReader, node: fx.Node) -> Any:
 
 def read_addmm(reader: StepReader, node: fx.Node) -> Any:
     if node.kwargs:
-        raise NoPlan(f"its step uses {node.target} with {dict(node.kwargs)}, which no row pass has")
+        raise NoPlan(f"its step uses {node.target} with {dict(node.kwargs)}, which a row pass does not support")
     bias, left, right = node.args[:3]
     product = product_of_two(reader, node, reader.found[left], reader.found[right])  # type: ignore[index]
     return reader.apply("add", product, reader.as_rows(bias))
@@ -142,7 +142,7 @@ def read_scatter(reader: StepReader, node: fx.Node) -> Rows:
     dim: Any = node.args[1]
     dim %= len(base.shape)
     if place.shape[dim] != 1 or place.shape != source.shape:
-        raise NoPlan(f"its step uses {node.target} with several places, which no row pass has")
+        raise NoPlan(f"its step uses {node.target} with several places, which a row pass does not support")
     n = base.shape[dim]
     numbers = reader.new_weight(node, torch.arange, (n,), (n,), dtype=reader.dtype)
     along = [n if each == dim else 1 for each in range(len(base.shape))]
@@ -154,7 +154,7 @@ def read_running_sum(reader: StepReader, node: fx.Node) -> Rows:
     rows, dim = reader.as_rows(node.args[0]), argument(node, 1)
     last = reader.reshaped(rows, lambda tensor: tensor.movedim(dim, -1))
     if last.layout is None or last.layout.dimension == len(last.shape) - 1:
-        raise NoPlan("its step lets rows see each other")
+        raise NoPlan("its step mixes rows")
     value = reader.one_row(last)
     n = last.shape[-1]
     found = reader.whole(Value("running sum", (value,), value.width, n), last.layout)
@@ -230,7 +230,7 @@ def read_logical(op: str) -> Callable[[StepReader, fx.Node], Rows]:
 
     def read(reader: StepReader, node: fx.Node) -> Rows:
         if node.meta["val"].dtype is not torch.bool:
-            raise NoPlan(f"its step uses {node.target} of whole numbers, which no row pass has")
+            raise NoPlan(f"its step uses {node.target} of whole numbers, which a row pass does not support")
         return reader.apply(op, *(reader.as_rows(each) for each in node.args))
 
     return read
@@ -244,7 +244,7 @@ def read_cast(reader: StepReader, node: fx.Node) -> Rows:
         return rows
     if dtype is torch.bool:
         return reader.apply("ne", rows, reader.as_rows(0.0))
-    raise NoPlan(f"its step casts to {dtype}, and a row pass computes in {reader.dtype} alone")
+    raise NoPlan(f"its step casts to {dtype}, but a row pass supports only {reader.dtype}")
 
 
 def read_same(reader: StepReader, node: fx.Node) -> Any:

@@ -10,7 +10,7 @@ MOST_ROWS = 256
 
 
 class Generated(NamedTuple):
-    """What was written, and how probable the model finds it."""
+    """A generated text and its log-probability."""
 
     prompt: str  # a text, or what was given, in words
     text: str  # what follows on the prompt, without what ended it; a model that reads backward writes what is before it
@@ -21,7 +21,7 @@ class Generated(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """How a text is to be drawn; None: as the run's [decoding] says."""
+    """How a text is sampled; None: the value of the run's [decoding]."""
 
     seed: int = 1
     length: int | None = None  # tokens at most

@@ -17,8 +17,8 @@ from recurra.padding import Padded
 class Head(nn.Module, ABC):
     """A distribution over the labellings y of a row, given its features h: -log p(y | h) and the best y.
 
-    A head is made from the size of a feature vector and the labels; what it takes by keyword may be set in a config
-    file. B rows, T steps, L labels; padding counts nothing, whatever it holds.
+    A head is created from the size of the feature vector and the labels; its keyword arguments are options of a
+    config file. B rows, T steps, L labels; padding counts nothing, whatever it holds.
 
     >>> from recurra.named import find
     >>> head = find(Head, "crf")(4, ["O", "B-x", "I-x"])

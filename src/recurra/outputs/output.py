@@ -16,8 +16,8 @@ from recurra.heads.head import readout
 class Output(nn.Module, ABC):
     """p(w | h) over the V tokens of a vocabulary, for N feature vectors h of size H.
 
-    An output is made from H, V and, to tie its weights, the embedding (V, E): then W_y is that parameter itself. It is
-    saved once and tied again on load. What an output takes by keyword may be set in a config file.
+    An output is created from H, V and, to tie its weights, the embedding (V, E): then W_y is that parameter itself.
+    It is saved once and tied again on load. Keyword arguments are options of a config file.
 
     >>> from recurra.named import find
     >>> output = find(Output, "softmax")(4, 10)

@@ -175,7 +175,7 @@ def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tu
 
 
 def matrix(value: object, place: str, name: str, dtype: type, *, missing: bool = False) -> NDArray[Any]:
-    """Numbers per step, (T, n), from lists of lists, a list, or a string of numbers separated by blanks.
+    """Numbers per step, (T, n), from lists of lists, a list, or a string of numbers separated by spaces.
 
     Where numbers may be missing, null is NaN.
     """

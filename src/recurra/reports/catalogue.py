@@ -71,7 +71,7 @@ def plan_of(spec: Spec, input_size: int, hidden_size: int) -> str:
         row pass: state 0, d_state 0, carried 0, backward product 0 -> d_inputs, carried 0
             2 mul, 1 sub
         product: backward product 0 = d_inputs · 4 x 4 weights
-    saved for the way back, per row and step: 0 numbers beside the states
+    saved for the backward pass, per row and step: 0 numbers besides the states
     after the loop:
         matrix gradient 4 x 4 = Σ_t (d_inputs)ᵀ (previous 0), one product
     """

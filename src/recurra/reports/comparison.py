@@ -100,8 +100,8 @@ def compare(
 ) -> Comparison:
     """Compare two or more runs on the same files: scores and differences with 95 % confidence intervals.
 
-    A score's interval is that of samples of the data, drawn again with replacement; two runs are scored on the same
-    samples. `settings` are as for Trained.with_settings, `trust` as for load.
+    Intervals are computed by bootstrap resampling of the data; two runs are scored on the same samples. `settings`
+    are as for Trained.with_settings, `trust` as for load.
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -229,13 +229,12 @@ def _notes(names: Sequence[str], scores: Sequence[Scores], counts: Sequence[Coun
     if single:
         notes.append(f"{', '.join(single)}: the data is scored as a single item. Intervals need several items.")
     if not is_same:
-        notes.append("The runs do not take the same items out of the data, so that they are not compared item by item.")
+        notes.append("The runs score different items of the data, so they are not compared item by item.")
     numbers = [each.values["count"] for each in scores if "count" in each.values]
     if len({*numbers}) > 1:
         shown = ", ".join(f"{name} {number:,.0f}" for name, number in zip(names, numbers, strict=False))
         notes.append(
-            f"The runs count different things ({shown}): scores per token, such as a perplexity, are not of the same "
-            f"tokens."
+            f"The runs count different units ({shown}), so scores per token, such as perplexity, cannot be compared."
         )
     return notes
 

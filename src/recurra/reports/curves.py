@@ -84,7 +84,7 @@ def losses_apart(lines: Sequence[Line], differs: Sequence[object]) -> str:
 
 
 def _caption(panels: Iterable[Panel]) -> str:
-    return "" if any(_known(panel).curves for panel in panels) else "nothing was logged yet"
+    return "" if any(_known(panel).curves for panel in panels) else "nothing has been logged yet"
 
 
 def _known(panel: Panel) -> Panel:

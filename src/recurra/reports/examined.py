@@ -103,9 +103,9 @@ def gradients_of(
     report = looked(watch, loss, examples, steps=steps, title=title, clip=clip, cut=task.truncation)
     if not report.layers:
         why = (
-            "its cells read only what they write, which takes answers: give a file of data"
+            "its cells read only the target: give a file with targets"
             if loss is None
-            else "its cells take one step at a time, each with what the step before it attended to"
+            else "its cells run step by step, because each step reads the attention of the step before"
         )
         raise ConfigError(f"{title} cannot be measured on a whole sequence: {why}.")
     return report

@@ -78,8 +78,8 @@ def _meanings(found: Laboratory) -> list[str]:
 
 def _headline(found: Laboratory) -> str:
     examples = "1 example" if found.examples == 1 else f"{found.examples} examples"
-    loss = "no loss, as nothing says what is right" if found.loss is None else f"loss {found.loss:.4g}"
-    return f"{found.title}: {examples}, {loss}. T is the last step that a layer reads, t one before it."
+    loss = "no loss, because there are no targets" if found.loss is None else f"loss {found.loss:.4g}"
+    return f"{found.title}: {examples}, {loss}. T is the last step, t an earlier one."
 
 
 def _layer_text(layer: Layer) -> str:

@@ -21,7 +21,7 @@ from recurra.views.table import Table
 
 PROBLEMS: dict[str, tuple[str, type[Adding] | type[CopyMemory], str]] = {
     "adding": ("the sum of two marked numbers among T", Adding, "mean squared error"),
-    "copy": ("ten symbols said again after T blanks", CopyMemory, "nats a step"),
+    "copy": ("repeat ten symbols after T blanks", CopyMemory, "nats a step"),
 }
 SHORTEST = {"adding": 2, "copy": 1}
 USUAL: tuple[Spec, ...] = ("elman", "gru", "lstm")
@@ -141,8 +141,8 @@ def about(found: Lab) -> str:
     """What was compared, in a sentence."""
     what, _, unit = PROBLEMS[found.problem]
     return (
-        f"{found.problem}: {what}, T = {found.length}; {unit} on sequences that were not learned from, "
-        f"{found.without_memory:.5f} without memory; hidden {found.hidden}, 32 rows, Adam 0.001, clip 1."
+        f"{found.problem}: {what}, T = {found.length}; {unit} on new sequences, "
+        f"{found.without_memory:.5f} for a model without memory; hidden {found.hidden}, 32 rows, Adam 0.001, clip 1."
     )
 
 

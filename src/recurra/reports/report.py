@@ -16,8 +16,8 @@ from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.table import Table, in_cell, in_words
 
 _QUICK = (
-    "These curves show validation as it was done during training, in a quicker way, by which the weights were chosen. "
-    "All other scores are of the weights that were kept, found in full after training."
+    "These curves show the faster validation during training, which selected the weights. All other scores were "
+    "computed in full after training, with the selected weights."
 )
 
 
@@ -60,12 +60,12 @@ def write_card(folder: Path) -> Path:
     scores, data = run.scores(), data_table(run, whole_path=False)
     files = {row[0]: f" on {_plain(row[1])}" for row in data.rows if row[1]}
     measured = files.get(scores.columns[-1], " on the data named above")
-    limits = [f"The scores above were measured{measured}; on data of another kind the model may do worse."]
+    limits = [f"The scores above were measured{measured}; on other kinds of data the model may be worse."]
     if scores.columns[1:] == ["valid"]:
-        limits.append("The step to keep was chosen by these validation scores, so they flatter the model a little.")
+        limits.append("The best step was selected by these validation scores, so they are slightly optimistic.")
     elif not scores.rows:
-        limits = ["No scores were measured: how good the model is, is not known."]
-    limits.append("The model repeats what its training data says, right or wrong.")
+        limits = ["No scores were measured, so the quality of the model is not known."]
+    limits.append("The model reproduces errors and biases of its training data.")
     use = "\n".join(commands(run, {row[0]: row[1] for row in data.rows}))
     what = [
         f"A model that {_plain(words.does)} (task `{escape(task.replace('`', ''))}`)."
@@ -77,7 +77,7 @@ def write_card(folder: Path) -> Path:
     parts = {
         "What it is": "\n\n".join(filter(None, what if task else what[1:])),
         "Intended use": f"Inputs like those it was trained on, {_plain(words.alike)}."
-        + (f" There it {_plain(words.does)}; for anything else it was not made." if words.does else ""),
+        + (f" There it {_plain(words.does)}; it is not intended for anything else." if words.does else ""),
         "Data": _markdown(data),
         "How it was trained": "\n".join(f"- {key}: {_plain(value)}" for key, value in trained),
         "Scores": _markdown(scores),

@@ -131,13 +131,13 @@ class _Drawn:
 
     def _too_much(self, viewer: Viewer, chosen: Chosen) -> str | None:
         if chosen.length > viewer.longest:
-            return f"{chosen.length} elements are too many for this page ({chosen.place})"
+            return f"the example has {chosen.length} elements, too many for this page ({chosen.place})"
         if time.monotonic() > self.until:
-            return "the others took long"
+            return "skipped, because the others took long"
         if viewer.work is not None:
             self.work -= self.weights * viewer.work(chosen.length)
             if self.work < 0:
-                return "it would take long for a model of this size"
+                return "skipped, because it would take long for a model of this size"
         return None
 
 

@@ -63,7 +63,7 @@ class Guard:
                 await self.app(scope, limited(receive, self.limits), guarded)
                 return
         except asyncio.CancelledError:
-            refusal = 503, "the server ends."
+            refusal = 503, "the server is shutting down."
         except Exception as error:
             traceback.print_exception(error, file=sys.stderr)
             refusal = 500, MISTAKE
@@ -77,13 +77,13 @@ class Guard:
             len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(name) + len(value) + 4 for name, value in raw)
         )
         if len(raw) > limits.headers or size > limits.head_bytes:
-            return 431, f"a request has {limits.headers} headers and {limits.head_bytes:,} bytes of them at most."
+            return 431, f"a request can have at most {limits.headers} headers of {limits.head_bytes:,} bytes in all."
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
         return _stranger(scope["path"], headers) or self._too_long(headers.get("content-length", "0"))
 
     def _too_long(self, length: str) -> tuple[int, str] | None:
         if not length.isascii() or not length.isdecimal():
-            return 400, "Content-Length is no number."
+            return 400, "Content-Length is not a number."
         return _too_large(self.limits) if len(length) > 18 or int(length) > self.limits.body_bytes else None
 
 
@@ -91,17 +91,17 @@ def _stranger(path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
     host, origin = headers.get("host", "").lower(), headers.get("origin")
     name, _, port = host.rpartition(":")
     if (name if port.isdecimal() else host) not in HERE:
-        return 421, f"this server answers to {', '.join(HERE[:2])} alone."
+        return 421, f"this server accepts only requests to {', '.join(HERE[:2])}."
     if origin is not None and origin.lower() != f"http://{host}":
-        return 403, "this server does not answer to other sites."
+        return 403, "this server does not accept requests from other sites."
     is_page = path == "/" or path.startswith("/page/")  # which a link may lead to
     if not is_page and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        return 403, "this server does not answer to other sites."
+        return 403, "this server does not accept requests from other sites."
     return None
 
 
 def _too_large(limits: Limits) -> tuple[int, str]:
-    return 413, f"a request has {limits.body_bytes:,} bytes at most."
+    return 413, f"a request can have at most {limits.body_bytes:,} bytes."
 
 
 def limited(receive: Receive, limits: Limits) -> Receive:
@@ -117,7 +117,7 @@ def limited(receive: Receive, limits: Limits) -> Receive:
             async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
-            raise HTTPException(408, f"a request has to be there within {limits.body_seconds:g} seconds.") from None
+            raise HTTPException(408, f"the request was not received within {limits.body_seconds:g} seconds.") from None
         seen += len(message.get("body", b""))
         if seen > limits.body_bytes:
             raise HTTPException(*_too_large(limits))

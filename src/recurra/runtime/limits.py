@@ -76,7 +76,7 @@ class Connection(H11Protocol):
             if waiting:
                 min(waiting, key=lambda each: each.heard).transport.abort()
             else:
-                self.refuse(503, "too much is asked at once: try again in a while.")
+                self.refuse(503, "too many requests at once: try again later.")
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -101,7 +101,7 @@ class Connection(H11Protocol):
 
     def late(self) -> None:
         if self.cycle is None:
-            self.refuse(408, f"a request has to be there within {self.limits.head_seconds:g} seconds.")
+            self.refuse(408, f"the request was not received within {self.limits.head_seconds:g} seconds.")
         else:  # what is left of a request that has its answer, or a next one
             self.transport.abort()
 
@@ -193,7 +193,7 @@ def listening(
             listener.bind(("127.0.0.1", port))
             listener.listen()
         except (OSError, OverflowError) as error:
-            why = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
+            why = error.strerror if isinstance(error, OSError) else "a port must be a number from 0 to 65535"
             raise ConfigError(f"--port {port} cannot be used: {why}. --port 0 picks a free port.") from error
         said(f"http://127.0.0.1:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         with _ending():

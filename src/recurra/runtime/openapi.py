@@ -25,13 +25,13 @@ from recurra.runtime.schemas import (
 )
 
 MISTAKES = {
-    "400": "what was asked is not understood, or too much",
+    "400": "the request is invalid or asks for too much",
     "404": "there is no such run",
-    "408": "the request did not come in time",
+    "408": "the request timed out",
     "413": "the request is too large",
-    "415": "the request is not called application/json",
-    "500": "the run cannot be read, or the server made a mistake",
-    "503": "the server ends, or too much is asked at once",
+    "415": "the Content-Type is not application/json",
+    "500": "the run cannot be read, or internal error",
+    "503": "the server is shutting down, or there are too many requests",
     "507": "out of memory",
 }
 
@@ -46,10 +46,10 @@ ASKED: dict[str, tuple[JsonSchema, dict[str, Any]]] = {
             {"input": of("Input")},
             {
                 "decoding": may_be_null(of("Decoding")),
-                "show": said(may_be_null(TEXTS), "of the views that the run lists; all where it is left out"),
-                "layer": said(may_be_null(whole(1)), "whose gates; the last where it is left out"),
+                "show": said(may_be_null(TEXTS), "views to return, from those that the run lists; default: all"),
+                "layer": said(may_be_null(whole(1)), "layer whose gates are returned; default: the last"),
                 "direction": may_be_null({"enum": ["forward", "backward"]}),
-                "best": said(may_be_null(whole(1, MOST["best"])), "the answer that is explained"),
+                "best": said(may_be_null(whole(1, MOST["best"])), "the answer to explain"),
             },
         ),
         {"input": "elephant", "show": ["attention", "tree"]},
@@ -58,14 +58,14 @@ ASKED: dict[str, tuple[JsonSchema, dict[str, Any]]] = {
         held(
             {},
             {
-                "prompt": said(may_be_null(of("Input")), "what to go on from, or to write of"),
+                "prompt": said(may_be_null(of("Input")), "the text to continue, or the input to describe"),
                 "count": may_be_null(whole(1, MOST["count"])),
                 "seed": said(may_be_null(WHOLE), "the same seed gives the same texts"),
                 "length": said(may_be_null(whole(1, MOST["length"])), "tokens at most"),
                 "temperature": may_be_null({**NUMBER, "minimum": 0}),
                 "top_k": may_be_null(whole(1)),
                 "top_p": may_be_null({**NUMBER, "exclusiveMinimum": 0, "maximum": 1}),
-                "until": said(may_be_null({**TEXT, "maxLength": MOST["until"]}), "a text ends before this"),
+                "until": said(may_be_null({**TEXT, "maxLength": MOST["until"]}), "generation stops before this text"),
                 "allow_unknown": may_be_null(FLAG),
             },
         ),
@@ -78,16 +78,16 @@ ASKED: dict[str, tuple[JsonSchema, dict[str, Any]]] = {
 def described(runs: Sequence[str]) -> JsonSchema:
     """The document that /openapi.json answers with, for runs of these names."""
     run = {"name": "run", "in": "path", "required": True, "schema": {"type": "string", "enum": list(runs)}}
-    run["description"] = "the name of a run; slashes in it may stay as they are"
-    seconds = said(NUMBER, "for the computation alone")
+    run["description"] = "the name of a run; slashes need not be escaped"
+    seconds = said(NUMBER, "of the computation, in seconds")
     found: dict[str, Any] = {
         "predict": ("Answers to inputs", held({"answers": listed(of("Answer")), "seconds": seconds})),
         "explain": (
-            "What a model did with one input, as numbers",
-            held({"views": of("Views"), "missing": said(named(TEXT), "why a view is not there"), "seconds": seconds}),
+            "The views of one input, as numbers",
+            held({"views": of("Views"), "missing": said(named(TEXT), "why a view is missing"), "seconds": seconds}),
         ),
         "generate": (
-            "Texts that a language model writes on, or that vec2seq writes of a vector or picture",
+            "Text that a language model continues, or that vec2seq generates for a vector or picture",
             held({"texts": listed(of("Text")), "seconds": seconds}),
         ),
     }
@@ -101,7 +101,7 @@ def described(runs: Sequence[str]) -> JsonSchema:
             "parameters": [run],
             "get": _operation(
                 "samples",
-                "A few inputs to ask with; none where the data is gone",
+                "A few example inputs; empty if the data is missing",
                 held({"samples": listed(of("Input"))}),
                 ["404", "500", "503"],
             ),
@@ -120,7 +120,7 @@ def described(runs: Sequence[str]) -> JsonSchema:
         "info": {
             "title": "recurra serve",
             "version": recurra.__version__,
-            "description": "Trained models on this machine: answers, what they look like from inside, and texts.",
+            "description": "Trained models on this machine: predictions, explanations and generated text.",
         },
         "paths": paths,
         "components": {"schemas": SCHEMAS},

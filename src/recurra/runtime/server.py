@@ -98,9 +98,9 @@ async def said(request: Request, error: HTTPException) -> Response:
     detail, headers = error.detail, dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
-        detail = f"{request.method} is not answered at {request.url.path}, but {headers['Allow']} is."
+        detail = f"{request.method} is not allowed at {request.url.path}: use {headers['Allow']}."
     elif error.status_code == 404 and detail == "Not Found":
-        detail = f"there is nothing at {request.url.path}: /openapi.json says what there is."
+        detail = f"{request.url.path} does not exist: /openapi.json lists all paths."
     return JSONResponse({"error": detail}, status_code=error.status_code, headers=headers)
 
 
@@ -125,7 +125,7 @@ def files_of_page() -> set[str]:
 async def body(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
     """What a request asks with. It has to be called JSON, which a form of another site cannot do."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(415, "ask with JSON, and say so: Content-Type: application/json.")
+        raise HTTPException(415, "send JSON with the header Content-Type: application/json.")
     try:
         raw = await request.body()
     except ClientDisconnect:
@@ -134,7 +134,7 @@ async def body(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
 
 
 def _gone() -> HTTPException:
-    return HTTPException(400, "the client has gone.")  # no one reads it
+    return HTTPException(400, "the client has disconnected.")  # no one reads it
 
 
 def parsed(raw: bytes, known: Mapping[str, type]) -> dict[str, Any]:
@@ -146,16 +146,16 @@ def parsed(raw: bytes, known: Mapping[str, type]) -> dict[str, Any]:
     try:
         found = DECODER.decode(raw.decode("utf-8"))
     except RecursionError as error:
-        raise HTTPException(400, "this is not JSON that can be read: it is nested too deeply.") from error
+        raise HTTPException(400, "this is not valid JSON: it is nested too deeply.") from error
     except (Refusal, ValueError) as error:
-        raise HTTPException(400, f"this is not JSON that can be read: {str(error).rstrip('.')}.") from error
+        raise HTTPException(400, f"this is not valid JSON: {str(error).rstrip('.')}.") from error
     if not isinstance(found, dict):
-        raise HTTPException(400, "ask with a JSON object.")
+        raise HTTPException(400, "the request must be a JSON object.")
     if _is_deep(found, DEEPEST):
-        raise HTTPException(400, f"a request has lists and objects in each other {DEEPEST} deep at most.")
+        raise HTTPException(400, f"lists and objects in a request can be nested at most {DEEPEST} levels deep.")
     for name, value in found.items():
         if name not in known:
-            raise HTTPException(400, f"there is no '{name:.60}' to ask with. {did_you_mean(name, sorted(known))}")
+            raise HTTPException(400, f"a request has no field '{name:.60}'. {did_you_mean(name, sorted(known))}")
         fits = isinstance(value, known[name]) and not (known[name] is int and isinstance(value, bool))
         if value is not None and not fits:
             kind = {int: "a whole number", str: "a text", list: "a list", dict: "an object"}[known[name]]

@@ -51,7 +51,7 @@ LOWER_IS_BETTER = frozenset(
 
 
 class OfItems(NamedTuple):
-    """A score that is no function of sums, such as an AUC or a median: `of` takes how often each item counts, (N,).
+    """A score that is not a function of sums, such as an AUC or a median: `of` takes the weight of each item, (N,).
 
     >>> seconds = np.array([3.0, 1.0, 2.0])
     >>> median = OfItems(lambda times: float(np.median(np.repeat(seconds, times))), size=3)
@@ -64,7 +64,7 @@ class OfItems(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Counts of L kinds per item, as a list of what was counted: far smaller than (N, L) where L is large.
+    """Sparse counts of L kinds per item: much smaller than (N, L) if L is large.
 
     Entry j adds 1, or `amounts[j]`, to the count of kind `kinds[j]` of item `items[j]`.
 
@@ -111,7 +111,7 @@ class _Summed(Mapping[str, Numbers]):
 class Counted:
     """Per-item counts and the scores computed from them. Create one with `Counted.of`.
 
-    An item is what is drawn as a whole where data are drawn again: a sentence and not a token.
+    An item is the unit of bootstrap resampling: a sentence, not a token.
     """
 
     items: tuple[object, ...]  # what tells one from another: two models are compared on the same ones

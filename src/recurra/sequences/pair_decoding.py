@@ -9,7 +9,7 @@ from recurra.sequences.pair_texts import Side
 from recurra.settings import SettingError
 from recurra.text.vocabulary import UNKNOWN
 
-CANNOT_BE_SCORED = "decoding.search = 'given' writes nothing that could be scored: choose a search."
+CANNOT_BE_SCORED = "decoding.search = 'given' generates nothing that can be scored: choose a search."
 
 SHORTEST_LIMIT = 10
 """However short a source is, its answer may have so many tokens, or decoding.max_length."""
@@ -33,13 +33,13 @@ def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int
                 specials = {*vocabulary.specials} - {UNKNOWN}
                 known = [each for each in vocabulary.tokens if each not in specials]
                 near = did_you_mean(token, known) if len(known) < FEW else ""
-                said = f"decoding.{what} names {token!r}, which is no token of the targets. {near}".rstrip()
+                said = f"decoding.{what} has {token!r}, which is not a token of the targets. {near}".rstrip()
                 raise SettingError(said, ("decoding", what))
             if what != "banned" and token == UNKNOWN and not decoding.unknown:
-                said = f"decoding.{what} asks for {UNKNOWN!r}, which needs decoding.unknown = true."
+                said = f"decoding.{what} has {UNKNOWN!r}, which needs decoding.unknown = true."
                 raise SettingError(said, ("decoding", what))
             if what != "banned" and token in decoding.banned:
-                said = f"decoding.{what} asks for {token!r}, but decoding.banned bans it: choose one."
+                said = f"decoding.{what} has {token!r}, but decoding.banned has it too: remove it from one of them."
                 raise SettingError(said, ("decoding", what))
     must = len(prefix) + len(decoding.forced)
     if must > decoding.max_length:

@@ -31,7 +31,7 @@ def unknown_targets(target: Side, texts: Iterable[str]) -> str | None:
     shown = ", ".join(repr(token) for token, _ in unknown.most_common(SHOWN))
     return (
         f"{sum(unknown.values()):,} tokens of the validation targets are not in the vocabulary, such as {shown}: "
-        f"they cannot be written"
+        "the model cannot generate them"
     )
 
 
@@ -39,15 +39,15 @@ def longer_than_a_batch(lengths: NDArray[np.int64], tokens: int, place: Callable
     """Which pairs are a batch of their own, for they are longer than its tokens.
 
     >>> print(longer_than_a_batch(np.array([7, 3]), 5, "a.tsv:{}".format).partition(". ")[0])
-    one pair is longer than a batch, training.batch_tokens = 5; the longest, a.tsv:0, has 7 tokens
+    one pair is longer than training.batch_tokens = 5; the longest, a.tsv:0, has 7 tokens
     """
     count, longest = int((lengths > tokens).sum()), int(lengths.argmax())
     if not count:
         return None
     return (
-        f"{'one pair is' if count == 1 else f'{count:,} pairs are'} longer than a batch, training.batch_tokens = "
-        f"{tokens:,}; the longest, {place(longest)}, has {lengths[longest]:,} tokens. Each is a batch of its own, "
-        f"which takes time and memory; data.max_length leaves such pairs out"
+        f"{'one pair is' if count == 1 else f'{count:,} pairs are'} longer than training.batch_tokens = "
+        f"{tokens:,}; the longest, {place(longest)}, has {lengths[longest]:,} tokens. Each becomes a separate "
+        "batch, which takes time and memory; to leave such pairs out, set data.max_length"
     )
 
 
@@ -55,15 +55,15 @@ def padded_to_the_longest(lengths: NDArray[np.int64], rows: int, place: Callable
     """Whether a batch of so many rows is much larger than usual, because of a pair that the others are padded to.
 
     >>> print(padded_to_the_longest(np.array([7, 3, 5, 20_000]), 2, "a.tsv:{}".format).partition(". ")[0])
-    the longest pair, a.tsv:3, has 20,000 tokens, and training.batch_size = 2 pads a whole batch to it
+    the longest pair, a.tsv:3, has 20,000 tokens, and training.batch_size = 2 pads a whole batch to that length
     """
     longest = int(lengths.argmax())
     if min(rows, len(lengths)) * int(lengths[longest]) < LARGE or lengths[longest] < 10 * np.median(lengths):
         return None
     return (
-        f"the longest pair, {place(longest)}, has {lengths[longest]:,} tokens, and training.batch_size = {rows} pads a "
-        f"whole batch to it. That takes time and memory; data.max_length leaves such pairs out, and "
-        f"training.batch_tokens instead of batch_size makes batches of one size"
+        f"the longest pair, {place(longest)}, has {lengths[longest]:,} tokens, and training.batch_size = {rows} "
+        "pads a whole batch to that length. This takes time and memory; to leave such pairs out, set "
+        "data.max_length, or use training.batch_tokens instead of batch_size"
     )
 
 

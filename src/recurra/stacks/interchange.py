@@ -15,9 +15,9 @@ from recurra.stacks.recurrent import Recurrent
 def from_torch(module: nn.RNNBase) -> Recurrent:
     """Convert a torch.nn.LSTM, GRU or RNN to a Recurrent with the same weights.
 
-    Like every Recurrent it reads rows first, whatever the module's batch_first. torch keeps two biases, b_ih and
-    b_hh, where the equations have one: they are added, but for b_hn of the GRU,
-    which stands inside the reset and stays.
+    Like every Recurrent it is batch first, whatever the module's batch_first. torch has two biases, b_ih and b_hh,
+    where the equations have one: they are added, except b_hn of the GRU, which is inside the reset and is kept
+    separately.
 
     >>> theirs = nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True)
     >>> ours = from_torch(theirs)
@@ -124,15 +124,15 @@ def _fill(cell: AnyCell, W: Tensor, U: Tensor, b: Tensor | None, b_state: Tensor
 def _unlike_torch(rnn: Recurrent) -> str | None:
     """What a torch module does not have, in words."""
     if len({cell.hidden_size for layer in rnn._layers() for cell in layer}) > 1:
-        return "torch's layers are all equally wide"
+        return "all layers of a torch module have the same size"
     if rnn.direction == "backward":
-        return "torch has no stack that reads only backward"
+        return "torch has no stack that only reads backward"
     if not all(isinstance(merge, Concat) for merge in rnn.merges):
-        return "torch merges directions by concatenation alone"
+        return "torch can only concatenate the directions"
     if rnn.mix != "last" or rnn.skip != "none":
-        return "torch has neither a mix of layers nor a way past them"
+        return "torch supports neither layer mixes nor skip connections"
     if rnn.training and any(isinstance(module, WeightDrop) for module in rnn.modules()):
-        return "torch drops no weights; after eval() nothing is dropped and it can"
+        return "torch does not support weight dropout; call eval() first"
     if rnn.dropout and rnn.locked:
         return "torch has no locked dropout"
     return None

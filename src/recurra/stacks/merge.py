@@ -12,9 +12,9 @@ from recurra.named import choose, imported, made
 
 
 class Merge(nn.Module, ABC):
-    """Two readings (B, ..., H) to one output (B, ..., output_size).
+    """Combines the two directions (B, ..., H) into one output (B, ..., output_size).
 
-    Your own is a class with this constructor and forward, named as 'package.module:Class'.
+    To write your own, implement this constructor and forward, and name it 'package.module:Class'.
     """
 
     keeps_zeros = False

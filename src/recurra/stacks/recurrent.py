@@ -52,12 +52,12 @@ class Recurrent(nn.Module):
     cell            a name, a table with options and wrappers, or 'package.module:Class'
     hidden_size     one width, or one per layer
     direction       "forward" or "backward": how a stack of one direction reads
-    merge           how two directions become one: concat, mean, sum, max, projection, mean_projection, or yours
-    mix             what comes out: the last layer, or the concat, mean or learned mix of all layers
+    merge           how the two directions are combined: concat, mean, sum, max, projection, mean_projection, or yours
+    mix             the output: the last layer, or the concat, mean or learned mix of all layers
     skip            from the second layer on, "residual": y = x + f(x), or
                     "highway": y = t ∘ f(x) + (1 − t) ∘ x, t = σ(W x + b)
     dropout         between layers; locked: one mask for all steps of a row
-    engine          "auto": the fastest that can; or one by name
+    engine          "auto": the fastest that supports the cell; or one by name
     recompute       in training, keep only every so-many-th state and compute the rest again on the way back:
                     less memory for long sequences, about a third more time; 0 keeps all
     """
@@ -131,8 +131,8 @@ class Recurrent(nn.Module):
     ) -> tuple[Padded, States]:
         """Outputs (B, T, output_size), zero on padding, and the states after each row's last real step.
 
-        `states` are those to start from, as another call returned them; None starts anew. every=True returns the
-        state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
+        `states` are the initial states, as returned by another call; None: the cell's start state. every=True returns
+        the state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
         resets, (B, T) and bool, is True where a new sequence begins within a row: all states start anew before that
         step is read; a backward direction starts anew at the same boundary, before it reads the step before.
 
@@ -168,8 +168,8 @@ class Recurrent(nn.Module):
     def step(self, x: Tensor, states: States | None = None, *, fixed: Fixed | None = None) -> tuple[Tensor, States]:
         """One element of each row: (B, I) and states in, (B, output_size) and states out.
 
-        Step by step gives the numbers of the whole sequence. While training with masks that last a sequence,
-        or to save what a cell prepares for one, pass the same `fixed` to every step: rnn.fixed(rows, x).
+        The results are the same as for the whole sequence. To use one dropout mask for a sequence in training, or to
+        avoid preparing weights at every step, pass the same `fixed` to every step: rnn.fixed(rows, x).
         """
         if self.bidirectional or self.direction == "backward":
             raise ConfigError(
@@ -203,7 +203,7 @@ class Recurrent(nn.Module):
         return tuple(tuple(cell.start(rows, like) for cell in layer) for layer in self._layers())
 
     def fixed(self, rows: int, like: Tensor | None = None) -> Fixed:
-        """What every cell keeps over a sequence: recurrent weights and masks, drawn anew at each call."""
+        """Values of all cells that are constant over a sequence: recurrent weights, newly drawn dropout masks."""
         like = self._like() if like is None else like
         return tuple(tuple(cell.fixed(rows, like) for cell in layer) for layer in self._layers())
 
@@ -232,8 +232,8 @@ class Recurrent(nn.Module):
     def engine_report(self, x: Padded | None = None, *, every: bool = False, slower_ones: bool = True) -> EngineReport:
         """Which engine runs each layer, and why not another; for a batch like x, if given.
 
-        Without `slower_ones`, engines with a higher estimated cost than the one taken are not asked: to plan takes a
-        while.
+        Without `slower_ones`, engines with a higher estimated cost than the selected one are left out, because
+        planning takes a while.
 
         >>> print(Recurrent("peephole_lstm", 3, 4).engine_report())
         layer 1, peephole_lstm: planned

@@ -155,7 +155,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         several = "classes that are" if len(unseen) > 1 else "a class that is"
         return (
             f"the validation data has {several} not in the training data ({names}): {count:,} of {len(examples):,} "
-            f"examples cannot be right"
+            "examples cannot be predicted correctly"
         )
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[LabelledSequence]:

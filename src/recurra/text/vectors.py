@@ -97,7 +97,7 @@ def _opening(rows: Rows, path: str | os.PathLike[str]) -> tuple[int | None, int,
     """The promised count, the width, and the rows that hold vectors."""
     number, first = next(rows, (0, []))
     if not first:
-        raise DataError(f"{path} is empty: each line must have a token and its numbers.")
+        raise DataError(f"{path} is empty: a file of word vectors has a token and its numbers on each line.")
     if len(first) == 2 and all(field.isascii() and field.isdigit() for field in first):
         if int(first[1]) == 0:
             raise DataError(f"{path}:{number}: the first line says that vectors have size 0.")

@@ -96,7 +96,7 @@ def optimiser(
     known = [key for key in inspect.signature(kind).parameters if key not in ("params", "lr", "foreach", "fused")]
     for option in options:
         if option not in known:
-            rows = " for a table of which a step meets few rows" if sparse else ""
+            rows = " with sparse gradients" if sparse else ""
             raise SettingError(
                 f"training.optimizer = '{name}' has no option '{option}'{rows}. {did_you_mean(option, known)}",
                 ("training", "optimizer", option),

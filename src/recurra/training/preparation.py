@@ -137,7 +137,7 @@ def _cached_or_made(kind: type[Task[Any, Any, Any]], settings: Any, say: Callabl
         try:
             found = _found(kind, settings, entry)
         except (RecurraError, OSError):
-            say(f"the cache in {entry} is broken and is made again")
+            say(f"the cache in {entry} is broken and is rebuilt")
             _remove(entry)
         else:
             with suppress(OSError):  # of one that may only be read
@@ -149,7 +149,7 @@ def _cached_or_made(kind: type[Task[Any, Any, Any]], settings: Any, say: Callabl
         _tidy(entry.parent)
         unfinished = Path(tempfile.mkdtemp(prefix=f"{mark}.", suffix=".unfinished", dir=entry.parent))
     except OSError as error:
-        say(f"the cache folder {entry.parent} cannot be used ({error.strerror}); encoding for this run alone")
+        say(f"the cache folder {entry.parent} cannot be used ({error.strerror}); the encoded examples are not kept")
         return _made(kind, settings, _private(), say)
     try:
         _made(kind, settings, unfinished, say)

@@ -47,8 +47,8 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
         "",
         f"data     {len(store):,} examples of {int(lengths.min())} to {int(lengths.max())} elements, "
         f"{int(lengths.sum()):,} in all",
-        f"batches  {len(batches):,} an epoch, {int(lengths.sum()) / max(1, sum(sizes)):.0%} of their places filled; "
-        f"the largest holds {rows} rows of {longest}",
+        f"batches  {len(batches):,} an epoch, {int(lengths.sum()) / max(1, sum(sizes)):.0%} of their positions "
+        f"filled (the rest is padding); the largest has {rows} rows of {longest}",
         f"steps    {steps:,} an epoch" + (f", {limit:,} in all" if limit else ""),
         f"time     about {_seconds(epoch)} an epoch on this machine, validation not counted; "
         f"{_seconds(slowest)} for the largest batch",

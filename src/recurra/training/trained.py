@@ -81,9 +81,9 @@ class Trained:
         width: int | None = None,
         best: int | None = None,
     ) -> list[Prediction]:
-        """An answer for each input, in order: a line of blank-separated words, or a list of them; numbers as an array.
+        """One answer per input, in order. An input is a text, a list of words, or an array of numbers.
 
-        Where answers are searched for, search, width and best are those of [decoding], for this once.
+        If the model uses a search, `search`, `width` and `best` replace the settings of [decoding] for this call.
         """
         if isinstance(inputs, str) or not isinstance(inputs, Iterable):
             raise DataError("predict needs a list of inputs: predict([text]).")
@@ -103,7 +103,7 @@ class Trained:
         detail: bool = False,
         has_arrived: Callable[[], bool] = lambda: True,
     ) -> Iterator[Prediction]:
-        """Answers to the examples of a file or to lines, in order, many of them computed together.
+        """Answers to the examples of a file or to lines, in order, computed in batches.
 
         `has_arrived` says whether the next line is there already: before one has to be waited for, all that came
         before it are answered.
@@ -149,9 +149,9 @@ class Trained:
         return outputs_to_score(self.task, self._quick, rows)
 
     def with_settings(self, changes: Sequence[str] | Mapping[str, object]) -> Trained:
-        """The same model, scored or answering otherwise: of its settings, evaluation and decoding may change.
+        """The same model with other settings of evaluation and decoding.
 
-        `changes` are a table, {"decoding": {"best": 4}} or {"decoding.best": 4}, or written as for --set:
+        `changes` are a dict, {"decoding": {"best": 4}} or {"decoding.best": 4}, or strings as for --set:
         ["evaluation.manner=windowed", "decoding.horizon=24"].
         """
         given = Given().keywords(changes, "changes") if isinstance(changes, Mapping) else Given().options(changes)
@@ -207,7 +207,7 @@ class Trained:
         return found
 
     def save(self, folder: str | Path) -> Path:
-        """Copy all that prediction needs to another folder."""
+        """Save everything that prediction needs to another folder."""
         if self.others:
             raise CheckpointError(
                 "an ensemble of runs cannot be saved as one run: copy the run folders and load them together."
@@ -307,7 +307,11 @@ def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
     if not (folder / "config.toml").is_file():
         what = "there is no folder" if not folder.exists() else "there is no config.toml in"
         runs = sorted(str(path.parent) for path in folder.glob("seed-*/config.toml"))
-        seeds = f" {folder} holds one for each seed: name one of them, or all as one, {','.join(runs)}." if runs else ""
+        seeds = (
+            f" {folder} contains one run per seed: name one of them, or all as an ensemble: {','.join(runs)}."
+            if runs
+            else ""
+        )
         raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}")
     given = Given.of_run(folder)
     notice_unverified(folder)

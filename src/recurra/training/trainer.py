@@ -320,8 +320,8 @@ class Trainer:
     def _stopped_in_step(self) -> str:
         """The weights may be half changed; the last checkpoint holds whole ones."""
         return (
-            f"stopped in the middle of step {self.position.step + 1:,}; the last checkpoint is that of step "
-            f"{self.saved_step:,}. Go on from there with: recurra train {self.folder} --resume"
+            f"stopped during step {self.position.step + 1:,}; the last checkpoint is from step "
+            f"{self.saved_step:,}. Continue from there with: recurra train {self.folder} --resume"
         )
 
     def _stopped_after_step(self, log: Log) -> str:
@@ -329,7 +329,10 @@ class Trainer:
         with self.stopping:
             log.write(EventLine(self.position.step, "interrupted"))
             self.save(log)
-        return f"stopped at step {self.position.step:,}, all is saved. Go on with: recurra train {self.folder} --resume"
+        return (
+            f"stopped at step {self.position.step:,}, everything is saved. "
+            f"Continue with: recurra train {self.folder} --resume"
+        )
 
     def _step(self, batches: Batches, progress: float) -> Update:
         """One update of the weights."""
@@ -505,7 +508,7 @@ class Trainer:
         # The last weights are validated once more, within the time.
         still = 0.0 if position.validated == position.step else self.validation_seconds
         if training.minutes is not None and position.seconds + still >= 60 * training.minutes:
-            return f"{training.minutes:g} minutes have passed"
+            return f"{training.minutes:g} minutes are over"
         if training.patience is not None and position.worse >= training.patience:
             return f"no better score for {position.worse} validations"
         if position.rows == 0:

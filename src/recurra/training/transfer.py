@@ -50,7 +50,7 @@ def start_from(model: nn.Module, task: Task[Any, Any, Any], other: Task[Any, Any
 
 def _by_token(target: Tensor, source: Tensor, ours: Axes | None, theirs: Axes | None) -> str:
     if ours is None or theirs is None or len(ours) != len(theirs):
-        return "new: its rows mean something else there"
+        return "new: its rows have a different meaning there"
     here, there = [], []
     for axis, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         if mine is None or other is None:

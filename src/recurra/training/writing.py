@@ -28,12 +28,12 @@ def generate(
 ) -> list[Generated]:
     """Generate `count` texts from a prompt, or from each of several prompts.
 
-    Of vector to sequence they are what may be written of a prompt, which is what `Trained.predict` takes as an input:
-    "255 0 0", [255, 0, 0] in a list of prompts, the path of a picture.
+    For vector to sequence, a prompt is an input of `Trained.predict`: "255 0 0", [255, 0, 0] in a list of prompts, or
+    the path of a picture.
 
-    What is left out is as the run's [decoding] says. A text has `length` tokens at most and ends before `until`; where
-    a model was trained on lines by themselves, also with its line. The same seed gives the same texts, and the first
-    of five is the one that count = 1 gives. "<unk>" is neither read nor written unless allow_unknown.
+    Defaults come from the run's [decoding]. A text has at most `length` tokens and ends before `until`; if the model
+    was trained on independent lines, it also ends with its line. The same seed gives the same texts, and the first of
+    five is the text of count = 1. "<unk>" is neither read nor generated unless allow_unknown.
 
     >>> import recurra, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())

@@ -113,7 +113,7 @@ class Band(_Band):
 
 
 class Mark(NamedTuple):
-    """A point that stands out."""
+    """A highlighted point."""
 
     name: str
     x: float
@@ -136,7 +136,7 @@ class Panel(NamedTuple):
 class Lines(View):
     """Panels with a common axis x, whose steps may have names of their own.
 
-    With `together`, a step that is pointed at says the numbers of all curves.
+    With `together`, pointing at a step shows the values of all curves.
 
     >>> Lines([Panel("f1", [Curve("one", [0.5, 0.25], dots=True)])], "epoch").svg().count("<circle")
     2

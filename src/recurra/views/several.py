@@ -16,7 +16,7 @@ from recurra.views.view import WIDTH, View, captioned
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Several(View):
-    """Views by their titles. A picture shows the first `drawn` of them, the terminal the first; a page offers all.
+    """Several views, chosen by title. A picture shows the first `drawn` of them, the terminal the first, a page all.
 
     `choice` says what a reader chooses among, such as "Method".
     """

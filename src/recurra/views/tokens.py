@@ -38,7 +38,7 @@ box-decoration-break:clone;print-color-adjust:exact;-webkit-print-color-adjust:e
 
 
 class TokenRow(NamedTuple):
-    """How strong each token is coloured, from -1 to 1, and what is said of each where it is pointed at."""
+    """The strength of each token's colour, from -1 to 1, and the text shown when it is pointed at."""
 
     name: str  # of what the tokens are coloured for, such as an answer
     strengths: ArrayLike

@@ -55,9 +55,9 @@ background:var(--panel);color:var(--ink);cursor:pointer;min-width:2.75rem}
 </style>"""
 
 _ABOUT = (
-    "A column is a step, the best above: kept hypotheses go on, those with a double line are finished, dashed ones "
-    "were dropped. The number is the score of the whole so far; the way to the answer is orange and bold. Point at a "
-    "box for its text."
+    "Each column is a step, with the best hypothesis at the top: kept hypotheses continue, those with a double "
+    "border are finished, dashed ones were dropped. The number is the score of the hypothesis so far; the path to "
+    "the answer is orange and bold. Point at a box for its text."
 )
 
 

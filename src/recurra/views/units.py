@@ -28,8 +28,8 @@ _SLANT = 0.7072  # sine and cosine of 45 degrees
 _DIGITS = 9  # of means and ranges: so many more than are said that what is said is rounded once
 
 _ABOUT = (
-    "Time goes to the right, a line is a unit: blue above 0, orange below, stronger if larger. The curve is the mean "
-    "over all units. Point at a step for its numbers."
+    "Time runs from left to right; each row is a unit: blue above 0, orange below, darker for larger values. The "
+    "curve is the mean over all units. Point at a step for its numbers."
 )
 
 
@@ -100,7 +100,11 @@ class Units(View):
             units = chosen.setdefault(len(each), _ordered(each, most))
             found[name] = Values(each.mean(0), units.tolist(), each[units], each.min(0), each.max(0))
         count = max((len(each) for each in values.values()), default=0)
-        few = f" Of {count} units, the {most} that change most are drawn; means are over all." if count > most else ""
+        few = (
+            f" The {most} of {count} units that change most are shown; means are over all units."
+            if count > most
+            else ""
+        )
         return cls(tokens, found, title=title, caption=caption, about=_ABOUT + few)
 
     @classmethod

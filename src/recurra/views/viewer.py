@@ -15,7 +15,7 @@ MATTERED = "What mattered"
 SURE = "How sure it was"
 SEARCHED = "How it searched"
 GATES = "Gates over time"
-FORECAST = "Forecast and what came"
+FORECAST = "Forecast and actual values"
 """Titles of views: the page shows them on tabs before the views are made."""
 
 

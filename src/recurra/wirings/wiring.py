@@ -44,7 +44,7 @@ class Source(NamedTuple):
 
 
 class WiringState(NamedTuple):
-    """What a decoder carries from step to step: N rows on every leaf."""
+    """The state of a decoder between steps: N rows on every leaf."""
 
     cells: tuple[AnyState, ...]  # of each layer
     past: Past  # of the attention's terms
@@ -60,10 +60,10 @@ class Features(NamedTuple):
 
 
 class Wiring(nn.Module, ABC):
-    """Token vectors x_1 … x_T to the features that the output predicts y_1 … y_T from, given a source.
+    """Maps token embeddings x_1 … x_T and a source to the features from which the output predicts y_1 … y_T.
 
-    `forward` reads all steps at once, or in a loop where each step needs what the one before it saw; `step` reads one,
-    and gives the same numbers. With k rows for each source, one after the other, the source itself is not copied.
+    `forward` computes all steps at once, or in a loop if each step needs the attention of the previous one; `step`
+    computes one step, with the same numbers. With k rows per source, one after the other, the source is not copied.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -122,7 +122,7 @@ class Wiring(nn.Module, ABC):
 
 
 class Readout(nn.Module):
-    """h̃ = tanh(W [parts]), with dropout: what the output sees of a step (Luong et al. 2015)."""
+    """h̃ = tanh(W [parts]), with dropout: the input of the output layer at a step (Luong et al. 2015)."""
 
     def __init__(self, shape: Shape, *sizes: int) -> None:
         super().__init__()

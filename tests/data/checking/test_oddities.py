@@ -23,7 +23,7 @@ def oddities(folder: Path, name: str, content: str, **options: Any) -> list[Oddi
         ("a\u00a0b", "the non-breaking space U+00A0"),
         ("a\u202fb", "the narrow non-breaking space U+202F"),
         ("a\u200bb", "the zero-width space U+200B"),
-        ("a\ufffdb", "the replacement character U+FFFD, where a character was lost"),
+        ("a\ufffdb", "the replacement character U+FFFD, left where a character could not be decoded"),
         ("a\ufeffb", "the byte order mark U+FEFF inside a text"),
         ("a\x07b", "the control character U+0007"),
         ("a\x85b", "the control character U+0085"),
@@ -32,8 +32,8 @@ def oddities(folder: Path, name: str, content: str, **options: Any) -> list[Oddi
         ("a\u202eb", "the invisible direction mark U+202E"),
         ("a\ue123b", "the private-use character U+E123"),
         ("a\U000f1234b", "the private-use character U+F1234"),
-        (" ab", "blanks at the beginning or the end"),
-        ("ab ", "blanks at the beginning or the end"),
+        (" ab", "spaces at the start or end"),
+        ("ab ", "spaces at the start or end"),
     ],
 )
 def test_an_odd_character_is_found_with_its_line(text: str, what: str, tmp_path: Path) -> None:
@@ -54,14 +54,14 @@ def test_accents_are_odd_only_where_both_ways_to_write_them_are_used(tmp_path: P
     assert oddities(tmp_path, "a.txt", f"{decomposed}\n{decomposed}\n") == []
     (oddity,) = oddities(tmp_path, "a.txt", f"{composed}\nx\n{decomposed}\n")
     assert (oddity.what, oddity.lines) == (
-        "accents written as characters of their own (NFD) beside composed ones (NFC)", [3]
+        "mixed Unicode forms: decomposed accents (NFD) next to composed ones (NFC)", [3]
     )  # fmt: skip
 
 
 def test_odd_characters_in_tokens_are_found_at_their_sentence(tmp_path: Path) -> None:
     found = oddities(tmp_path, "a.conll", "a\tO\n\nb\tO\nc\u200bd\tO\n\n e\tO\n")
     assert [(oddity.what, oddity.lines) for oddity in found] == [
-        ("blanks at the beginning or the end of a token", [6]), ("the zero-width space U+200B", [3])
+        ("spaces at the start or end of a token", [6]), ("the zero-width space U+200B", [3])
     ]  # fmt: skip
 
 
@@ -96,4 +96,4 @@ def test_spans_that_begin_with_an_inside_are_named_as_iob1_unless_others_begin_w
 def test_another_number_of_tags_than_of_tokens_is_odd(tmp_path: Path) -> None:
     found = oddities(tmp_path, "a.tsv", "a b\tX X\na b c\tX X\na\tX\n", columns=["tokens", "tags"])
     (oddity,) = found
-    assert (oddity.column, oddity.what, oddity.lines) == ("tags", "another number of tags than of tokens", [2])
+    assert (oddity.column, oddity.what, oddity.lines) == ("tags", "different numbers of tags and tokens", [2])

@@ -64,8 +64,8 @@ def test_different_numbers_of_lines_name_both_files_and_the_first_line_without_a
     with pytest.raises(DataError) as refusal:
         list(rows(written(tmp_path, "a\nb\n", "a\nb\nc\nd\n")))
     short, long = str(tmp_path / "a.en"), str(tmp_path / "a.de")
-    assert str(refusal.value).startswith(f"{long}:3: this line has no partner: {long} has 4 lines, but {short} 2,")
-    assert "Look where they stop belonging together" in str(refusal.value)
+    assert str(refusal.value).startswith(f"{long}:3: this line has no counterpart: {long} has 4 lines, but {short} 2.")
+    assert "Find the line where they stop matching; each text must be on" in str(refusal.value)
 
 
 def test_blank_lines_left_over_are_said_to_be_blank(tmp_path: Path) -> None:

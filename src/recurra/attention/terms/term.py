@@ -10,8 +10,8 @@ from torch import Tensor, nn
 class Term(nn.Module, ABC):
     """e_tj + term(past_{t-1})_j, and past_t from past_{t-1} and the weights α_t.
 
-    What a term says of a place behind the mask is never seen, and the weights it is told of are exactly 0 there.
-    The places of a grid stand row after row, `columns` of them a row; None: they are one row.
+    Values of a term at masked positions are ignored, and the weights it gets are exactly 0 there. The positions of a
+    grid are given row by row, with `columns` per row; None: a sequence.
     """
 
     @abstractmethod

@@ -11,7 +11,7 @@ from recurra.data.checking.columns import SHOWN
 from recurra.data.formats.reader import Value
 
 NAMED = {
-    "\ufffd": "the replacement character U+FFFD, where a character was lost",
+    "\ufffd": "the replacement character U+FFFD, left where a character could not be decoded",
     "\u00a0": "the non-breaking space U+00A0",
     "\u202f": "the narrow non-breaking space U+202F",
     "\u2007": "the figure space U+2007",
@@ -53,19 +53,19 @@ class TextSurvey:
             if isinstance(value, str):
                 self._text(name, value, line)
                 if value != value.strip(" \t"):
-                    self._note(name, "blanks at the beginning or the end", line)
+                    self._note(name, "spaces at the start or end", line)
                 if name == "tags":
                     self._tags(name, value.split(), line)
             elif isinstance(value, list) and value and isinstance(value[0], str):
                 texts = [str(text) for text in value]
                 self._text(name, "\n".join(texts), line)
                 if any(text != text.strip(" \t") for text in texts):
-                    self._note(name, "blanks at the beginning or the end of a token", line)
+                    self._note(name, "spaces at the start or end of a token", line)
                 if name not in ("tokens", "source", "target", "text"):
                     self._tags(name, texts, line)
         tokens, tags = values.get("tokens"), values.get("tags")
         if _count(tokens) != _count(tags) and tokens is not None and tags is not None:
-            self._note("tags", "another number of tags than of tokens", line)
+            self._note("tags", "different numbers of tags and tokens", line)
 
     def _text(self, name: str, text: str, line: int) -> None:
         for what in {_named(character) for character in _ODD.findall(text)}:
@@ -108,7 +108,7 @@ class TextSurvey:
             if what == "decomposed":
                 if name not in self.composed:  # all alike: nothing is mixed
                     continue
-                what = "accents written as characters of their own (NFD) beside composed ones (NFC)"
+                what = "mixed Unicode forms: decomposed accents (NFD) next to composed ones (NFC)"
             oddities.append(Oddity(name, what, count, lines))
         return sorted(oddities, key=lambda oddity: (-oddity.rows, oddity.column, oddity.what))
 

@@ -140,7 +140,7 @@ def _guess(task: str, columns: Sequence[Column], parallel: Sequence[str], roles:
         chosen = [name for name, its in roles.items() if its == role]
         left = [name for name in others if name not in roles]
         if chosen and left and not (role in ("text", "label") and [*usual([*chosen, *left])] == chosen):
-            said.append(f"{' and '.join(chosen)} as {role}; it could also be {', '.join(left)}")
+            said.append(f"{' and '.join(chosen)} as {role}; other candidates are {', '.join(left)}")
     return ". ".join(said) or None
 
 

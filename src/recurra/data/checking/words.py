@@ -57,8 +57,7 @@ def _file(file: FileReport) -> Iterator[str]:
     yield f"  repeated rows: {_repeated(file.repeated, file.path, file.path)}"
     if file.repeated_inputs.rows > file.repeated.rows and len(file.columns) > 1:
         yield (
-            f"  repeated {file.input}, whatever else the row says: "
-            f"{_repeated(file.repeated_inputs, file.path, file.path)}"
+            f"  repeated {file.input}, with any other columns: {_repeated(file.repeated_inputs, file.path, file.path)}"
         )
     for oddity in file.oddities:
         where = f"{oddity.column}: " if oddity.column else ""
@@ -128,7 +127,7 @@ def _between(report: Report) -> Iterator[str]:
         if formats[unseen.path] == "conllu" and unseen.column in SYNTAX:
             continue
         labels = _listed(unseen.labels[:MOST_LABELS], len(unseen.labels))
-        yield f"{unseen.path} has labels in {unseen.column} that training never sees: {labels}"
+        yield f"{unseen.path} has labels in {unseen.column} that are not in the training data: {labels}"
 
 
 def _repeated(repeated: Repeated, path: str, other: str) -> str:

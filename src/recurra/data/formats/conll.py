@@ -111,7 +111,7 @@ def _counted(columns: int) -> str:
 
 def _cause(cells: list[str], separator: str | None) -> str:
     if len(cells) == 1 and _BLANKS.search(cells[0]):
-        return "; here blanks stand in the place of the separator"
+        return "; here spaces are used instead of the separator"
     if separator == " " and "" in cells:
         return "; here two spaces follow each other, so leave data.format's separator out"
     return ""

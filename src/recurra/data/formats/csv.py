@@ -93,8 +93,8 @@ def _in_words(reason: str) -> str:
     if "field larger than" in reason:
         return (
             f"a cell holds more than {csv.field_size_limit():,} characters, so a double quote was probably never "
-            f"closed. Such long texts are better kept as JSONL."
+            "closed. For such long texts use JSONL."
         )
     if "new-line character" in reason:
-        return "a carriage return stands inside the line. Save the file with line ends of \\n or \\r\\n."
+        return "the line contains a carriage return. Save the file with line ends \\n or \\r\\n."
     return f"this is not CSV ({reason})."

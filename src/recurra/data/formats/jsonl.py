@@ -74,7 +74,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise Refusal(f"the key '{twice:.60}' stands twice in one object. Keep one of them.")
+        raise Refusal(f"the key '{twice:.60}' occurs twice in one object. Keep one of them.")
     return found
 
 

@@ -81,7 +81,7 @@ class NPZ(Reader):
                     "could run code from the file. For rows of different lengths, concatenate them into one array "
                     f"and save their lengths as '{name}{LENGTHS}'."
                 ) from error
-            why = "it does not begin as one" if is_of_objects else error
+            why = "it does not begin like one" if is_of_objects else error
             raise DataError(f"{path}: this is not an .npz archive, or it is corrupt ({why}).") from error
 
 

@@ -53,9 +53,9 @@ def _of_different_length(files: Sequence[str]) -> str:
     cure = (
         "The lines left over are blank: remove them"
         if not any(text.strip() for text in rest)
-        else "Look where they stop belonging together; a text of several lines must stand on one"
+        else "Find the line where they stop matching; each text must be on a single line"
     )
     return (
-        f"{files[long]}:{first}: this line has no partner: {files[long]} has {counts[long]:,} lines, but "
-        f"{files[short]} {counts[short]:,}, and parallel files belong together line by line. {cure}."
+        f"{files[long]}:{first}: this line has no counterpart: {files[long]} has {counts[long]:,} lines, but "
+        f"{files[short]} {counts[short]:,}. Parallel files must have the same number of lines. {cure}."
     )

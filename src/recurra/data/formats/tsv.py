@@ -10,7 +10,7 @@ from recurra.data.formats.reader import Reader, Row
 
 CAUSE = (
     "Cells are separated by one tab; spaces do not separate, and a missing cell still needs its tab.",
-    "A tab separates cells wherever it stands: write a space where it belongs to a text.",
+    "Every tab separates two cells: replace tabs inside a text by spaces.",
 )
 
 

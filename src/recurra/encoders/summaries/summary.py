@@ -13,14 +13,14 @@ from recurra.stacks.recurrent import States
 
 
 class Summarised(NamedTuple):
-    """A vector for each row, and where it came from."""
+    """One vector per row, and its attention weights."""
 
     vector: Tensor  # (B, S)
     weights: Tensor | None = None  # (B, K, T): what each of K queries looked at
 
 
 class Summary(nn.Module, ABC):
-    """Outputs (B, T, H) and final states of a recurrent network to a vector (B, output_size).
+    """Reduces outputs (B, T, H) and final states of a recurrent network to one vector per row (B, output_size).
 
     A summary is made from H and the sizes of the last layer's final state, per direction and field (an LSTM that reads
     both ways has [[n, n], [n, n]]); what it takes by keyword may be set in a config file. Padding counts nothing,
