@@ -302,7 +302,7 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = (), t
                 f"({', '.join(LIMITS)}), and the paths of data files."
             )
     task = load_task(folder, trust=trust)
-    as_it_was = last_words(f"stopped; the run is as it was. Go on with: recurra train {folder} --resume")
+    as_it_was = last_words(f"stopped; the run is unchanged. Continue with: recurra train {folder} --resume")
     with progress, held(folder), as_it_was:
         finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
         given = Given.of_run(folder).options(overrides)
