@@ -128,9 +128,8 @@ def train(
 ) -> Trained:
     """Train a model and return it. `task` is the name of a task, a config file or a dict of settings.
 
-    `settings` override those: nested dicts, {"model": {"hidden": 16}}, or names with dots. Code that you name
-    yourself is trusted; `trust` is for the code of the run in `start_from`, or of a
-    run's config.toml.
+    `settings` override those: nested dicts, {"model": {"hidden": 16}}, or names with dots. Code that you name yourself
+    is trusted; `trust` is for the code of the run in `start_from`, or of a run's config.toml.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
