@@ -20,7 +20,7 @@ from recurra import runs
 from recurra.config import TaggingSettings
 from recurra.config.given import Given
 from recurra.errors import ConfigError
-from recurra.settings import Part, SettingError, section, setting, settings_from, table_of, toml_text
+from recurra.settings import Part, SettingError, field_type, section, setting, settings_from, table_of, toml_text
 from recurra.toml import toml_value
 
 
@@ -342,13 +342,49 @@ def test_a_table_whose_quotes_the_shell_took_away_is_said_with_them(typed: str, 
     ("task", "settings", "said"),
     [
         ("tagging", ["model.bidirectional=false", "model.merge=sum"], "model.merge = 'sum' has no effect: model.bid"),
-        ("tagging", ["model.skip=residual"], "model.skip = 'residual' has no effect: there is only one layer"),
-        ("tagging", ["data.frames=x", "data.vectors=y"], "data.vectors = 'y' has no effect: the inputs are numbers"),
-        ("tagging", ["data.values=x", "model.head=softmax"], "model.head = 'softmax' has no effect: the targets are"),
+        ("tagging", ["model.skip=residual"], "model.skip = 'residual' has no effect: "),
+        ("tagging", ["data.frames=x", "data.vectors=y"], "data.vectors = 'y' has no effect: the inputs are"),
+        ("tagging", ["data.values=x", "model.head=softmax"], "model.head = 'softmax' has no effect: the targets"),
         ("forecasting", ["model.skip=highway"], "model.skip = 'highway' has no effect"),
         ("classification", ["model.encoder=cnn", "model.cell=gru"], "model.cell = 'gru' has no effect"),
         ("classification", ["model.share=true"], "model.share = True has no effect: model.encoder is not 'ensemble'"),
         ("classification", ["data.image=x", "model.cell=gru"], "what reads pictures has no recurrent layers"),
+        (
+            "classification",
+            ["model.encoder=bag", "model.word_dropout=0.1"],
+            "has vectors of its own",
+        ),
+        ("classification", ["model.encoder=cnn", "model.summary=mean"], "sums up a text in a way of its own"),
+        (
+            "classification",
+            ["data.frames=x", "data.text.min_count=2"],
+            "the inputs are numbers (data.frames), not words",
+        ),
+        ("classification", ["data.image=x", "data.image.stroke=9.0"], "no strokes are drawn"),
+        ("classification", ["data.text=x", "data.image.channels=3"], "the inputs are texts (data.text), not pictures"),
+        ("classification", ["data.label=x", "decoding.threshold=0.7"], "each input has one class (data.label)"),
+        (
+            "classification",
+            ["data.targets=x", "decoding.alternatives=3"],
+            "the targets are numbers",
+        ),
+        ("tagging", ["model.embedding=0", "model.word_dropout=0.1"], "leaves words without vectors"),
+        ("tagging", ["training.batch_size=8", "training.batch_tokens=99"], "training.batch_size = 8 limits a batch"),
+        ("forecasting", ["decoding.seed=7"], "decoding.paths = 0 draws nothing"),
+        ("language_model", ["model.layers=1", "model.dropout=0.2"], "it lies between layers, and there is one"),
+        ("language_model", ["data.independent=true", "reading.carry=0.5"], "reads each line by itself, whole"),
+        ("language_model", ["decoding.temperature=0", "decoding.top_k=9"], "always takes the most probable token"),
+        ("seq2seq", ["decoding.search=greedy", "decoding.width=9"], "decoding.search = 'greedy' keeps no beam"),
+        ("seq2seq", ["decoding.temperature=0.5"], "decoding.search = 'beam' draws nothing"),
+        ("seq2seq", ["decoding.search=given", "decoding.no_repeat=2"], "scores a given target, and searches nothing"),
+        ("seq2seq", ["model.dropout=0", "model.locked=true"], "there is no dropout whose masks it could lock"),
+        ("seq2seq", ["model.dropout=0", "training.r_drop=1.0"], "two passes without dropout are the same"),
+        ("seq2seq", ["model.bidirectional=false", "model.merge=sum"], "leaves one direction, and nothing to merge"),
+        ("seq2seq", ["model.skip=residual"], "there is one layer on either side"),
+        ("seq2seq", ["data.frames=x", "data.source.lowercase=true"], "the source is numbers (data.frames), not text"),
+        ("vec2seq", ["data.vector=x", "model.image.layers=3"], "the inputs are vectors (data.vector), not pictures"),
+        ("vec2seq", ["data.image=x", "model.encoder.layers=2"], "pictures are read by model.image"),
+        ("vec2seq", ["model.skip=highway"], "there is one layer"),
     ],
 )
 def test_a_setting_that_the_others_leave_without_effect_is_refused(task: str, settings: list[str], said: str) -> None:
@@ -362,3 +398,20 @@ def test_a_setting_that_the_others_leave_without_effect_is_refused(task: str, se
 def test_the_head_that_earlier_runs_of_numbers_were_saved_with_may_stay() -> None:
     this = runs.setup("tagging", overrides=["data.values=x", "model.head=crf"])
     assert this.settings.model.head == "crf"
+
+
+def test_to_switch_off_what_is_not_there_is_no_mistake() -> None:
+    off = ["model.layers=1", "model.dropout=0", "decoding.temperature=0", "decoding.top_k=none"]
+    assert runs.setup("language_model", overrides=off).settings.model.dropout == 0
+
+
+@pytest.mark.parametrize("task", ["classification", "forecasting", "language_model", "seq2seq", "tagging", "vec2seq"])
+def test_all_that_a_task_says_to_be_without_effect_are_settings_of_it(task: str) -> None:
+    settings = runs.setup(task).settings
+    for keys in settings.without_effect():
+        assert field_type(type(settings), keys) is not None, keys
+
+
+def test_a_run_that_was_saved_with_a_setting_without_effect_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('task = "tagging"\n[model]\nembedding = 0\nword_dropout = 0.1\n')
+    assert Given.of_run(tmp_path).settings(TaggingSettings).model.word_dropout == 0.1

@@ -230,8 +230,9 @@ def settings_from(kind: type[S], table: SettingsTable) -> S:
 def refuse_idle(settings: Any) -> None:
     """Refuse a setting that was changed though the other settings leave it without effect.
 
-    Settings tell of these by `without_effect()`: the keys of each and why. What is as it usually is may stay, and the
-    settings that a run was saved with are not asked: it works as it always did.
+    Settings tell of these by `without_effect()`: the keys of each and why. What is as it usually is may stay, and so
+    may 0, false and none: to switch off what is not there is no mistake. The settings that a run was saved with are not
+    asked: it works as it always did.
     """
     kind = type(settings)
     idle: Callable[[Any], Mapping[tuple[str, ...], str]] | None = getattr(kind, "without_effect", None)
@@ -239,7 +240,7 @@ def refuse_idle(settings: Any) -> None:
         value, usual = settings, kind()
         for key in keys:
             value, usual = getattr(value, key), getattr(usual, key)
-        if value != usual:
+        if value != usual and value and value != "none":
             raise SettingError(f"{dotted(keys)} = {shown(value)} has no effect: {why}. Leave it out.", keys)
 
 

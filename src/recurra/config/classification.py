@@ -9,10 +9,20 @@ from typing import Any, Literal, Self
 
 from recurra.config.augmentation import Augmentation
 from recurra.config.bag import BagModel
-from recurra.config.common import Data, Text, Training, check_layers, idle_of_stack, one_batch_size
+from recurra.config.common import (
+    Data,
+    Idle,
+    Text,
+    Training,
+    check_layers,
+    idle_of_stack,
+    idle_of_words,
+    idle_section,
+    one_batch_size,
+)
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
-from recurra.config.tagging import SpellingModel
+from recurra.config.tagging import SpellingModel, idle_of_spelling
 from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
@@ -279,16 +289,50 @@ class ClassificationSettings:
                 ("model", "label_smoothing"),
             )
 
-    def without_effect(self) -> dict[tuple[str, ...], str]:
+    def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why. Sizes may stay, for they are often shared by runs."""
         model = self.model
         kinds = {"image"} if self.data.image.given is not None else {*model.encoders}
         read = "what reads pictures" if "image" in kinds else f"model.encoder = '{model.encoder}'"
-        idle: dict[tuple[str, ...], str] = {}
+        idle: Idle = {}
         if model.encoder != "ensemble":
             idle |= {("model", name): "model.encoder is not 'ensemble'" for name in ("members", "share")}
         if not kinds & {"rnn", "pyramid", "transformer"}:
             idle |= {("model", name): f"{read} has no recurrent layers" for name in ("cell", "merge", "skip")}
         elif kinds == {"rnn"}:
             idle |= idle_of_stack(model.hidden, model.layers, bidirectional=model.bidirectional)
+        if not kinds - {"cnn", "bag"}:
+            idle["model", "summary"] = f"{read} sums up a text in a way of its own"
+        return idle | self._idle_of_input(kinds) | self._idle_of_answer()
+
+    def _idle_of_input(self, kinds: set[str]) -> Idle:
+        """Settings of words, spellings and pictures, where the inputs are said to be something else.
+
+        Where nothing is said, the columns of the data decide.
+        """
+        model, data = self.model, self.data
+        idle: Idle = {}
+        if data.text.column is not None or data.frames is not None:
+            why = "the inputs are texts (data.text)" if data.frames is None else "the inputs are numbers (data.frames)"
+            idle |= idle_section(data.image, ("data", "image"), f"{why}, not pictures")
+            idle |= idle_section(model.image, ("model", "image"), f"{why}, not pictures")
+        if data.image.column is not None:
+            why = "pictures are read from files, and no strokes are drawn"
+            idle |= {("data", "image", name): why for name in ("stroke", "thickness")}
+        if data.image.given is not None or data.frames is not None:
+            why = "the inputs are " + ("pictures (data.image)" if data.frames is None else "numbers (data.frames)")
+            idle |= idle_of_words(where=("data", "text"), why=f"{why}, not words")
+            idle |= idle_of_spelling(f"{why}, not words", cell=True)
+        elif kinds == {"bag"}:
+            why = "model.encoder = 'bag' has vectors of its own, of size model.bag.size"
+            idle["model", "word_dropout"] = why
         return idle
+
+    def _idle_of_answer(self) -> Idle:
+        """Settings of decoding that are for other kinds of answers."""
+        if self.data.targets:
+            why = "the targets are numbers (data.targets), not classes"
+            return idle_section(self.decoding, ("decoding",), why)
+        if self.data.label is not None:
+            return {("decoding", "threshold"): "each input has one class (data.label), not several"}
+        return {}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from recurra.config.forcing import Forcing
 from recurra.config.share import FilePart, Shares
 from recurra.settings import Part, SettingError, above_zero, at_least, setting
+
+Idle: TypeAlias = dict[tuple[str, ...], str]
+"""Settings that the others leave without effect, by their keys, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +141,29 @@ def check_layers(hidden: int | list[int], layers: int | None, where: str = "mode
         )
 
 
-def idle_of_stack(
-    hidden: int | list[int], layers: int | None, *, bidirectional: bool | None = None
-) -> dict[tuple[str, ...], str]:
+def idle_section(section: object, keys: tuple[str, ...], why: str, *, but: tuple[str, ...] = ()) -> Idle:
+    """All settings of a section, but some, as settings that have no effect."""
+    names = [field.name for field in dataclasses.fields(section)]  # type: ignore[arg-type]  # a dataclass
+    return {(*keys, name): why for name in names if name not in but}
+
+
+def idle_of_words(*, where: tuple[str, ...], why: str) -> Idle:
+    """Settings of a model that reads no words, and of the words in this section of the data."""
+    model = ("embedding", "word_dropout")
+    data = ("tokens", "lowercase", "min_count", "max_size")
+    return {("model", name): why for name in model} | {(*where, name): why for name in data}
+
+
+def idle_batch_tokens(training: Training) -> Idle:
+    """The limit of a batch in elements, where there is one in rows."""
+    if training.batch_size is None:
+        return {}
+    return {("training", "batch_tokens"): f"training.batch_size = {training.batch_size} limits a batch in its place"}
+
+
+def idle_of_stack(hidden: int | list[int], layers: int | None, *, bidirectional: bool | None = None) -> Idle:
     """Settings of a stack that have no effect, and why; None as bidirectional: there is no such setting."""
-    idle: dict[tuple[str, ...], str] = {}
+    idle: Idle = {}
     if bidirectional is False:
         idle["model", "merge"] = "model.bidirectional = false leaves only one direction"
     if (len(hidden) if isinstance(hidden, list) else layers or 1) == 1:

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import Data, Training, check_layers, idle_of_stack
+from recurra.config.common import Data, Idle, Training, check_layers, idle_batch_tokens, idle_of_stack
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
 
@@ -143,6 +143,9 @@ class ForecastingSettings:
         if self.task not in known and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of forecasting.", ("task",))
 
-    def without_effect(self) -> dict[tuple[str, ...], str]:
+    def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
-        return idle_of_stack(self.model.hidden, self.model.layers)
+        idle = idle_of_stack(self.model.hidden, self.model.layers) | idle_batch_tokens(self.training)
+        if self.decoding.paths == 0:
+            idle["decoding", "seed"] = "decoding.paths = 0 draws nothing"
+        return idle

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from recurra.config.common import Data, Text, Training, check_layers, one_batch_size
+from recurra.config.common import Data, Idle, Text, Training, check_layers, one_batch_size
 from recurra.config.share import FilePart
 from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
 from recurra.errors import DataError
@@ -248,6 +248,19 @@ class LanguageModelSettings:
         settings, model = cls(), table.get("model")
         asked = model.get("decoder") if isinstance(model, Mapping) else None
         return dataclasses.replace(settings, training=suited(settings.training, asked))
+
+    def without_effect(self) -> Idle:
+        """Settings that the others leave without effect, and why."""
+        idle: Idle = {}
+        if self.model.decoder.kind == "rnn" and len(self.model.widths) == 1:
+            idle["model", "dropout"] = "it lies between layers, and there is one"
+        if self.data.independent:
+            why = "data.independent = true reads each line by itself, whole"
+            idle |= {("reading", name): why for name in ("vary_steps", "carry")}
+        if self.decoding.temperature == 0:
+            why = "decoding.temperature = 0 always takes the most probable token"
+            idle |= {("decoding", name): why for name in ("top_k", "top_p")}
+        return idle
 
     def __post_init__(self) -> None:
         if self.task != "language_model" and ":" not in self.task:  # one of your own may take these settings

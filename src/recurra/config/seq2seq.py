@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.augmentation import Augmentation
-from recurra.config.common import Data, Text, Training, one_batch_size
+from recurra.config.common import Data, Idle, Text, Training, idle_section, one_batch_size
 from recurra.config.forcing import Forcing
 from recurra.config.seq2seq_model import Seq2SeqModel
 from recurra.config.writer_model import WriterModel
@@ -168,6 +168,19 @@ class Seq2SeqSettings:
     evaluation: Seq2SeqEvaluation = section(Seq2SeqEvaluation, "how answers are scored")
     decoding: Seq2SeqDecoding = section(Seq2SeqDecoding, "how answers are searched")
 
+    def without_effect(self) -> Idle:
+        """Settings that the others leave without effect, and why."""
+        model, data = self.model, self.data
+        idle = idle_of_search(self.decoding) | idle_of_writer(model, model.cell, model.encoder.cell, model.decoder.cell)
+        if not model.bidirectional:
+            idle["model", "merge"] = "model.bidirectional = false leaves one direction, and nothing to merge"
+        if len(model.decoder_widths) == 1 and len(model.encoder_widths) == 1:
+            idle["model", "skip"] = "there is one layer on either side, and a way past the second needs more"
+        if data.frames is not None:
+            names = ("tokens", "lowercase", "min_count", "max_size")
+            idle |= {("data", "source", name): "the source is numbers (data.frames), not text" for name in names}
+        return idle
+
     def __post_init__(self) -> None:
         if self.task != "seq2seq" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of seq2seq.", ("task",))
@@ -197,6 +210,32 @@ class Seq2SeqSettings:
                 "one of them out.",
                 ("model", "copy"),
             )
+
+
+def idle_of_search(decoding: Seq2SeqDecoding) -> Idle:
+    """Settings that the search makes no use of."""
+    search = f"decoding.search = '{decoding.search}'"
+    if decoding.search == "given":
+        why = f"{search} scores a given target, and searches nothing"
+        return idle_section(decoding, ("decoding",), why, but=("search",))
+    idle: Idle = {}
+    if decoding.search != "beam":
+        idle["decoding", "width"] = f"{search} keeps no beam"
+    if decoding.search != "sampling":
+        names = ("temperature", "top_k", "top_p", "seed")
+        idle |= {("decoding", name): f"{search} draws nothing" for name in names}
+    return idle
+
+
+def idle_of_writer(model: WriterModel, *cells: Part | None) -> Idle:
+    """Settings of a network that writes, and of its training, that have no effect; `cells` are all that it has."""
+    rates = (model.dropout, model.embedding_dropout, model.token_dropout)
+    idle: Idle = {}
+    if not model.dropout and not model.embedding_dropout:
+        idle["model", "locked"] = "there is no dropout whose masks it could lock"
+    if not any(rates) and not any(isinstance(cell, Mapping) for cell in cells):  # which may drop something inside
+        idle["training", "r_drop"] = "two passes without dropout are the same"
+    return idle
 
 
 def check_forcing(model: WriterModel, training: Seq2SeqTraining) -> None:

@@ -6,7 +6,15 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import Data, Training, check_layers, idle_of_stack
+from recurra.config.common import (
+    Data,
+    Idle,
+    Training,
+    check_layers,
+    idle_batch_tokens,
+    idle_of_stack,
+    idle_section,
+)
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
 
 
@@ -50,6 +58,11 @@ class SpellingModel:
 
     def __post_init__(self) -> None:
         at_least(1, "model.characters", self, "embedding", "hidden", "layers")
+
+
+def idle_of_spelling(why: str, *, cell: bool = False) -> Idle:
+    """Settings of spellings that are not read; the cell too, unless it is what says so."""
+    return idle_section(SpellingModel(), ("model", "characters"), why, but=() if cell else ("cell",))
 
 
 @dataclass(frozen=True)
@@ -110,12 +123,16 @@ class TaggingSettings:
                 ("model", "embedding"),
             )
 
-    def without_effect(self) -> dict[tuple[str, ...], str]:
-        """Settings that the others leave without effect, and why. Sizes may stay, for they are often shared by runs."""
+    def without_effect(self) -> Idle:
+        """Settings that the others leave without effect, and why."""
         idle = idle_of_stack(self.model.hidden, self.model.layers, bidirectional=self.model.bidirectional)
+        idle |= idle_batch_tokens(self.training)
+        if self.model.embedding == 0:
+            idle["model", "word_dropout"] = "model.embedding = 0 leaves words without vectors"
         if self.data.frames is not None:
             why = "the inputs are numbers (data.frames), not words"
-            idle |= {("data", "max_words"): why, ("data", "vectors"): why}
+            idle |= {("data", name): why for name in ("lowercase", "min_count", "max_words", "vectors")}
+            idle["model", "word_dropout"] = why
         if self.data.values and self.model.head != "crf":  # which was the usual head, and stands in saved settings
             idle["model", "head"] = "the targets are numbers (data.values), not tags"
         return idle

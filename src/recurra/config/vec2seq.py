@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from recurra.config.augmentation import Augmentation
-from recurra.config.common import Data, Text, one_batch_size
+from recurra.config.common import Data, Idle, Text, idle_section, one_batch_size
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
-from recurra.config.seq2seq import Seq2SeqDecoding, Seq2SeqEvaluation, Seq2SeqTraining, check_forcing
+from recurra.config.seq2seq import (
+    Seq2SeqDecoding,
+    Seq2SeqEvaluation,
+    Seq2SeqTraining,
+    check_forcing,
+    idle_of_search,
+    idle_of_writer,
+)
 from recurra.config.writer_model import WriterModel
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
@@ -116,6 +123,23 @@ class Vec2SeqSettings:
     decoding: Seq2SeqDecoding = dataclasses.field(
         default_factory=lambda: Seq2SeqDecoding(max_ratio=None), metadata={"about": "how answers are searched"}
     )
+
+    def without_effect(self) -> Idle:
+        """Settings that the others leave without effect, and why."""
+        model, image = self.model, self.data.image
+        idle = idle_of_search(self.decoding) | idle_of_writer(model, model.cell, model.decoder.cell, model.image.rows)
+        if model.decoder.kind == "rnn" and len(model.decoder_widths) == 1:
+            idle["model", "skip"] = "there is one layer, and a way past the second and those above it needs more"
+        if self.data.vector or self.data.frames is not None:
+            what = "vectors (data.vector)" if self.data.vector else "places (data.frames)"
+            why = f"the inputs are {what}, not pictures"
+            idle |= idle_section(image, ("data", "image"), why) | idle_section(model.image, ("model", "image"), why)
+        if image.given is not None:
+            idle |= idle_section(model.encoder, ("model", "encoder"), "pictures are read by model.image")
+        if image.column is not None:
+            why = "pictures are read from files, and no strokes are drawn"
+            idle |= {("data", "image", name): why for name in ("stroke", "thickness")}
+        return idle
 
     def __post_init__(self) -> None:
         if self.task != "vec2seq" and ":" not in self.task:  # one of your own may take these settings

@@ -175,9 +175,8 @@ def _from_json(text: bytes, where: str) -> Line:
         if name not in values and name not in kind._field_defaults:
             raise DataError(f"{where}: the {found['kind']} line has no '{name}'.")
         if name in values and not _fits(name, values[name]):
-            raise DataError(
-                f"{where}: '{name}' cannot be {json.dumps(found[name])} in a line of kind '{found['kind']}'. Remove the line."
-            )
+            value = json.dumps(found[name])
+            raise DataError(f"{where}: '{name}' cannot be {value} in a {found['kind']} line of a log. Remove the line.")
     for tabled in TABLES & values.keys():
         values[tabled] = {name: math.nan if x is None else x for name, x in values[tabled].items()}
     return kind(**values)
