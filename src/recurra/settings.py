@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
 
 from recurra.errors import ConfigError
 from recurra.named import choices_of, did_you_mean, fits, in_words
+from recurra.opening import open_file
 from recurra.toml import clipped, dotted, shown, toml_value
 
 S = TypeVar("S")
@@ -110,16 +111,23 @@ def _out_of_range(where: str, name: str, value: object, wanted: str) -> SettingE
     return SettingError(f"{where}.{name} must be {wanted}, but is {shown(value)}.", (*where.split("."), name))
 
 
+LARGEST_CONFIG = 1 << 22
+"""Bytes of a config file: no settings take as many."""
+
+
 def read_toml(path: str | Path) -> dict[str, Any]:
     """A config file as a table; what is wrong with it is said with its line."""
     try:
-        content = Path(path).read_bytes()
+        with open_file(path) as file:
+            content = file.read(LARGEST_CONFIG + 1)
     except FileNotFoundError as error:
         raise ConfigError(f"there is no config file {path}.") from error
     except OSError as error:
         raise ConfigError(f"the config file {path} cannot be read: {error.strerror}.") from error
     except ValueError as error:  # a NUL in the name
         raise ConfigError(f"the config file {path!r} cannot be read: {error}.") from error
+    if len(content) > LARGEST_CONFIG:
+        raise ConfigError(f"{path} is larger than {LARGEST_CONFIG:,} bytes, so it is not a config file.")
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

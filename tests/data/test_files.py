@@ -124,7 +124,7 @@ def test_what_is_no_path_is_refused() -> None:
 
 
 def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbidden(*_: object) -> None:
+    def forbidden(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     # The tests may run as root, whom no permission stops.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from recurra.errors import DataError
+from recurra.opening import NoFile, open_file
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -95,7 +96,9 @@ def opened(path: PathLike) -> BinaryIO:
     if not isinstance(path, str | os.PathLike):
         raise DataError(f"the data file must be a path, but is {path!r}.")
     try:
-        return open(path, "rb")
+        return open_file(path)
+    except NoFile as error:
+        raise DataError(f"'{path}' cannot be read: {error.strerror}. Give a regular file.") from error
     except FileNotFoundError as error:
         raise DataError(f"there is no file '{path}'.{_nearest(Path(path))}") from error
     except IsADirectoryError as error:

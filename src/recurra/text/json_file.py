@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recurra.errors import DataError
+from recurra.opening import open_file
 
 
 def json_text(
@@ -68,10 +69,15 @@ def write_json(path: str | os.PathLike[str], value: object) -> None:
             unfinished.unlink(missing_ok=True)
 
 
+def _content(path: str | os.PathLike[str]) -> bytes:
+    with open_file(path) as file:
+        return file.read()
+
+
 def read_json(path: str | os.PathLike[str]) -> object:
     """The value that a JSON file holds; a DataError says why there is none."""
     try:
-        value: object = json.loads(Path(path).read_text(encoding="utf-8"))
+        value: object = json.loads(_content(path).decode("utf-8"))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:

@@ -128,6 +128,12 @@ def _cached_or_made(kind: type[Task[Any, Any, Any]], settings: Any, say: Callabl
     files = settings.data.files("train")
     if not files:
         raise ConfigError("there is no training data: set data.train, or give --train FILE.")
+    for file in (part for each in files for part in parallel_files(each)):
+        if os.path.exists(file) and not os.path.isfile(file) and not os.path.isdir(file):
+            raise DataError(
+                f"'{file}' is a pipe or a device, but training reads its files several times. Write the data to a "
+                f"file first."
+            )
     settings = kind.resolved(settings)
     if not settings.data.cache:
         return _made(kind, settings, _private(), say)

@@ -1,0 +1,47 @@
+"""Open files that have an end: a device can be read for ever, and a named pipe waits for a writer."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import BinaryIO
+
+HANDED_OVER = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
+"""What a shell hands over, as <(zcat file) does: these may be pipes and terminals, for somebody writes to them."""
+
+
+class NoFile(OSError):
+    """What is there is no file that can be read to its end."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(0, f"it is {what}, not a file")
+
+
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """The file, open for reading bytes; OSError as open raises it, NoFile for a device, a socket or a named pipe."""
+    return open(path, "rb", opener=_opened)
+
+
+def _opened(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, to open a named pipe is to wait for somebody who writes to it.
+    number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    try:
+        mode = os.fstat(number).st_mode
+        if (what := _special(mode)) is not None and HANDED_OVER.fullmatch(os.fspath(path)) is None:
+            raise NoFile(what)
+        if hasattr(os, "set_blocking") and not stat.S_ISDIR(mode):
+            os.set_blocking(number, True)
+    except OSError:
+        os.close(number)
+        raise
+    return number
+
+
+def _special(mode: int) -> str | None:
+    """What a file is that need not have an end; None for files and folders."""
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    if stat.S_ISSOCK(mode):
+        return "a socket"
+    return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else None
