@@ -8,6 +8,7 @@ import ctypes
 import importlib
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -159,16 +160,16 @@ def live(arguments: Sequence[str], said: Path, fault: Fault | None, shim: ctypes
 
 def warm() -> None:
     """Import what a training imports as it goes, and start no thread: a fork takes along the one that forks alone."""
-    for module in (
-        *("recurra.runs", "recurra.reports.report", "recurra.reports.report_pictures", "recurra.training.samples"),
-        *("recurra.training.trained", "recurra.training.trainer", "recurra.training.transfer", "safetensors.torch"),
-        *(f"recurra.tasks.{task}" for task in ("classification", "forecasting", "language_model", "tagging")),
-        *("recurra.tasks.seq2seq", "recurra.tasks.vec2seq", "recurra.engines.planned", "torch._dynamo"),
-    ):
-        importlib.import_module(module)
-    for module in ("compat.proto.event_pb2", "compat.proto.summary_pb2", "summary.writer.record_writer"):
-        with contextlib.suppress(Exception):  # training does without it too, whatever is wrong with it
-            importlib.import_module(f"tensorboard.{module}")
+    import recurra
+
+    for module in pkgutil.walk_packages(recurra.__path__, "recurra."):
+        if module.name != "recurra.__main__":
+            importlib.import_module(module.name)
+    tensorboard = ("compat.proto.event_pb2", "compat.proto.summary_pb2", "summary.writer.record_writer")
+    others = ("torch._dynamo", "safetensors.torch", "numpy.ma", "sacrebleu", *map("tensorboard.{}".format, tensorboard))
+    for name in others:
+        with contextlib.suppress(Exception):  # training does without them too, whatever is wrong with them
+            importlib.import_module(name)
     assert len(os.listdir("/proc/self/task")) == 1, "a module that was imported has started a thread"
 
 

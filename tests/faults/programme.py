@@ -15,13 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from recurra.manifest import MANIFEST, STAGE, wrong_files
 from tests.faults.fault import EVERY, GROWING, Action, Change, Fault, Operation
 from tests.faults.fork_server import Ended
 from tests.faults.power import cut, lay_out
 from tests.faults.small_runs import Bits, SmallRun, is_one_sentence
-
-COMMIT = "manifest.json"
-"""Whose renaming makes a change of a run valid."""
 
 LOGGED = ("metrics.jsonl", ".lock")
 """Files that are written while nothing is being saved."""
@@ -48,11 +46,11 @@ def is_in_save(hit: str) -> bool:
 
 def is_staged(run: Path) -> bool:
     """Whether a save was cut short: it leaves what it had written."""
-    return (run / ".new").exists() or any(run.rglob("*.unfinished"))
+    return (run / STAGE).exists()
 
 
 def is_committed(run: Path) -> bool:
-    return (run / COMMIT).exists()
+    return (run / MANIFEST).exists()
 
 
 def recovery(small: SmallRun, unbroken: Bits, *, must_resume: bool = False) -> str:
@@ -65,6 +63,10 @@ def recovery(small: SmallRun, unbroken: Bits, *, must_resume: bool = False) -> s
         return f"a saved run is lost: {recovered.ended.said}"
     if recovered.bits != unbroken:
         return f"{recovered.way}, it ends with other bits: {recovered.bits} instead of {unbroken}"
+    if wrong := wrong_files(small.run):
+        return f"{recovered.way}, its manifest is wrong about {wrong}"
+    if (files := files_of(small.run)) != (whole := files_of(small.folder / "unbroken")):
+        return f"{recovered.way}, it leaves other files: {files} instead of {whole}"
     return ""
 
 
@@ -143,7 +145,7 @@ def commits(changes: Sequence[Change], run: Path) -> list[int]:
     found = []
     has_commit = False
     for number, change in enumerate(changes, start=1):
-        if change.operation is Operation.RENAME and change.other == run / COMMIT:
+        if change.operation is Operation.RENAME and change.other == run / MANIFEST:
             has_commit = True
         if has_commit and change.operation is Operation.SYNC and change.path == run:
             found.append(number)
@@ -237,13 +239,14 @@ def refused_at_every_file(small: SmallRun, draw: random.Random, refusals: Sequen
     changes = small.changes()
     for file in files_of(small.folder / "unbroken"):
         for refusal in refusals:
-            if found := places(changes, refusal, file):
+            if found := places(changes, refusal, Path(file).name):
                 yield refused(small, refusal, draw.choice(found))
 
 
 def files_of(run: Path) -> list[str]:
-    """The names of all files that a run consists of."""
-    return sorted({path.name for path in run.rglob("*") if path.is_file() and "tensorboard" not in path.parts})
+    """All files that a run consists of, hidden ones too; TensorBoard's, one for each life, are not a part of it."""
+    files = (path.relative_to(run) for path in run.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in files if path.parts[0] != "tensorboard")
 
 
 def put_back(small: SmallRun) -> None:

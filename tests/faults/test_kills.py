@@ -11,7 +11,6 @@ from tests.faults.conftest import SmallRuns
 from tests.faults.programme import (
     STOPS,
     killed_after_a_commit,
-    killed_at_moments,
     killed_in_operations,
     many_kills,
     many_signals,
@@ -29,10 +28,6 @@ def test_a_run_that_is_killed_while_it_saves_goes_on_to_the_same_bits(task: str,
 @pytest.mark.parametrize("which", [0.0, 1.0])
 def test_a_run_that_is_killed_just_after_a_commit_goes_on_to_the_same_bits(which: float, small_runs: SmallRuns) -> None:
     assert mistakes([killed_after_a_commit(small_runs("tagging"), which)]) == []
-
-
-def test_a_run_that_is_killed_at_any_moment_goes_on_to_the_same_bits(small_runs: SmallRuns) -> None:
-    assert mistakes(killed_at_moments(small_runs("tagging"), random.Random(1), kills=2)) == []
 
 
 @pytest.mark.parametrize(("number", "again"), STOPS)
