@@ -9,9 +9,9 @@ import hypothesis
 import pytest
 import torch
 
-# 200 examples, the same each time, in `make test`; 2,000 new ones in `make slow-test`.
+# 200 examples, the same each time, in `make test`; 600 new ones in `make slow-test`.
 hypothesis.settings.register_profile("default", max_examples=200, deadline=None, derandomize=True, database=None)
-hypothesis.settings.register_profile("slow", max_examples=2000, deadline=None)
+hypothesis.settings.register_profile("slow", max_examples=600, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 torch.set_num_threads(1)
