@@ -14,7 +14,7 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, is_lack_of_memory
 
 T = TypeVar("T")
 
@@ -101,6 +101,8 @@ def made(kind: type[T], name: str, *arguments: Any, **options: Any) -> T:
     except ConfigError:
         raise
     except Exception as error:
+        if is_lack_of_memory(error):
+            raise
         raise ConfigError(f"'{name}' cannot be created: its constructor failed with {with_place(error)}.") from error
 
 

@@ -125,6 +125,10 @@ class Text:
         at_least(1, where, self, "min_count", "max_size")
 
 
+MOST_LAYERS = 1000
+"""No recurrent network in use has a tenth as many; to build a million takes hours and all memory."""
+
+
 def check_layers(hidden: int | list[int], layers: int | None, where: str = "model") -> None:
     """Refuse a stack without layers, layers without width, or two numbers of layers."""
     widths = hidden if isinstance(hidden, list) else [hidden]
@@ -132,6 +136,11 @@ def check_layers(hidden: int | list[int], layers: int | None, where: str = "mode
         raise SettingError(
             f"{where}.hidden must be at least 1, for one layer or each of several, but is {hidden}.",
             (*where.split("."), "hidden"),
+        )
+    if max(layers or 1, len(widths)) > MOST_LAYERS:
+        raise SettingError(
+            f"{where}.layers must be at most {MOST_LAYERS:,}, but is {max(layers or 1, len(widths)):,}.",
+            (*where.split("."), "layers" if (layers or 1) > MOST_LAYERS else "hidden"),
         )
     if isinstance(hidden, list) and layers not in (None, len(widths)):
         raise SettingError(

@@ -11,6 +11,7 @@ from torch import Tensor
 from recurra.data.store import Store
 from recurra.padding import fitted
 from recurra.tasks.task import Task
+from recurra.training.model_size import bounded_parameters
 from recurra.training.optimisation import optimiser
 from recurra.training.pace import duration
 from recurra.training.trainer import device_of, dtype_of
@@ -24,7 +25,9 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
     training = task.settings.training
     device = device_of(training)
     torch.manual_seed(training.seed)
-    model = task.build().to(device, dtype_of(training))
+    with bounded_parameters():
+        model = task.build()
+    model = model.to(device, dtype_of(training))
     task.initialise(model)
     lengths, batches = task.lengths(store), task.batches(store, 0)
     sizes = [rows * longest for rows, longest in map(batches.shape, range(len(batches)))]

@@ -35,6 +35,7 @@ from recurra.training.evaluation import loss_of, outputs_to_score
 from recurra.training.guard import culprit
 from recurra.training.log import FILE as LOG
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
+from recurra.training.model_size import bounded_parameters
 from recurra.training.optimisation import Average, Schedule, optimisers
 from recurra.training.preparation import HeldOut, digest_of
 from recurra.training.progress import Progress
@@ -48,6 +49,9 @@ FEW_STEPS = 200
 
 LARGEST_SEED = 1 << 63
 """torch takes no larger ones."""
+
+MOST_THREADS = 256
+"""Threads that any system can start; a machine with many cores may have more."""
 
 PATIENCE_SECONDS = 1.0
 """After Ctrl-C, so long a step may go on to its end."""
@@ -140,7 +144,9 @@ class Trainer:
         self.device = device_of(self.training)
         set_up_torch(self.training, self.device)
         torch.manual_seed(self.training.seed % LARGEST_SEED)
-        self.model = task.build().to(self.device, dtype_of(self.training))
+        with bounded_parameters():
+            model = task.build()
+        self.model = model.to(self.device, dtype_of(self.training))
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimisers = optimisers(self.training.optimizer, self.model, self.training.learning_rate)
         self.schedule = Schedule(self.training.schedule, warmup=self.training.warmup)
@@ -602,6 +608,13 @@ def set_up_torch(training: Training, device: torch.device) -> None:
     # oneDNN keeps what it compiled for each of 1024 shapes, and batches have many: hundreds of MB, and no speed.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
     if training.threads is not None:
+        most = max(MOST_THREADS, 4 * (os.cpu_count() or 1))
+        if training.threads > most:
+            raise SettingError(
+                f"training.threads must be at most {most} on this machine, but is {training.threads}: more threads "
+                f"than the system can start end the process.",
+                ("training", "threads"),
+            )
         torch.set_num_threads(training.threads)
     if device.type == "cuda":
         torch.use_deterministic_algorithms(training.deterministic, warn_only=True)
