@@ -5,13 +5,14 @@ BIN := .venv/bin
 KEY := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 INSTALLED := .venv/installed-$(KEY)
 INSTALLED_DEV := .venv/installed-dev-$(KEY)
+INSTALLED_LOWEST := .venv-lowest/installed-$(shell cat pyproject.toml lowest.txt | cksum | cut -d' ' -f1)
 # Tests run in parallel workers with one torch thread each.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test journeys docs clean
+.PHONY: demo test page-test lint bench slow-test lowest-test journeys docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
@@ -40,6 +41,10 @@ bench: $(INSTALLED)
 slow-test: $(INSTALLED_DEV)
 	$(TEST_ENV) HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n $(WORKERS) --durations 10
 
+# The tests with the lowest versions of all dependencies, in an environment of their own.
+lowest-test: $(INSTALLED_LOWEST)
+	$(TEST_ENV) .venv-lowest/bin/pytest -n $(WORKERS) --timeout 120 --durations 10 -m "not slow"
+
 # Seven newcomers, each with the commands they would type; `python benchmarks/journeys.py --source DIR` tries another checkout.
 journeys: $(INSTALLED)
 	$(BIN)/python benchmarks/journeys.py
@@ -50,7 +55,7 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/write_settings.py
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-lowest
 
 $(INSTALLED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -62,4 +67,10 @@ $(INSTALLED):
 
 $(INSTALLED_DEV): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(INSTALLED_LOWEST):
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --constraint lowest.txt --editable '.[dev]'
 	touch $@
