@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recurra.data import rows
+from recurra.data.formats import npz
 from recurra.errors import DataError
 
 
@@ -137,3 +138,15 @@ def test_an_archive_cut_short_or_with_a_broken_byte_is_refused_without_a_traceba
 def test_an_archive_that_is_compressed_again_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"is compressed, but \.npz files are compressed already"):
         list(rows(tmp_path / "a.npz.gz"))
+
+
+def test_an_array_that_unpacks_to_hundreds_of_times_its_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez_compressed(tmp_path / "bomb.npz", frames=np.zeros((1000, 1000)))
+    np.savez(tmp_path / "plain.npz", frames=np.zeros((1000, 1000)))
+    assert len(list(rows(tmp_path / "bomb.npz"))) == 1000  # small enough to do no harm
+    monkeypatch.setattr(npz, "LARGEST_SURE", 1 << 20)
+    assert len(list(rows(tmp_path / "plain.npz"))) == 1000
+    with pytest.raises(DataError, match=r"bomb\.npz: 'frames' would unpack from [\d,]+ to 8,000,128 bytes"):
+        list(rows(tmp_path / "bomb.npz"))

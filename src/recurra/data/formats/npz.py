@@ -18,6 +18,9 @@ from recurra.errors import DataError
 LENGTHS = "_lengths"
 """An array NAME_lengths says how many steps each row has in NAME, where all rows stand one after the other."""
 
+LARGEST_SURE, MOST_SHRINKING = 1 << 28, 200
+"""An array of more bytes than the first is read only where compression has not made it smaller than by the second."""
+
 
 class NPZ(Reader):
     """One row a place along the first axis of every array; a row's line is its number.
@@ -71,6 +74,7 @@ class NPZ(Reader):
                 for role, name in roles.items():  # named in the error
                     if name not in names:
                         raise values.missing(str(path), name, names)
+                    _refuse_bomb(path, archive, name)
                     lengths = archive[name + LENGTHS] if name + LENGTHS in archive.files else None
                     yield role, archive[name], lengths
         except (ValueError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
@@ -83,6 +87,17 @@ class NPZ(Reader):
                 ) from error
             why = "it does not begin like one" if is_of_objects else error
             raise DataError(f"{path}: this is not an .npz archive, or it is corrupt ({why}).") from error
+
+
+def _refuse_bomb(path: PathLike, archive: np.lib.npyio.NpzFile, name: str) -> None:
+    """Arrays shrink to a hundredth where they are nearly all zeros; what shrinks more was made to fill the memory."""
+    for info in archive.zip.infolist() if archive.zip is not None else ():
+        is_wanted = info.filename.removesuffix(".npy") in (name, name + LENGTHS)
+        if is_wanted and info.file_size > max(LARGEST_SURE, MOST_SHRINKING * info.compress_size):
+            raise DataError(
+                f"{path}: '{name}' would unpack from {info.compress_size:,} to {info.file_size:,} bytes, so it is not "
+                f"read: such archives are made to fill the memory. If it is your own, save it with numpy.savez."
+            )
 
 
 def _is_lengths(name: str, files: Sequence[str]) -> bool:
