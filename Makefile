@@ -41,7 +41,7 @@ bench: $(INSTALLED)
 slow-test: $(INSTALLED_DEV)
 	$(TEST_ENV) HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n $(WORKERS) --durations 10
 
-# The tests with the lowest versions of all dependencies, in an environment of their own.
+# The tests with the lowest versions of all dependencies, in an environment of their own; the linters need later ones.
 lowest-test: $(INSTALLED_LOWEST)
 	$(TEST_ENV) .venv-lowest/bin/pytest -n $(WORKERS) --timeout 120 --durations 10 -m "not slow"
 
@@ -72,5 +72,6 @@ $(INSTALLED_DEV): $(INSTALLED)
 $(INSTALLED_LOWEST):
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --constraint lowest.txt --editable '.[dev]'
+	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --constraint lowest.txt \
+	  --editable '.[serve,metrics,data,image,plot,tensorboard]' pytest pytest-xdist pytest-timeout hypothesis playwright
 	touch $@
