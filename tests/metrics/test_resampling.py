@@ -77,7 +77,7 @@ def test_samples_that_cannot_be_drawn_are_refused(resamples: int) -> None:
 
 
 def test_a_level_outside_0_to_1_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"level must lie between 0 and 1, such as 0\.95, but is 95"):
+    with pytest.raises(ConfigError, match=r"level must be between 0 and 1, such as 0\.95, but is 95"):
         interval(sampled(np.ones(2, bool)), level=95)
 
 

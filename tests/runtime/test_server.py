@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 import recurra
 from recurra.cli import main
 from recurra.errors import CheckpointError
+from recurra.manifest import seal
 from recurra.runtime.effort import MOST
 from recurra.runtime.hosted import REMEMBERED, Hosted, as_plain, hosted, siblings
 from recurra.runtime.limits import Limits
@@ -482,6 +483,7 @@ def test_siblings_have_the_same_folder_task_and_vocabulary(tmp_path: Path, folde
     shutil.copytree(folder / "sounds", tmp_path / "other")
     words = tmp_path / "other" / "vocabulary.source.json"
     words.write_text(words.read_text("utf-8").replace('"c"', '"C"'), "utf-8")
+    seal(tmp_path / "other")
     found = siblings(hosted([str(tmp_path)]))
     assert found == {"a": ["b"], "b": ["a"], "c": [], "other": [], "tags": []}
 
