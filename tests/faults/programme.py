@@ -93,7 +93,8 @@ def killed_in_operations(small: SmallRun, draw: random.Random, kills: int) -> li
                 found.append(Outcome(f"{small.task}, not killed after all", f"{ended} or other bits"))
             small.clear()
             ended = goes_on(small, Fault(str(small.watched), how, at))
-        found.append(Outcome(f"{small.task}, killed at change {at}: {ended.hit}", "", is_in_save(ended.hit)))
+        what = f"{small.task}, killed at change {at}: {ended.hit}"
+        found.append(Outcome(what, "", is_in_save(ended.hit), ended.killed))
     return [*found[:-1], found[-1]._replace(mistake=recovery(small, unbroken))]
 
 

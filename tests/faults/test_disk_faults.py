@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from tests.faults.fault import Action, Fault
 from tests.faults.programme import (
     REFUSALS,
     Outcome,
+    files_of,
     mistakes,
     places,
     put_back,
@@ -59,48 +59,50 @@ def test_every_task_bears_a_refusing_disk(task: str, small_runs: SmallRuns) -> N
 RAISED = "training.steps=8"
 
 
-def raised(small: SmallRun, fault: Fault | None) -> Outcome:
-    """A finished run that is to go on for longer, with a fault: it stays as it was, or goes on when asked to."""
+def raised(small: SmallRun) -> Bits:
+    """What the finished run ends with that has gone on for longer, undisturbed."""
     put_back(small)
-    old, config = small.unbroken, (small.run / "config.toml").read_bytes()
+    ended = small.server.run(small.resume(RAISED))
+    assert ended.code == 0, ended
+    return Bits.of(small.run)
+
+
+def raised_in_vain(small: SmallRun, fault: Fault, longer: Bits) -> Outcome:
+    """The same with a fault: the run stays as it was, or goes on to the new limit when it is resumed."""
+    put_back(small)
+    config = (small.run / "config.toml").read_bytes()
     ended = small.server.run(small.resume(RAISED), fault)
-    what = f"--set {RAISED} on a finished run: {ended.hit or ended.said}"
-    if fault is None or ended.code == 0:
-        return Outcome(what, "" if Bits.of(small.run).scores["steps"] == 8 else "it has not gone on")
+    what = f"--set {RAISED} on a finished run: {ended.hit}"
     if not ended.killed and (ended.code != 2 or not is_one_sentence(ended.said)):
         return Outcome(what, f"it ends with {ended.code} and says: {ended.said}")
-    resumed = small.server.run(small.resume())  # puts in order what was cut short
+    resumed = small.server.run(small.resume())
     if resumed.code != 0:
         return Outcome(what, f"afterwards it cannot be resumed: {resumed.said}")
-    found = Bits.of(small.run)
-    if (small.run / "config.toml").read_bytes() == config:
-        return Outcome(what, "" if found == old else "its settings are the old ones, but its bits are not")
-    return Outcome(what, "" if found.scores["steps"] == 8 else "its settings are new, but it has not gone on")
-
-
-def faults_while_raised(small: SmallRun, draw: random.Random, number: int) -> Iterator[Outcome]:
-    for _ in range(number):
-        yield raised(small, Fault(str(small.watched), Action.KILL, at=draw.randrange(1, 40)))
-        yield raised(small, Fault.full_disk(small.watched, at=draw.randrange(1, 20)))
+    is_as_before = (small.run / "config.toml").read_bytes() == config
+    is_right = Bits.of(small.run) == (small.unbroken if is_as_before else longer)
+    return Outcome(what, "" if is_right else f"its limit is {'old' if is_as_before else 'new'}, but not its bits")
 
 
 def test_a_limit_that_is_raised_in_vain_leaves_the_finished_run_as_it_was(small_runs: SmallRuns) -> None:
     small = small_runs("tagging")
-    assert mistakes([raised(small, Fault.full_disk(small.watched, at)) for at in (1, 4)]) == []
-    put_back(small)
-    before = {path: path.read_bytes() for path in small.run.rglob("*") if path.is_file()}
-    ended = small.server.run(small.resume(RAISED), Fault.full_disk(small.watched, 2))
-    assert ended.code == 2
-    after = {path: path.read_bytes() for path in small.run.rglob("*") if path.is_file()}
-    kept = ("config.toml", "model.safetensors", "checkpoint.safetensors", "summary.json", "manifest.json")
-    assert {path: after.get(path) for path in before if path.name in kept} == {
-        path: content for path, content in before.items() if path.name in kept
-    }
+    for at in (2, 4):
+        put_back(small)
+        files = [small.run / name for name in files_of(small.run) if name != "metrics.jsonl"]
+        before = {path: path.read_bytes() for path in files}
+        ended = small.server.run(small.resume(RAISED), Fault.full_disk(small.watched, at))
+        assert ended.code == 2
+        assert is_one_sentence(ended.said)
+        assert {path: path.read_bytes() for path in files} == before
 
 
 @pytest.mark.slow
 def test_a_limit_may_be_raised_in_vain_at_any_moment(small_runs: SmallRuns) -> None:
-    assert mistakes(faults_while_raised(small_runs("tagging"), random.Random(1), 10)) == []
+    small, draw = small_runs("tagging"), random.Random(1)
+    longer = raised(small)
+    assert longer.scores["steps"] == 8
+    faults = [Fault(str(small.watched), Action.KILL, at=draw.randrange(1, 60)) for _ in range(10)]
+    faults += [Fault.full_disk(small.watched, at=draw.randrange(1, 20)) for _ in range(10)]
+    assert mistakes(raised_in_vain(small, fault, longer) for fault in faults) == []
 
 
 def mounted(folder: Path, kilobytes: int) -> bool:
