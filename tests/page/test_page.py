@@ -81,6 +81,14 @@ def test_settings_that_change_nothing_are_hidden(page: Page) -> None:
     expect(page.get_by_label("coverage penalty")).to_have_count(0)
 
 
+def test_there_is_no_room_for_more_settings_where_there_are_none(page: Page) -> None:
+    page.goto("/?run=levels")
+    expect(page.get_by_label("horizon")).to_be_visible()
+    expect(page.locator(".settings-foot")).to_be_hidden()
+    page.get_by_label("horizon").fill("3")
+    expect(page.get_by_role("button", name="Reset settings")).to_be_visible()
+
+
 def test_the_run_beside_it_of_the_same_task_and_vocabulary_is_offered_for_comparison(page: Page) -> None:
     page.goto("/?run=translation-blind&input=the+dog")
     page.get_by_role("button", name="Compare with translation", exact=True).click()
