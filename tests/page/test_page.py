@@ -89,6 +89,18 @@ def test_there_is_no_room_for_more_settings_where_there_are_none(page: Page) -> 
     expect(page.get_by_role("button", name="Reset settings")).to_be_visible()
 
 
+def test_samples_of_numbers_stand_two_in_a_row_on_a_phone(page: Page) -> None:
+    samples = json.dumps({"samples": [[[step] * 12 for step in range(20)]] * 4})
+    page.route("**/samples", lambda route: route.fulfill(body=samples, content_type="application/json"))
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/?run=levels&input=[[1],[2],[3]]")
+    expect(page.locator(".chip").first).to_have_text("20 steps of 12 numbers")
+    tops = page.locator(".chip").evaluate_all("all => all.map((chip) => chip.getBoundingClientRect().top)")
+    assert tops[0] == tops[1] < tops[2] == tops[3]
+    cut = "all => all.some((chip) => chip.scrollWidth > chip.clientWidth || chip.scrollHeight > chip.clientHeight)"
+    assert not page.locator(".chip").evaluate_all(cut)
+
+
 def test_the_run_beside_it_of_the_same_task_and_vocabulary_is_offered_for_comparison(page: Page) -> None:
     page.goto("/?run=translation-blind&input=the+dog")
     page.get_by_role("button", name="Compare with translation", exact=True).click()
