@@ -596,6 +596,12 @@ def test_columns_that_cannot_be_told_apart_are_refused_in_words(view: Page) -> N
     )
 
 
+def test_what_is_said_of_gates_holds_on_a_dark_page_too(view: Page, draw: Draw) -> None:
+    draw(gates(["a", "b"]))
+    expect(view.locator("main")).to_contain_text("stronger for larger values")
+    expect(view.locator("main")).not_to_contain_text("darker")
+
+
 @pytest.mark.parametrize("steps", [3, 8, 20])
 def test_gates_fill_the_width(view: Page, draw: Draw, steps: int) -> None:
     draw(gates([str(step) for step in range(steps)]))
