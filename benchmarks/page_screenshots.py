@@ -44,7 +44,8 @@ SPILT = """() => {
   const edge = document.documentElement.clientWidth;
   const isCut = (node) => node && (getComputedStyle(node).overflowX !== "visible" || isCut(node.parentElement));
   const named = (node) => `${node.tagName.toLowerCase()}.${node.getAttribute("class") ?? ""}`;
-  const found = [...document.querySelectorAll("main *")].filter((node) => !isCut(node)).flatMap((node) => [
+  const seen = [...document.querySelectorAll("main *")].filter((node) => node.checkVisibility() && !isCut(node));
+  const found = seen.flatMap((node) => [
     node.getBoundingClientRect().right > edge + 1 ? `${named(node)} is wider than the screen` : "",
     node.childElementCount === 0 && node.clientWidth && node.scrollWidth > node.clientWidth + 1
       ? `${named(node)} is narrower than its text` : "",
@@ -257,7 +258,7 @@ def main() -> int:
     if options.runs is None:
         trained(options.out / "runs", names)
         served = [str(options.out / "runs" / name) for name in names]
-    command = [sys.executable, "-m", "recurra", "serve", *served, "--port", "0"]
+    command = [sys.executable, "-m", "recurra", "serve", *served, "--port", "0", *([] if options.runs else ["--trust"])]
     there = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=there) as server, sync_playwright() as tool:
         try:

@@ -97,7 +97,8 @@ def test_an_lstm_is_judged_by_the_state_that_carries() -> None:
 def test_what_is_measured_is_explained_in_a_sentence_each() -> None:
     x = Padded.full(torch.randn(1, 6, 2))
     said = gradient_page.as_text(look(Recurrent("lstm", 2, 3), x))
-    page = gradient_page.as_page(look(Recurrent("lstm", 2, 3), x))
+    page = gradient_page.as_page(look(Recurrent("lstm", 2, 3), x, title="runs/first"))
+    assert page.partition("<body>")[2].count("runs/first") == 1
     for meaning in gradient_page.MEANINGS.values():
         assert said.count(meaning) == 1
     assert page.count("<h2>What the numbers mean</h2>") == 1

@@ -81,6 +81,26 @@ def test_settings_that_change_nothing_are_hidden(page: Page) -> None:
     expect(page.get_by_label("coverage penalty")).to_have_count(0)
 
 
+def test_there_is_no_room_for_more_settings_where_there_are_none(page: Page) -> None:
+    page.goto("/?run=levels")
+    expect(page.get_by_label("horizon")).to_be_visible()
+    expect(page.locator(".settings-foot")).to_be_hidden()
+    page.get_by_label("horizon").fill("3")
+    expect(page.get_by_role("button", name="Reset settings")).to_be_visible()
+
+
+def test_samples_of_numbers_stand_two_in_a_row_on_a_phone(page: Page) -> None:
+    samples = json.dumps({"samples": [[[step] * 12 for step in range(20)]] * 4})
+    page.route("**/samples", lambda route: route.fulfill(body=samples, content_type="application/json"))
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/?run=levels&input=[[1],[2],[3]]")
+    expect(page.locator(".chip").first).to_have_text("20 steps of 12 numbers")
+    tops = page.locator(".chip").evaluate_all("all => all.map((chip) => chip.getBoundingClientRect().top)")
+    assert tops[0] == tops[1] < tops[2] == tops[3]
+    cut = "all => all.some((chip) => chip.scrollWidth > chip.clientWidth || chip.scrollHeight > chip.clientHeight)"
+    assert not page.locator(".chip").evaluate_all(cut)
+
+
 def test_the_run_beside_it_of_the_same_task_and_vocabulary_is_offered_for_comparison(page: Page) -> None:
     page.goto("/?run=translation-blind&input=the+dog")
     page.get_by_role("button", name="Compare with translation", exact=True).click()
@@ -216,22 +236,23 @@ def test_a_link_to_a_run_that_is_not_here_says_so(page: Page) -> None:
 def test_two_runs_stand_side_by_side_and_read_the_same(page: Page) -> None:
     page.goto("/?run=translation&input=the+dog")
     page.get_by_role("button", name="Compare").click()
-    expect(page).to_have_url("/?run=translation&input=the+dog&2.run=translation-blind&2.tab=attention")
+    expect(page).to_have_url("/?run=translation&input=the+dog&2.run=translation-blind")
     panes = page.locator(".pane")
     panes.nth(1).locator("textarea").fill("a cat")
     for number in range(2):
         expect(panes.nth(number).locator("textarea")).to_have_value("a cat")
         expect(panes.nth(number).get_by_role("region", name="Answer")).to_contain_text("un chat")
-    expect(panes.nth(1).get_by_role("tabpanel")).to_contain_text("The run translation-blind was trained with")
     panes.nth(0).get_by_role("button", name="Remove").click()
     expect(panes).to_have_count(1)
-    expect(page).to_have_url("/?run=translation-blind&input=a+cat&tab=attention")
+    expect(page).to_have_url("/?run=translation-blind&input=a+cat")
 
 
-def test_a_run_without_attention_does_not_begin_with_where_it_looked(page: Page) -> None:
-    page.goto("/?run=translation-blind&input=the+dog")
+def test_a_run_without_attention_has_no_tab_for_where_it_looked(page: Page) -> None:
+    page.goto("/?run=translation-blind&input=the+dog&tab=attention")
     expect(open_tab(page)).to_have_text("How sure it was")
-    expect(page.get_by_role("tab").last).to_have_text("Where it looked")
+    expect(page.get_by_role("tab")).to_have_text(
+        ["How sure it was", "What mattered", "How it searched", "Gates over time"]
+    )
 
 
 def test_greedy_search_asks_for_one_answer_whatever_was_asked_of_a_beam(page: Page) -> None:

@@ -374,6 +374,20 @@ def test_a_tab_has_its_title_before_its_view_has_come(view: Page) -> None:
     expect(view.get_by_role("tab")).to_have_text("Where it looked")
 
 
+@pytest.mark.usefixtures("phone")
+def test_the_last_tab_is_clear_of_the_fading_at_the_edge_of_a_phone(view: Page) -> None:
+    view.set_viewport_size({"width": 390, "height": 800})
+    view.evaluate(VIEWS_OF, ["attention", "Where it looked, and after that where it looked once more", {}])
+    view.locator("main").evaluate("(main) => { main.style.containerType = 'inline-size'; }")  # as a pane has it
+    measured = """(list) => {
+      list.scrollLeft = 1e6;
+      const faded = Number(/100% - ([\\d.]+)px/.exec(getComputedStyle(list).maskImage)[1]);
+      return [list.getBoundingClientRect().right - list.lastElementChild.getBoundingClientRect().right, faded];
+    }"""
+    room, faded = view.get_by_role("tablist").evaluate(measured)
+    assert room > faded - 1 > 0
+
+
 ANSWER = """async ([run, answer]) => {
   const { draw } = await import("/page/answers.js");
   const place = document.createElement("div");
@@ -580,6 +594,12 @@ def test_columns_that_cannot_be_told_apart_are_refused_in_words(view: Page) -> N
     assert view.evaluate(read, ["time,height\n0,3\n1,4", LEVEL]) == (
         "A step has 2 numbers here, but the model reads 1: level."
     )
+
+
+def test_what_is_said_of_gates_holds_on_a_dark_page_too(view: Page, draw: Draw) -> None:
+    draw(gates(["a", "b"]))
+    expect(view.locator("main")).to_contain_text("stronger for larger values")
+    expect(view.locator("main")).not_to_contain_text("darker")
 
 
 @pytest.mark.parametrize("steps", [3, 8, 20])

@@ -91,6 +91,7 @@ export function controls(run, { onchange }) {
     arrange(rest, settings.filter((each) => !isFirst(each)).map((each) => each.node));
     more.hidden = rest.childElementCount === 0;
     reset.hidden = Object.keys(decoding).length === 0;
+    foot.hidden = more.hidden && reset.hidden;
   }
 
   show({});

@@ -63,7 +63,8 @@ def _title(found: Laboratory) -> str:
 
 def as_text(found: Laboratory) -> str:
     """Verdicts, tables and advice, layer after layer."""
-    return "\n\n".join([_headline(found), *(_layer_text(layer) for layer in found.layers), "\n".join(_meanings(found))])
+    headline = f"{found.title}: {_measured(found)}"
+    return "\n\n".join([headline, *(_layer_text(layer) for layer in found.layers), "\n".join(_meanings(found))])
 
 
 def _meanings(found: Laboratory) -> list[str]:
@@ -76,10 +77,11 @@ def _meanings(found: Laboratory) -> list[str]:
     return [sentence for name, sentence in MEANINGS.items() if shown[name]]
 
 
-def _headline(found: Laboratory) -> str:
+def _measured(found: Laboratory) -> str:
+    """What the gradients were measured on."""
     examples = "1 example" if found.examples == 1 else f"{found.examples} examples"
     loss = "no loss, because there are no targets" if found.loss is None else f"loss {found.loss:.4g}"
-    return f"{found.title}: {examples}, {loss}. T is the last step, t an earlier one."
+    return f"{examples}, {loss}. T is the last step, t an earlier one."
 
 
 def _layer_text(layer: Layer) -> str:
@@ -131,7 +133,7 @@ def _ends(kind: str) -> str:
 
 def as_page(found: Laboratory) -> str:
     """One page that fetches nothing."""
-    pieces = [f"<h1>{escape(found.title)}</h1>", f'<p class="soft">{escape(_headline(found))}</p>']
+    pieces = [f"<h1>{escape(found.title)}</h1>", f'<p class="soft">{escape(_measured(found))}</p>']
     for layer in found.layers:
         advice = "".join(f"<li>{escape(remark)}</li>" for remark in _remarks(layer))
         numbers = table_in_html(Table(*_table(layer))) + table_in_html(Table(*_gates(layer)))

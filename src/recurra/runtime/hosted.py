@@ -70,6 +70,7 @@ class Hosted:
     def about(self) -> dict[str, Any]:
         """What the run is, what it is asked with, and how it may be asked to answer."""
         asked = self.task.schema()
+        viewers = {name: each for name, each in self.task.viewers().items() if each.possible}
         return {
             "name": self.name,
             "task": self.task.name,
@@ -82,8 +83,8 @@ class Hosted:
             ],
             "answer": self.task.answer_kind(),
             "generates": self.task.purpose().generate != "",
-            "views": list(self.task.viewers()),
-            "view_titles": {name: each.title or _in_words(name) for name, each in self.task.viewers().items()},
+            "views": list(viewers),
+            "view_titles": {name: each.title or _in_words(name) for name, each in viewers.items()},
             "summary": _summary(folders(self.given)[0]),
         }
 

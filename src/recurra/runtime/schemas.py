@@ -114,7 +114,7 @@ SCHEMAS: dict[str, JsonSchema] = {
                 "a text, a written text with alternatives, the next steps of a series, or else the output as text",
             ),
             "generates": said(FLAG, "generate writes texts with this run"),
-            "views": said(TEXTS, "what explain may have to show"),
+            "views": said(TEXTS, "what explain can show of an answer of this run"),
             "view_titles": said(named(TEXT), "what the page calls each of these views"),
             "summary": held(
                 {},

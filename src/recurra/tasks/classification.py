@@ -405,11 +405,13 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def viewers(self) -> dict[str, Viewer]:
         weighs, is_sequence = name_of(self.settings.model.summary) == "attention", self.reads or self.frames is not None
-        looked = {"attention": Viewer(self.looked, telling=weighs, title=LOOKED)}
+        looked = {"attention": Viewer(self.looked, telling=weighs, title=LOOKED, possible=weighs)}
         if self.is_pictured:
             return looked
-        saliency = Viewer(self.contributions, longest=30, work=lambda n: n, telling=is_sequence, title=MATTERED)
-        gates = super().viewers()["gates"]._replace(telling=is_sequence)
+        saliency = Viewer(
+            self.contributions, 30, work=lambda n: n, telling=is_sequence, title=MATTERED, possible=is_sequence
+        )
+        gates = super().viewers()["gates"]._replace(telling=is_sequence, possible=is_sequence)
         others = {"saliency": saliency, "gates": gates}
         return {**looked, **others} if weighs else {**others, **looked}
 

@@ -347,7 +347,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def viewers(self) -> dict[str, Viewer]:
         is_beam = self.settings.decoding.search == "beam"
-        looked = {"attention": Viewer(self.looked, telling=self.attends, title=LOOKED)}
+        looked = {"attention": Viewer(self.looked, telling=self.attends, title=LOOKED, possible=self.attends)}
         others = {
             "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
             "tree": Viewer(self.tree, longest=30, telling=is_beam, title=SEARCHED),

@@ -28,7 +28,7 @@ _SLANT = 0.7072  # sine and cosine of 45 degrees
 _DIGITS = 9  # of means and ranges: so many more than are said that what is said is rounded once
 
 _ABOUT = (
-    "Time runs from left to right; each row is a unit: blue above 0, orange below, darker for larger values. The "
+    "Time runs from left to right; each row is a unit: blue above 0, orange below, stronger for larger values. The "
     "curve is the mean over all units. Point at a step for its numbers."
 )
 

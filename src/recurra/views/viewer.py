@@ -39,3 +39,4 @@ class Viewer(NamedTuple):
     work: Callable[[int], int] | None = None  # elements to how many of them are read in all; None: few
     telling: bool = True  # whether a report shows it
     title: str = ""  # that of its views, on the tab of the page; without one the tab has the view's name
+    possible: bool = True  # whether answers of this run may have it: the page has no tab for one that `make` refuses
