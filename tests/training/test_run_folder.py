@@ -176,6 +176,16 @@ def test_a_run_is_not_resumed_on_data_that_was_edited(capsys: pytest.CaptureFixt
     assert "it had 40 examples of 120 elements in all, and now has 41 of 121" in text
 
 
+@pytest.mark.usefixtures("run")
+def test_a_run_is_not_resumed_on_data_whose_numbers_are_the_same_but_mean_other_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    renamed = TEXT.replace("\tVERB", "\tX").replace("\tNOUN", "\tVERB").replace("\tDET", "\tNOUN")
+    Path("train.conll").write_text(renamed)  # in the order of the alphabet, each tag has the number of the one before
+    text = refused(capsys, ["train", "run", "--resume", "--quiet", "--set", "training.steps=16"])
+    assert "the training data has changed since this run began: it has the same size, but other content" in text
+
+
 def test_the_same_data_from_another_place_and_another_cache_is_known_again(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,3 +245,17 @@ def test_resuming_finishes_a_change_that_was_cut_off_after_its_commit_point(run:
     assert main(["train", "run", "--resume", "--quiet"]) == 0
     assert not (run / STAGE).exists()
     assert main(["check", "run"]) == 0
+
+
+def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_is_saved(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    shutil.rmtree(run)
+    with monkeypatch.context() as patch:
+        patch.setattr("safetensors.torch.save_file", stopped)
+        assert train() == 130
+    assert "stopped before the first checkpoint; nothing is saved." in capsys.readouterr().err
+    assert train() == 0  # in the same folder
