@@ -247,6 +247,33 @@ def test_resuming_finishes_a_change_that_was_cut_off_after_its_commit_point(run:
     assert main(["check", "run"]) == 0
 
 
+def test_a_checkpoint_is_verified_before_it_is_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = run / "last" / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes().replace(b'"position', b'"pos\xfftion', 1))
+    assert "checkpoint.safetensors is damaged: its content is not what was written" in refused(capsys, typed("resume"))
+
+
+@pytest.mark.usefixtures("run")
+def test_ctrl_c_while_a_checkpoint_is_written_says_from_where_to_continue(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from safetensors.torch import save_file
+
+    saved: list[str] = []
+
+    def stopped_at_the_second(tensors: object, path: str, **options: object) -> None:
+        saved.append(path)
+        if len([each for each in saved if "checkpoint" in each]) == 2:
+            raise KeyboardInterrupt
+        save_file(tensors, path, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("safetensors.torch.save_file", stopped_at_the_second)
+    assert main(["train", "run", "--resume", "--quiet", "--set", "training.steps=24"]) == 130
+    said = capsys.readouterr().err
+    assert "stopped. Continue from the last checkpoint with: recurra train run --resume" in said
+    assert "unchanged" not in said
+
+
 def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_is_saved(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
