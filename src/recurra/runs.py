@@ -269,11 +269,11 @@ def check_run(folder: Path, *, accept: bool = False) -> str:
             f"{folder} has no manifest.json, because an earlier version of recurra wrote it: its files cannot be "
             f"verified. To record them as they are now: recurra check {folder} --accept"
         )
-    if wrong := wrong_files(folder):
+    if wrong_files(folder):
         try:
             verify(folder)  # finishes a change that was cut off
         except CheckpointError as error:
-            others = [f"\n{folder / name} {what}." for name, what in wrong[1:]]
+            others = [f"\n{folder / name} {what}." for name, what in wrong_files(folder)[1:]]
             raise CheckpointError(f"{error}{''.join(others)}") from error
         manifest = read_manifest(folder) or {}
     size = sum(entry.bytes for entry in manifest.values())
@@ -540,7 +540,7 @@ def several(
         part = folder / f"seed-{seed}"
         if not (part / "summary.json").exists():
             one = this._replace(settings=dataclasses.replace(this.settings, training=training))
-            if (part / "config.toml").exists():
+            if is_run(part):
                 resume(part, progress, trust=trust)
             else:
                 begin(one, part, progress, start_from=start_from, trust=trust)

@@ -247,6 +247,18 @@ def test_resuming_finishes_a_change_that_was_cut_off_after_its_commit_point(run:
     assert main(["check", "run"]) == 0
 
 
+def test_check_names_each_damaged_file_once_also_after_finishing_a_change(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / STAGE).mkdir()
+    shutil.copy(run / "config.toml", run / STAGE)
+    (run / "config.toml").write_bytes(b"old")
+    (run / "report.html").write_bytes(b"damaged")
+    text = refused(capsys, ["check", "run"])
+    assert text.count("report.html is damaged") == 1
+    assert "config.toml" not in text
+
+
 def test_a_checkpoint_is_verified_before_it_is_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = run / "last" / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes().replace(b'"position', b'"pos\xfftion', 1))
@@ -286,3 +298,21 @@ def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_is_saved(
         assert train() == 130
     assert "stopped before the first checkpoint; nothing is saved." in capsys.readouterr().err
     assert train() == 0  # in the same folder
+
+
+def test_seeds_go_on_with_a_run_that_was_cut_off_right_after_its_first_commit_point(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed = Path("seeds/seed-1")
+    shutil.copytree(run, seed)
+    stage = seed / STAGE
+    stage.mkdir()
+    (seed / "config.toml").rename(stage / "config.toml")
+    manifest = json.loads((seed / MANIFEST).read_text())
+    for name in ("summary.json", "samples.json", "report.html", "card.md"):  # written at the end
+        (seed / name).unlink()
+        del manifest["files"][name]
+    (seed / MANIFEST).write_text(json.dumps(manifest))
+    given = ["train", "tagging", "--train", "train.conll", "--valid", "valid.conll", "--out", "seeds", "--seeds", "2"]
+    assert main([*given, "--quiet", *(word for each in SET for word in ("--set", each))]) == 0
+    assert "2 seeds: mean" in capsys.readouterr().out
