@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
 import shutil
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
 
 from recurra.errors import CheckpointError
-from recurra.manifest import MANIFEST, STAGE, committing, locked, read_manifest, seal, verify, wrong_files
+from recurra.manifest import (
+    MANIFEST,
+    STAGE,
+    committing,
+    finish_change,
+    locked,
+    read_manifest,
+    seal,
+    verify,
+    wrong_files,
+)
 
 
 @pytest.fixture
@@ -94,6 +106,31 @@ def test_a_change_that_is_cut_off_anywhere_is_there_whole_or_not_at_all(
     change(folder)
     verify(folder)
     assert sorted(content(folder)) == ["config.toml", "last/weights", "log.jsonl", MANIFEST]
+
+
+def test_a_new_file_is_hashed_once_so_that_it_takes_its_place_right_after_the_commit_point(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[str] = []
+    digest = hashlib.file_digest
+
+    def counted(file: BufferedReader, name: str) -> object:
+        hashed.append(Path(file.name).name)
+        return digest(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    change(folder)
+    assert sorted(hashed) == ["config.toml", "weights"]
+
+
+def test_a_cut_off_change_that_cannot_be_finished_is_refused_in_a_sentence(folder: Path) -> None:
+    (folder / STAGE).mkdir()
+    (folder / "last").rename(folder / STAGE / "last")
+    (folder / "last").write_text("a file where the folder was")
+    with pytest.raises(CheckpointError, match=r"the last change of .*run was cut off, and .*\.new cannot be put"):
+        finish_change(folder)
+    with pytest.raises(CheckpointError, match=r"last/weights cannot be read: Not a directory"):
+        verify(folder)
 
 
 def test_a_log_may_grow_but_not_change_or_shrink(folder: Path) -> None:

@@ -23,7 +23,7 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -255,16 +255,18 @@ def committing(folder: Path, *, logs: Mapping[str, int] | None = None) -> Iterat
     """
     stage = folder / STAGE
     try:
-        finish_change(folder)
+        _finish_change(folder)
         entries = dict(old if (old := read_manifest(folder)) is not None else listed(folder))
         stage.mkdir(parents=True)
         try:
             yield stage
+            new: list[str] = []
             for name, path in _files(stage):
                 with open(path, "rb+") as file:
                     os.fsync(file.fileno())
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
                     entries[name] = Entry(os.fstat(file.fileno()).st_size, digest)
+                new.append(name)
             for name, size in (logs or {}).items():
                 with open(folder / name, "rb+") as file:
                     os.fsync(file.fileno())
@@ -273,9 +275,10 @@ def committing(folder: Path, *, logs: Mapping[str, int] | None = None) -> Iterat
                 sync_folder(Path(inner))
             sync_folder(folder)
             _replace_manifest(folder, entries)
+            _place(folder, new)  # at once: until then readers find files that are not those of the manifest
         finally:
             # The manifest tells whether the commit point was passed, whatever happened and wherever it did.
-            finish_change(folder)
+            _finish_change(folder)
     except OSError as error:
         raise CheckpointError(
             f"{folder} cannot be written ({error.strerror or error}); all that was saved before is still there."
@@ -287,23 +290,41 @@ def finish_change(folder: Path) -> bool:
 
     Whoever calls this holds the lock of the folder. Returns whether a file was put in its place.
     """
+    try:
+        return _finish_change(folder)
+    except OSError as error:
+        raise CheckpointError(
+            f"the last change of {folder} was cut off, and {folder / STAGE} cannot be put in its place "
+            f"({error.strerror or error}). Make the folder writable, or restore it from a copy of the run."
+        ) from error
+
+
+def _finish_change(folder: Path) -> bool:
     stage = folder / STAGE
     if not stage.is_dir():
         return False
     manifest = read_manifest(folder) or {}
-    placed = set[Path]()
-    for name, path in list(_files(stage)):
-        if name in manifest and digest_of(path, manifest[name].bytes) == manifest[name].sha256:
-            target = folder / name
-            make_folder(target.parent)  # on the disk before anything is renamed into it
-            os.replace(path, target)
-            placed.add(target.parent)
-    for parent in placed:
-        sync_folder(parent)
-    if placed:
-        sync_folder(folder)
+    whole = [
+        name
+        for name, path in _files(stage)
+        if name in manifest and digest_of(path, manifest[name].bytes) == manifest[name].sha256
+    ]
+    _place(folder, whole)
     shutil.rmtree(stage, ignore_errors=True)
-    return bool(placed)
+    return bool(whole)
+
+
+def _place(folder: Path, names: Sequence[str]) -> None:
+    """Rename new files to their places."""
+    parents = {(folder / name).parent: None for name in names}
+    for parent in parents:
+        make_folder(parent)  # on the disk before anything is renamed into it
+    for name in names:
+        os.replace(folder / STAGE / name, folder / name)
+    for parent in parents:
+        sync_folder(parent)
+    if names:
+        sync_folder(folder)
 
 
 def seal(folder: Path) -> None:

@@ -270,11 +270,11 @@ def check_run(folder: Path, *, accept: bool = False) -> str:
             f"{folder} has no manifest.json, because an earlier version of recurra wrote it: its files cannot be "
             f"verified. To record them as they are now: recurra check {folder} --accept"
         )
-    if wrong := wrong_files(folder):
+    if wrong_files(folder):
         try:
             verify(folder)  # finishes a change that was cut off
         except CheckpointError as error:
-            others = [f"\n{folder / name} {what}." for name, what in wrong[1:]]
+            others = [f"\n{folder / name} {what}." for name, what in wrong_files(folder)[1:]]
             raise CheckpointError(f"{error}{''.join(others)}") from error
         manifest = read_manifest(folder) or {}
     size = sum(entry.bytes for entry in manifest.values())
@@ -304,31 +304,32 @@ def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = (), t
             )
     task = load_task(folder, trust=trust)
     as_it_was = last_words(f"stopped; the run is unchanged. Continue with: recurra train {folder} --resume")
-    with progress, held(folder), as_it_was:
-        finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
-        given = Given.of_run(folder).options(overrides)
-        with given.placing(type(task.settings)):
-            if overrides:
-                settings = given.settings(type(task.settings))
-                if settings.data.shares != task.settings.data.shares:
-                    raise ConfigError(
-                        f"--resume cannot change which examples are held out: {folder} was begun with data.valid = "
-                        f"{task.settings.data.valid!r}, data.test = {task.settings.data.test!r} and data.seed = "
-                        f"{task.settings.data.seed}. Begin another run."
-                    )
-                task = type(task).load(settings, folder)
-            before = position_of(folder)
-            _, store = prepared_again(task, before.data if before is not None else None, progress.note)
-            apart = held_out(task, store, progress)
-            trainer = Trainer(task, store, apart["valid"], folder, progress)
-            trainer.restore()
-            if overrides:  # they come into force with the first checkpoint that was reached with them
-                trainer.also_saved.append(partial(write_config, task.settings))
-            at = trainer.position
-            with Log(folder, at.log_bytes) as log:
-                log.write(EventLine(at.step, f"resumed from step {at.step}"))
-                trainer.run(log)
-            _finish(trainer, store, apart)
+    with progress, held(folder):
+        with as_it_was:
+            finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
+            given = Given.of_run(folder).options(overrides)
+            with given.placing(type(task.settings)):
+                if overrides:
+                    settings = given.settings(type(task.settings))
+                    if settings.data.shares != task.settings.data.shares:
+                        raise ConfigError(
+                            f"--resume cannot change which examples are held out: {folder} was begun with data.valid = "
+                            f"{task.settings.data.valid!r}, data.test = {task.settings.data.test!r} and data.seed = "
+                            f"{task.settings.data.seed}. Begin another run."
+                        )
+                    task = type(task).load(settings, folder)
+                before = position_of(folder)
+                _, store = prepared_again(task, before.data if before is not None else None, progress.note)
+                apart = held_out(task, store, progress)
+                trainer = Trainer(task, store, apart["valid"], folder, progress)
+                trainer.restore()
+                if overrides:  # they come into force with the first checkpoint that was reached with them
+                    trainer.also_saved.append(partial(write_config, task.settings))
+        at = trainer.position
+        with Log(folder, at.log_bytes) as log, given.placing(type(task.settings)):
+            log.write(EventLine(at.step, f"resumed from step {at.step}"))
+            trainer.run(log)
+        _finish(trainer, store, apart)
 
 
 def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> None:
@@ -540,7 +541,7 @@ def several(
         part = folder / f"seed-{seed}"
         if not (part / "summary.json").exists():
             one = this._replace(settings=dataclasses.replace(this.settings, training=training))
-            if (part / "config.toml").exists():
+            if is_run(part):
                 resume(part, progress, trust=trust)
             else:
                 begin(one, part, progress, start_from=start_from, trust=trust)

@@ -130,3 +130,12 @@ def test_a_library_that_was_cut_short_after_loading_still_answers(folder: Path) 
         os.truncate(path, 0)
     assert loaded.answer(100) == RIGHT
     assert sorted(path.suffix for path in folder.iterdir()) == [".sha256", ".so"]  # no copies are left behind
+
+
+@needs_compiler
+def test_a_system_that_has_no_flag_for_folders_has_compiled_code_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECURRA_CACHE", str(tmp_path))
+    monkeypatch.delattr(os, "O_DIRECTORY")  # as on Windows
+    assert c_library.library.__wrapped__(TEXT).answer(100) == RIGHT

@@ -176,6 +176,16 @@ def test_a_run_is_not_resumed_on_data_that_was_edited(capsys: pytest.CaptureFixt
     assert "it had 40 examples of 120 elements in all, and now has 41 of 121" in text
 
 
+@pytest.mark.usefixtures("run")
+def test_a_run_is_not_resumed_on_data_whose_numbers_are_the_same_but_mean_other_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    renamed = TEXT.replace("\tVERB", "\tX").replace("\tNOUN", "\tVERB").replace("\tDET", "\tNOUN")
+    Path("train.conll").write_text(renamed)  # in the order of the alphabet, each tag has the number of the one before
+    text = refused(capsys, ["train", "run", "--resume", "--quiet", "--set", "training.steps=16"])
+    assert "the training data has changed since this run began: it has the same size, but other content" in text
+
+
 def test_the_same_data_from_another_place_and_another_cache_is_known_again(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,3 +245,74 @@ def test_resuming_finishes_a_change_that_was_cut_off_after_its_commit_point(run:
     assert main(["train", "run", "--resume", "--quiet"]) == 0
     assert not (run / STAGE).exists()
     assert main(["check", "run"]) == 0
+
+
+def test_check_names_each_damaged_file_once_also_after_finishing_a_change(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / STAGE).mkdir()
+    shutil.copy(run / "config.toml", run / STAGE)
+    (run / "config.toml").write_bytes(b"old")
+    (run / "report.html").write_bytes(b"damaged")
+    text = refused(capsys, ["check", "run"])
+    assert text.count("report.html is damaged") == 1
+    assert "config.toml" not in text
+
+
+def test_a_checkpoint_is_verified_before_it_is_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = run / "last" / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes().replace(b'"position', b'"pos\xfftion', 1))
+    assert "checkpoint.safetensors is damaged: its content is not what was written" in refused(capsys, typed("resume"))
+
+
+@pytest.mark.usefixtures("run")
+def test_ctrl_c_while_a_checkpoint_is_written_says_from_where_to_continue(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from safetensors.torch import save_file
+
+    saved: list[str] = []
+
+    def stopped_at_the_second(tensors: object, path: str, **options: object) -> None:
+        saved.append(path)
+        if len([each for each in saved if "checkpoint" in each]) == 2:
+            raise KeyboardInterrupt
+        save_file(tensors, path, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("safetensors.torch.save_file", stopped_at_the_second)
+    assert main(["train", "run", "--resume", "--quiet", "--set", "training.steps=24"]) == 130
+    said = capsys.readouterr().err
+    assert "stopped. Continue from the last checkpoint with: recurra train run --resume" in said
+    assert "unchanged" not in said
+
+
+def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_is_saved(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    shutil.rmtree(run)
+    with monkeypatch.context() as patch:
+        patch.setattr("safetensors.torch.save_file", stopped)
+        assert train() == 130
+    assert "stopped before the first checkpoint; nothing is saved." in capsys.readouterr().err
+    assert train() == 0  # in the same folder
+
+
+def test_seeds_go_on_with_a_run_that_was_cut_off_right_after_its_first_commit_point(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed = Path("seeds/seed-1")
+    shutil.copytree(run, seed)
+    stage = seed / STAGE
+    stage.mkdir()
+    (seed / "config.toml").rename(stage / "config.toml")
+    manifest = json.loads((seed / MANIFEST).read_text())
+    for name in ("summary.json", "samples.json", "report.html", "card.md"):  # written at the end
+        (seed / name).unlink()
+        del manifest["files"][name]
+    (seed / MANIFEST).write_text(json.dumps(manifest))
+    given = ["train", "tagging", "--train", "train.conll", "--valid", "valid.conll", "--out", "seeds", "--seeds", "2"]
+    assert main([*given, "--quiet", *(word for each in SET for word in ("--set", each))]) == 0
+    assert "2 seeds: mean" in capsys.readouterr().out

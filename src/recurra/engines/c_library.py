@@ -104,7 +104,8 @@ def opened_folder(folder: Path) -> int:
     """The folder, made if need be and opened, so that the folder that is used is the one that was looked at."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    # Windows has neither flag, and opens no folder: there one does without the cache.
+    opened = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0))
     try:
         refuse_strangers(os.fstat(opened))
     except Unusable:
@@ -189,7 +190,8 @@ def loaded(content: bytes, beside: Path | None = None) -> ctypes.CDLL:
 
 
 def loaded_from(place: Path | None, content: bytes) -> ctypes.CDLL:
-    with tempfile.TemporaryDirectory(prefix="recurra-", dir=place) as private:
+    # Windows does not remove a library that is in use.
+    with tempfile.TemporaryDirectory(prefix="recurra-", dir=place, ignore_cleanup_errors=True) as private:
         copy = Path(private, "rows.so")
         copy.write_bytes(content)
         return ctypes.CDLL(str(copy))

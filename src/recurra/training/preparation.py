@@ -22,7 +22,7 @@ from recurra.cache import cache_folder
 from recurra.data.files import parallel_files
 from recurra.data.store import Encoded, Store
 from recurra.errors import ConfigError, DataError, RecurraError
-from recurra.manifest import read_manifest, seal, sync_folder, verify
+from recurra.manifest import Manifest, listed, read_manifest, seal, sync_folder, verify
 from recurra.reading.tables import header_in_words
 from recurra.settings import table_of
 from recurra.tasks.task import Task
@@ -119,9 +119,17 @@ def prepared_again(task: Task[Any, Any, Any], digest: str | None, say: Callable[
     The digest is that of the data it was begun with; None where its checkpoint does not know it.
     """
     found = prepared(type(task), task.settings, say)
-    if digest_of(found.store) == digest:
+    # The same numbers may stand for other words or labels, such as two labels that were swapped in the file.
+    if digest_of(found.store) == digest and _learned(found.task) == _learned(task):
         return found._replace(task=task)
     return _encoded(task, _private(), lambda _: None)
+
+
+def _learned(task: Task[Any, Any, Any]) -> Manifest:
+    """The files in which a task keeps what it learned of its data, by their digests."""
+    with tempfile.TemporaryDirectory(prefix="recurra-") as folder:
+        task.save(Path(folder))
+        return listed(Path(folder))
 
 
 def _cached_or_made(kind: type[Task[Any, Any, Any]], settings: Any, say: Callable[[str], None]) -> Prepared:

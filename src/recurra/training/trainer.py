@@ -131,8 +131,6 @@ class Trainer:
         valid: HeldOut,
         folder: Path,
         progress: Progress,
-        *,
-        data: str = "",
     ) -> None:
         self.task = task
         self.validating = task.while_training()
@@ -262,6 +260,14 @@ class Trainer:
 
     def run(self, log: Log) -> None:
         """Train until one of the limits is reached. Ctrl-C saves and raises Interrupted."""
+        try:
+            self._run(log)
+        except Interrupted:
+            raise
+        except KeyboardInterrupt:  # the second Ctrl-C may come anywhere, also while a checkpoint is written
+            raise Interrupted(self._stopped_at_once()) from None
+
+    def _run(self, log: Log) -> None:
         position, training = self.position, self.training
         position.ended = None
         batches = self.task.batches(self.store, position.epoch)
@@ -329,6 +335,11 @@ class Trainer:
             f"stopped during step {self.position.step + 1:,}; the last checkpoint is from step "
             f"{self.saved_step:,}. Continue from there with: recurra train {self.folder} --resume"
         )
+
+    def _stopped_at_once(self) -> str:
+        if not self.checkpoint.exists():
+            return "stopped before the first checkpoint; nothing is saved."
+        return f"stopped. Continue from the last checkpoint with: recurra train {self.folder} --resume"
 
     def _stopped_after_step(self, log: Log) -> str:
         """Save what is needed to go on from here, and say so. Between two steps any thread may do this, but one."""
@@ -694,6 +705,7 @@ def position_of(folder: Path) -> Position | None:
     path = folder / CHECKPOINT
     if not path.exists():
         return None
+    verify(folder, CHECKPOINT.__eq__)
     _, about = read_tensors(path)
     return Position.read(about, path)
 
