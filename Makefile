@@ -38,8 +38,9 @@ lint: $(INSTALLED_DEV)
 bench: $(INSTALLED)
 	$(BIN)/recurra bench
 
+# What `make test` does not do: long tests, and properties with three times as many examples, which are new each time.
 slow-test: $(INSTALLED_DEV)
-	$(TEST_ENV) HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n $(WORKERS) --durations 10
+	$(TEST_ENV) HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n $(WORKERS) --durations 10 -m "slow or hypothesis"
 
 # The tests with the lowest versions of all dependencies, in an environment of their own; the linters need later ones.
 lowest-test: $(INSTALLED_LOWEST)
