@@ -489,6 +489,37 @@ def test_a_search_that_went_on_after_its_answer_shows_the_answer(view: Page, dra
     assert view.locator(".figure").evaluate("each => each.scrollLeft") == 0
 
 
+CONTRASTS = """(texts) => {
+  const light = (channel) => (channel /= 255) <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
+  const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = "var(--panel)";
+  const numbers = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const behind = numbers(getComputedStyle(probe).color);
+  const found = texts.map((text) => {
+    const seen = getComputedStyle(text).opacity * getComputedStyle(text.parentElement).opacity;
+    const mixed = numbers(getComputedStyle(text).fill).map((each, n) => seen * each + (1 - seen) * behind[n]);
+    const [low, high] = [luminance(mixed), luminance(behind)].sort((one, other) => one - other);
+    return (high + 0.05) / (low + 0.05);
+  });
+  probe.remove();
+  return Math.min(...found);
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_a_search_dropped_can_be_read(view: Page, draw: Draw, theme: str) -> None:
+    root = view.locator(":root")
+    root.evaluate("(root, theme) => { root.dataset.theme = theme; }", theme)
+    try:
+        draw(TREE)
+        dropped = view.locator(".node.dropped.left text:not(.rank)")
+        expect(dropped).to_have_text(["d", "−2.00"])
+        assert dropped.evaluate_all(CONTRASTS) >= 4.5
+    finally:
+        root.evaluate("(root) => { delete root.dataset.theme; }")
+
+
 def test_numbers_of_units_are_absent_until_one_is_pointed_at(view: Page, draw: Draw) -> None:
     draw(gates(["a", "b"]))
     expect(view.locator(".readout dl")).not_to_be_visible()
