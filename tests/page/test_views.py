@@ -548,6 +548,12 @@ def test_a_line_that_only_hints_covers_no_figure(view: Page, draw: Draw) -> None
     assert view.locator(".readout").evaluate_all(position) == ["static"]
 
 
+def test_scores_of_answers_have_as_many_digits_as_in_the_tree(view: Page) -> None:
+    scored = [{"output": "a", "log_probability": -1.0, "score": score} for score in (-0.8024, -1.7, -12.0)]
+    view.evaluate(ANSWER, [{"answer": "written"}, {**scored[0], "alternatives": scored[1:]}])
+    expect(view.locator(".nth-score")).to_have_text(["score −0.80", "score −1.70", "score −12.00"])
+
+
 def test_answers_that_do_not_stand_by_their_probability_say_what_they_stand_by(view: Page) -> None:
     drawn = """async (logs) => {
       const { drawWritten } = await import("/page/written.js");

@@ -2,7 +2,8 @@
 
 import { latest } from "./api.js";
 import { percent } from "./classes.js";
-import { element, short } from "./dom.js";
+import { element } from "./dom.js";
+import { fixed } from "./figure.js";
 import { formula } from "./formula.js";
 import { hex } from "./vector.js";
 
@@ -71,7 +72,7 @@ function list(every, { best, choose }) {
         element("span", { class: "nth-text", dir: "auto" }, shown(each.output)),
         element("span", { class: "nth-bar", "aria-hidden": true }, bar),
         element("span", { class: "nth-p" }, percent(Math.exp(each.log_probability))),
-        element("span", { class: "nth-score" }, `score ${short(each.score)}`),
+        element("span", { class: "nth-score" }, `score ${fixed(each.score, 2)}`),
       ),
     );
   });
