@@ -117,7 +117,7 @@ def test_a_state_that_is_no_number_is_refused() -> None:
     rnn = Recurrent({"name": "elman", "activation": "identity"}, 1, 2).double()
     with torch.no_grad():
         rnn.cells[0][0].from_state.mul_(1e200)  # type: ignore[index]
-    with pytest.raises(DataError, match="layer 1: the states after step 3 are not finite"):
+    with pytest.raises(DataError, match="layer 1: the states after step 3 are infinite or NaN"):
         look(rnn, Padded.full(torch.ones(1, 5, 1)))
 
 
