@@ -40,6 +40,9 @@ LARGEST = 1 << 20
 OTHERS = ("tensorboard",)
 """Folders inside of a run that other programs read, and nothing here."""
 
+WRITTEN = (".html", ".json", ".jsonl", ".md", ".safetensors", ".toml")
+"""Endings of the files that training writes to a run. What else lies there is the user's, and may change."""
+
 PATIENCE = 1.5
 """Seconds that a reader waits for a process that is just committing a change."""
 
@@ -256,7 +259,7 @@ def committing(folder: Path, *, logs: Mapping[str, int] | None = None) -> Iterat
     stage = folder / STAGE
     try:
         _finish_change(folder)
-        entries = dict(old if (old := read_manifest(folder)) is not None else listed(folder))
+        entries = dict(old if (old := read_manifest(folder)) is not None else listed(folder, _is_written))
         stage.mkdir(parents=True)
         try:
             yield stage
@@ -329,15 +332,36 @@ def _place(folder: Path, names: Sequence[str]) -> None:
 
 def seal(folder: Path) -> None:
     """Write a manifest of all files that are in a folder."""
+    _record(folder, lambda name: True)
+
+
+def accept(folder: Path) -> None:
+    """Record the files of a run as they are: those that its manifest lists, or else those that training writes."""
     try:
-        _replace_manifest(folder, listed(folder))
+        known = read_manifest(folder)
+    except CheckpointError:  # it is damaged
+        known = None
+    _record(folder, _is_written if known is None else known.__contains__)
+
+
+def _record(folder: Path, which: Callable[[str], bool]) -> None:
+    try:
+        _replace_manifest(folder, listed(folder, which))
     except OSError as error:
         raise CheckpointError(f"{folder / MANIFEST} cannot be written ({error.strerror or error}).") from error
 
 
-def listed(folder: Path) -> dict[str, Entry]:
-    """All files of a folder as they are, except for hidden ones and those of other programs."""
-    return {name: Entry(path.stat().st_size, digest_of(path)) for name, path in _files(folder) if name != MANIFEST}
+def _is_written(name: str) -> bool:
+    return name.endswith(WRITTEN)
+
+
+def listed(folder: Path, which: Callable[[str], bool] = lambda name: True) -> dict[str, Entry]:
+    """The files of a folder as they are, all or those of some names, without hidden ones and other programs' files."""
+    return {
+        name: Entry(path.stat().st_size, digest_of(path))
+        for name, path in _files(folder)
+        if name != MANIFEST and which(name)
+    }
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:

@@ -25,10 +25,10 @@ from recurra.manifest import (
     locked,
     read_manifest,
     refuse_links,
-    seal,
     verify,
     wrong_files,
 )
+from recurra.manifest import accept as accept_files
 from recurra.named import catalogue, find
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
@@ -257,12 +257,12 @@ def is_run(folder: Path) -> bool:
 def check_run(folder: Path, *, accept: bool = False) -> str:
     """Verify every file of a run by its manifest, and say what was found; a CheckpointError lists what is damaged.
 
-    With `accept`, the files as they are become those of the manifest.
+    With `accept`, the files of the manifest are recorded as they are now.
     """
     if accept:
         with held(folder):
             finish_change(folder)
-            seal(folder)
+            accept_files(folder)
     refuse_links(folder)
     manifest = read_manifest(folder)
     if manifest is None:

@@ -14,7 +14,9 @@ import pytest
 import recurra
 from recurra.cli import main
 from recurra.manifest import MANIFEST, STAGE, UnverifiedWarning, read_manifest, seal
+from recurra.runs import resume
 from recurra.training.checkpoint import read_tensors
+from recurra.training.progress import Silent
 
 TEXT = "the\tDET\ncat\tNOUN\nsees\tVERB\n\na\tDET\ndog\tNOUN\nsleeps\tVERB\n\n" * 20
 SET = ["training.steps=12", "training.validate=4", "model.hidden=8", "model.dropout=0.3", "data.min_count=1"]
@@ -115,6 +117,29 @@ def test_check_says_that_a_whole_run_is_as_written_and_accepts_an_edited_one(
     assert "config.toml is damaged" in refused(capsys, ["check", "run"])
     assert main(["check", "run", "--accept"]) == 0
     assert "are recorded in manifest.json" in capsys.readouterr().out
+    assert main(typed("predict")) == 0
+
+
+def test_files_of_the_users_own_may_change_in_a_run_that_was_accepted(run: Path) -> None:
+    own = run / "predictions.tsv"
+    for is_old in (False, True):
+        own.write_text("one\n")
+        if is_old:
+            (run / MANIFEST).unlink()
+        assert main(["check", "run", "--accept"]) == 0
+        own.write_text("two\n")
+        assert main(typed("predict")) == 0
+        assert {"config.toml", "last/checkpoint.safetensors", "summary.json"} <= set(read_manifest(run) or {})
+
+
+def test_files_of_the_users_own_may_change_in_a_run_of_an_earlier_version_that_was_resumed(run: Path) -> None:
+    (run / MANIFEST).unlink()
+    config = run / "config.toml"
+    config.write_text(config.read_text().replace("format = 3", "format = 2"))
+    (run / "predictions.tsv").write_text("one\n")
+    with pytest.warns(UnverifiedWarning):
+        resume(run, Silent(), overrides=["training.steps=13"])
+    (run / "predictions.tsv").write_text("two\n")
     assert main(typed("predict")) == 0
 
 
