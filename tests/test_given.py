@@ -23,7 +23,7 @@ from recurra.config.renamed import Renamed, RenamedWarning
 from recurra.config.run_file import FORMAT
 from recurra.errors import CheckpointError, ConfigError
 from recurra.runs import setup, setup_of
-from recurra.settings import setting
+from recurra.settings import SettingError, setting
 from recurra.tasks.tagging import Tagging
 from recurra.training.trained import Trained, load
 from tests.test_settings import VALUES
@@ -226,6 +226,50 @@ def test_a_score_that_a_model_does_not_have_is_refused_before_it_is_scored() -> 
         model.with_settings({"evaluation": {"first": "x"}})
     assert model.with_settings(["evaluation.first=bleu"]).task.settings.evaluation.first == "bleu"
     assert model.with_settings(["decoding.search=given"]).task.decoding.search == "given"  # asked, though not scored
+
+
+def test_a_model_refuses_changes_without_effect_but_not_what_it_was_saved_with() -> None:
+    model = load(OLD / "seq2seq" / "run")
+    greedy = model.with_settings(["decoding.width=9", "decoding.best=1"]).with_settings(["decoding.search=greedy"])
+    assert (greedy.task.decoding.search, greedy.task.decoding.width) == ("greedy", 9)
+    with pytest.raises(SettingError) as refused:
+        model.with_settings(["decoding.top_k=3"])
+    assert str(refused.value) == (
+        "--set decoding.top_k=3: decoding.top_k = 3 has no effect: decoding.search = 'beam' draws nothing. "
+        "Leave it out."
+    )
+    with pytest.raises(
+        SettingError, match=r"^changes\['decoding'\]\['width'\]: .*'greedy' keeps no beam\. Leave it out\.$"
+    ):
+        model.with_settings({"decoding": {"search": "greedy", "width": 9}})
+    drawn = model.searching(search="sampling", changes=["decoding.top_k=3"])
+    assert drawn.task.decoding.top_k == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["predict", "forecasting", "evaluation.season=6"],
+            "evaluation.season has no effect: answers are not scored here. Leave it out, or use recurra evaluate.",
+        ),
+        (["explain", "seq2seq", "evaluation.lowercase=true"], "evaluation.lowercase has no effect: answers are not"),
+        (["evaluate", "forecasting", "decoding.paths=9"], "decoding.paths has no effect: no score depends on it."),
+        (["evaluate", "classification", "decoding.alternatives=2"], "decoding.alternatives has no effect: no score"),
+        (["evaluate", "language_model", "decoding.top_k=2"], "decoding.top_k has no effect: no score depends on it."),
+        (["predict", "classification", "decoding.threshold=0.9"], "has no effect: each input has one class"),
+        (["compare", "forecasting", "decoding.paths=9"], "decoding.paths has no effect: no score depends on it."),
+    ],
+)
+def test_a_command_refuses_settings_that_it_makes_no_use_of(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, task, override = words
+    run = str(OLD / task / "run")
+    (tmp_path / "data.tsv").write_text("cat\tK AE T\n")
+    assert main([command, run, *[run] * (command == "compare"), str(tmp_path / "data.tsv"), "--set", override]) == 2
+    assert f"--set {override}: " in (heard := capsys.readouterr().err)
+    assert said in heard
 
 
 @dataclass(frozen=True)

@@ -385,6 +385,79 @@ def test_a_table_whose_quotes_the_shell_took_away_is_said_with_them(typed: str, 
         ("vec2seq", ["data.vector=x", "model.image.layers=3"], "the inputs are vectors (data.vector), not pictures"),
         ("vec2seq", ["data.image=x", "model.encoder.layers=2"], "pictures are read by model.image"),
         ("vec2seq", ["model.skip=highway"], "there is one layer"),
+        ("classification", ["model.encoder=cnn", "model.hidden=9"], "has no recurrent layers; model.convolution sets"),
+        ("classification", ["model.encoder=bag", "model.layers=2"], "has no recurrent layers; model.bag sets its"),
+        ("classification", ["data.image=x", "model.hidden=9"], "has no recurrent layers; model.image sets its sizes"),
+        ("classification", ["model.encoder=bag", "model.embedding=9"], "has vectors of its own, of size model.bag"),
+        ("classification", ["model.encoder=bag", "model.characters.hidden=9"], "has vectors of its own"),
+        ("classification", ["model.encoder=bag", "model.engine=loop"], "has no recurrent layers"),
+        ("classification", ["model.bag.size=9"], "model.encoder = 'rnn' has no bag of n-grams"),
+        ("classification", ["model.convolution.filters=9"], "model.encoder = 'rnn' has no convolutions over time"),
+        (
+            "classification",
+            ["model.encoder=ensemble", 'model.members=["transformer", "cnn"]', "model.cell=gru"],
+            "model.encoder = 'ensemble' has no recurrent layers",
+        ),
+        (
+            "classification",
+            ["model.encoder=ensemble", 'model.members=["bag", "rnn"]', "model.share=true"],
+            "no two members have word embeddings",
+        ),
+        (
+            "classification",
+            ["model.encoder=pyramid", "model.bidirectional=false", "model.merge=sum"],
+            "leaves only one direction",
+        ),
+        (
+            "classification",
+            ["model.characters.cell=none", "model.characters.hidden=9"],
+            "are not read by their charact",
+        ),
+        (
+            "classification",
+            ["data.text.tokens=characters", "model.characters.cell=gru"],
+            "data.text.tokens = 'characters' are not words",
+        ),
+        ("classification", ["model.embedding=0", "model.word_dropout=0.1"], "leaves words without vectors"),
+        ("tagging", ["model.characters.cell=none", "model.characters.layers=2"], "are not read by their characters"),
+        ("tagging", ["data.frames=x", "model.embedding=9"], "the inputs are numbers (data.frames), not words"),
+        ("tagging", ["data.frames=x", "model.characters.hidden=9"], "the inputs are numbers (data.frames), not words"),
+        ("tagging", ["training.patience=3"], "there is no validation data (data.valid)"),
+        ("forecasting", ["data.frames=x", "data.overlap=9"], "data.window is none, so whole sequences"),
+        ("forecasting", ["model.output=bernoulli", "evaluation.stride=9"], "without a forecast"),
+        (
+            "forecasting",
+            ["model.output=bernoulli", "data.frames=x", "evaluation.context=9"],
+            "all steps of data.frames are scored",
+        ),
+        ("language_model", ["evaluation.stride=9"], "evaluation.manner = 'carried' has no windows that move by it"),
+        ("language_model", ["evaluation.manner=windowed", "evaluation.streams=9"], "reads windows, not parallel parts"),
+        ("language_model", ["data.independent=true", "evaluation.window=9"], "reads each line by itself, whole"),
+        ("seq2seq", ["model.encoder.hidden=8", "model.decoder.hidden=8", "model.hidden=9"], "set the sizes"),
+        ("seq2seq", ["model.encoder.layers=2", "model.decoder.layers=2", "model.layers=3"], "layers of their own"),
+        ("seq2seq", ["model.encoder.cell=gru", "model.decoder.cell=gru", "model.cell=elman"], "no layer uses it"),
+        (
+            "seq2seq",
+            ["model.encoder=cnn", "model.start=mean", "model.encoder.layers=3", "model.skip=residual"],
+            "there is one layer on either side",
+        ),
+        (
+            "seq2seq",
+            ["decoding.search=sampling", "decoding.temperature=0", "decoding.top_k=9"],
+            "always takes the most probable token",
+        ),
+        ("seq2seq", ["decoding.search=greedy", "training.validate_with=decoding"], "is 'greedy' already"),
+        (
+            "seq2seq",
+            ['training.forcing={name="constant", unit="sequence"}'],
+            "with probability 1 the decoder never reads its own tokens",
+        ),
+        ("vec2seq", ["model.encoder.layers=0", "model.encoder.hidden=9"], "leaves no layer of this size"),
+        ("vec2seq", ["data.image=x", "model.decoder.hidden=8", "model.hidden=9"], "no layer takes its size from it"),
+        ("vec2seq", ["model.decoder.layers=2", "model.layers=3"], "model.decoder has a number of layers of its own"),
+        ("vec2seq", ["model.decoder.cell=gru", "model.cell=elman"], "model.decoder.cell is the decoder's cell"),
+        ("vec2seq", ["decoding.seed=7"], "decoding.search = 'beam' draws nothing"),
+        ("vec2seq", ["decoding.search=given", "decoding.width=9"], "scores a given target, and searches nothing"),
     ],
 )
 def test_a_setting_that_the_others_leave_without_effect_is_refused(task: str, settings: list[str], said: str) -> None:
@@ -403,6 +476,19 @@ def test_the_head_that_earlier_runs_of_numbers_were_saved_with_may_stay() -> Non
 def test_to_switch_off_what_is_not_there_is_no_mistake() -> None:
     off = ["model.layers=1", "model.dropout=0", "decoding.temperature=0", "decoding.top_k=none"]
     assert runs.setup("language_model", overrides=off).settings.model.dropout == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        ("vec2seq", ["decoding.temperature=0.5", "decoding.top_k=9"]),  # by which `recurra generate` draws
+        ("vec2seq", ["data.image=x", "model.dropout=0", "training.r_drop=1.0"]),  # model.image.dropout is not 0
+        ("seq2seq", ["data.frames=x", "model.dropout=0", "augmentation.noise=0.1", "training.r_drop=1.0"]),
+        ("classification", ["model.encoder=cnn", "model.characters.hidden=9", "model.engine=loop"]),  # words are spelt
+    ],
+)
+def test_a_setting_that_only_seems_without_effect_is_taken(task: str, settings: list[str]) -> None:
+    runs.setup(task, overrides=settings)
 
 
 @pytest.mark.parametrize("task", ["classification", "forecasting", "language_model", "seq2seq", "tagging", "vec2seq"])

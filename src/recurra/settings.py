@@ -14,7 +14,7 @@ import datetime
 import functools
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
 
@@ -235,16 +235,18 @@ def settings_from(kind: type[S], table: SettingsTable) -> S:
         raise SettingError(f"there is no setting '{dotted(error.keys)}'. Did you mean {meant}?", error.keys) from None
 
 
-def refuse_idle(settings: Any) -> None:
+def refuse_idle(settings: Any, *, only: Collection[tuple[str, ...]] | None = None) -> None:
     """Refuse a setting that was changed though the other settings leave it without effect.
 
     Settings tell of these by `without_effect()`: the keys of each and why. What is as it usually is may stay, and so
     may 0, false and none: to switch off what is not there is no mistake. The settings that a run was saved with are not
-    asked: it works as it always did.
+    asked: it works as it always did. With `only`, none but these settings are refused.
     """
     kind = type(settings)
     idle: Callable[[Any], Mapping[tuple[str, ...], str]] | None = getattr(kind, "without_effect", None)
     for keys, why in {} if idle is None else idle(settings).items():
+        if only is not None and keys not in only:
+            continue
         value, usual = settings, kind()
         for key in keys:
             value, usual = getattr(value, key), getattr(usual, key)

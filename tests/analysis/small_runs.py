@@ -18,8 +18,18 @@ FEW = [
 LABELLED = [("a good film", "praise"), ("a bad film", "blame"), ("so good <img onerror=x>", "praise"), ("bad", "blame")]
 
 
+OTHERS = {"model.encoder=cnn": ("hidden", "engine"), "model.encoder=bag": ("hidden", "engine", "embedding")}
+"""Settings that these encoders have no use for."""
+
+
+def small_settings(*overrides: str) -> list[str]:
+    """What makes a run small, and the overrides."""
+    others = [f"model.{name}=" for each in overrides for name in OTHERS.get(each, ())]
+    return [*(each for each in FEW if not each.startswith(tuple(others))), *overrides]
+
+
 def _begun(task: str, folder: Path, train: str, *overrides: str) -> Trained:
-    begin(setup(task, given={"train": train}, overrides=[*FEW, *overrides]), folder, Silent())
+    begin(setup(task, given={"train": train}, overrides=small_settings(*overrides)), folder, Silent())
     return load(folder)
 
 
@@ -51,8 +61,8 @@ def of_frames(task: str) -> Trained:
     rows = [{"frames": [[n, 1], [2, n], [n % 2, 0]], "tags": [*"ABA"], "label": "xy"[n % 2]} for n in range(6)]
     train = jsonl(here / "train.jsonl", rows)
     own = ['data.tags=["tags"]'] if task == "tagging" else ["data.label=label", "model.encoder=rnn"]
-    few = [each for each in FEW if "embedding" not in each]
-    begin(setup(task, given={"train": train}, overrides=[*few, "data.frames=frames", *own]), here / "run", Silent())
+    numbers = [each for each in FEW if "embedding" not in each]
+    begin(setup(task, given={"train": train}, overrides=[*numbers, "data.frames=frames", *own]), here / "run", Silent())
     return load(here / "run")
 
 

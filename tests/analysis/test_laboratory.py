@@ -231,7 +231,8 @@ def test_models_without_cells_are_refused_in_words(tmp_path: Path, capsys: pytes
         (tmp_path / name).write_text(text)
         config = tmp_path / "config.toml"
         config.write_text(f'task = "classification"\n[data]\ntrain = "{tmp_path / name}"\ncache = false\n')
-        sets = [word for each in [*own, override, "model.hidden=8"] for word in ("--set", each)]
+        width = ["model.hidden=8"] if "transformer" in override else []
+        sets = [word for each in [*own, override, *width] for word in ("--set", each)]
         assert main(["gradients", str(config), *sets]) == 2
         assert "has no recurrent cells" in capsys.readouterr().err
 

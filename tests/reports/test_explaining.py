@@ -30,7 +30,9 @@ TINY = [
 
 
 def begun(folder: Path, train: Path, *overrides: str) -> str:
-    begin(setup("vec2seq", given={"train": str(train)}, overrides=[*TINY, *overrides]), folder, Silent())
+    has_places = any(each.startswith("data.frames=") for each in overrides)
+    tiny = [each for each in TINY if not (has_places and each.startswith("model.image."))]
+    begin(setup("vec2seq", given={"train": str(train)}, overrides=[*tiny, *overrides]), folder, Silent())
     return str(folder)
 
 

@@ -21,7 +21,7 @@ from recurra.tasks.to_sequence import ToSequence
 from recurra.training.progress import Silent
 from recurra.training.trained import load
 from recurra.views.pixels import write_png
-from tests.analysis.small_runs import FEW, LABELLED
+from tests.analysis.small_runs import LABELLED, small_settings
 from tests.reports.test_report import Page
 from tests.tasks.small_pairs import WORDS, jsonl, small, table, words
 from tests.training.breaking import weights_of_a_broken_run
@@ -45,8 +45,8 @@ class Whole(Page):
 def made(task: str, valid: str, *overrides: str) -> Path:
     """The folder of a run that has hardly learned."""
     run = Path(mkdtemp()) / "run"
-    few = [each for each in FEW if "embedding" not in each or task != "forecasting"]
-    begin(setup(task, given={"train": valid, "valid": valid}, overrides=[*few, *overrides]), run, Silent())
+    given = [each for each in small_settings(*overrides) if "embedding" not in each or task != "forecasting"]
+    begin(setup(task, given={"train": valid, "valid": valid}, overrides=given), run, Silent())
     return run
 
 

@@ -23,7 +23,6 @@ SMALL = [
     "model.hidden=10",
     "model.embedding=10",
     "model.characters.cell=none",
-    "model.convolution.filters=8",
     "model.dropout=0",
     "model.word_dropout=0",
     "data.cache=false",
@@ -59,8 +58,18 @@ def jsonl(path: Path, rows: list[dict[str, Any]]) -> str:
     return write(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
+def small(*overrides: str) -> list[str]:
+    """What makes a classifier small, and the overrides; an encoder is given only the sizes that it has."""
+    given = dict(each.split("=", 1) for each in overrides)
+    encoder = given.get("model.encoder", "rnn")
+    convolves = encoder == "cnn" or (encoder == "ensemble" and "cnn" in given.get("model.members", "cnn"))
+    others = {"cnn": ("hidden",), "bag": ("hidden", "embedding")}.get(encoder, ())
+    own = [each for each in SMALL if not each.startswith(tuple(f"model.{name}=" for name in others))]
+    return [*own, *["model.convolution.filters=8"] * convolves, *overrides]
+
+
 def trained(folder: Path, file: str, *overrides: str, valid: str = "") -> Trained:
-    this = setup("classification", given={"train": file, "valid": valid}, overrides=[*SMALL, *overrides])
+    this = setup("classification", given={"train": file, "valid": valid}, overrides=small(*overrides))
     begin(this, folder / "run", Silent())
     return load(folder / "run")
 
@@ -308,7 +317,7 @@ def test_a_run_broken_and_resumed_ends_with_the_same_weights(tmp_path: Path, opt
     extra = ["training.steps=12", "training.validate=3", "training.batch_size=3", "model.dropout=0.3", *options]
 
     def this(*more: str) -> Any:
-        return setup("classification", given={"train": file, "valid": file}, overrides=[*SMALL, *extra, *more])
+        return setup("classification", given={"train": file, "valid": file}, overrides=small(*extra, *more))
 
     begin(this(), tmp_path / "whole", Silent())
     with pytest.raises(MemoryError):
@@ -346,7 +355,7 @@ def test_numbers_of_another_run_are_a_start_also_where_a_column_holds_several(tm
 def test_buckets_of_another_number_of_them_mean_something_else(tmp_path: Path) -> None:
     bag = ["model.encoder=bag", "model.bag.dropout=0"]
     old = trained(tmp_path, texts(tmp_path), *bag, "training.steps=2", "model.bag.buckets=50")
-    slow = [*SMALL, *bag, "training.learning_rate=1e-9", "model.bag.buckets=60"]
+    slow = small(*bag, "training.learning_rate=1e-9", "model.bag.buckets=60")
     begin(setup("classification", given={"train": texts(tmp_path)}, overrides=slow), tmp_path / "plain", Silent())
     this = setup("classification", given={"train": texts(tmp_path)}, overrides=slow)
     begin(this, tmp_path / "new", Silent(), start_from=tmp_path / "run")

@@ -165,8 +165,9 @@ def test_a_bag_of_numbers_is_refused(tmp_path: Path) -> None:
 
 def test_the_encoding_is_part_of_the_mark_of_the_cache(tmp_path: Path) -> None:
     marks = []
-    for overrides in (["model.encoder=rnn"], [], ["model.bag.buckets=7"], ["model.bag.size=9"]):
-        this = small_setup(tmp_path, *overrides)
+    recurrent = setup("classification", overrides=["model.encoder=rnn"])
+    bags = [small_setup(tmp_path, *each) for each in ([], ["model.bag.buckets=7"], ["model.bag.size=9"])]
+    for this in (recurrent, *bags):
         marks.append(str(this.kind.encoding(this.settings)))
     assert len({*marks}) == 3
     assert marks[1] == marks[3]

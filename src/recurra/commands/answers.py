@@ -31,8 +31,9 @@ def predict(options: argparse.Namespace) -> None:
             other = "--json" if options.json else "--alignments"
             raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
         check_is_free(Path(options.out))
-    model = load(options.run, device=options.device, trust=options.trust).with_settings(options.set)
-    model = model.searching(search=options.search, width=options.width, best=options.best)
+    model = load(options.run, device=options.device, trust=options.trust)
+    model.check_used(options.set, scoring=False)
+    model = model.searching(search=options.search, width=options.width, best=options.best, changes=options.set)
     file = None if options.file in (None, "-") else options.file
     if file is not None and (said := model.header_in(file)) is not None:
         print(said, file=sys.stderr)
@@ -127,6 +128,7 @@ def explain(options: argparse.Namespace) -> None:
     if options.out is not None:
         explaining.check_ending(Path(options.out))
     model = load(options.run, device=options.device, trust=options.trust).with_settings(options.set)
+    model.check_used(options.set, scoring=False)
     found = explaining.explain(
         model,
         options.input,

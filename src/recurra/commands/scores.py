@@ -19,6 +19,7 @@ def evaluate(options: argparse.Namespace) -> None:
     from recurra.training.trained import load
 
     model = load(options.run, device=options.device, trust=options.trust)
+    model.check_used(options.set, scoring=True)
     scores = model.with_settings(options.set).evaluate(options.data)
     if options.json:
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}

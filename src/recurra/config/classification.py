@@ -18,11 +18,12 @@ from recurra.config.common import (
     idle_of_stack,
     idle_of_words,
     idle_section,
+    idle_without_validation,
     one_batch_size,
 )
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
-from recurra.config.tagging import SpellingModel, idle_of_spelling
+from recurra.config.tagging import NOT_SPELT, SpellingModel, idle_of_spelling
 from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
@@ -31,6 +32,13 @@ MEMBERS = ("rnn", "pyramid", "transformer", "cnn", "bag")
 
 USUAL_LAYERS = {"pyramid": 3, "transformer": 2}
 """Of those that have more than one, where nothing is said."""
+
+SIZES = {
+    "image": "model.image sets its sizes",
+    "cnn": "model.convolution sets its sizes",
+    "bag": "model.bag sets its sizes",
+}
+"""Where the sizes of encoders without a stack of layers are set."""
 
 OF_STATES = ("last", "last_cell", "ends")
 """Summaries that are made of the states of cells."""
@@ -290,20 +298,44 @@ class ClassificationSettings:
             )
 
     def without_effect(self) -> Idle:
-        """Settings that the others leave without effect, and why. Sizes may stay, for they are often shared by runs."""
+        """Settings that the others leave without effect, and why."""
         model = self.model
         kinds = {"image"} if self.data.image.given is not None else {*model.encoders}
         read = "what reads pictures" if "image" in kinds else f"model.encoder = '{model.encoder}'"
-        idle: Idle = {}
+        idle = idle_without_validation(self.data)
         if model.encoder != "ensemble":
             idle |= {("model", name): "model.encoder is not 'ensemble'" for name in ("members", "share")}
-        if not kinds & {"rnn", "pyramid", "transformer"}:
-            idle |= {("model", name): f"{read} has no recurrent layers" for name in ("cell", "merge", "skip")}
-        elif kinds == {"rnn"}:
-            idle |= idle_of_stack(model.hidden, model.layers, bidirectional=model.bidirectional)
+        elif len(model.members) - model.members.count("bag") < 2 or self.data.frames is not None:
+            idle["model", "share"] = "no two members have word embeddings"
+        if "cnn" not in kinds:
+            idle |= idle_section(model.convolution, ("model", "convolution"), f"{read} has no convolutions over time")
+        if "bag" not in kinds:
+            idle |= idle_section(model.bag, ("model", "bag"), f"{read} has no bag of n-grams")
         if not kinds - {"cnn", "bag"}:
             idle["model", "summary"] = f"{read} sums up a text in a way of its own"
-        return idle | self._idle_of_input(kinds) | self._idle_of_answer()
+        return idle | self._idle_of_layers(kinds, read) | self._idle_of_input(kinds) | self._idle_of_answer()
+
+    def _idle_of_layers(self, kinds: set[str], read: str) -> Idle:
+        """Settings of recurrent layers and of a Transformer, where there are none of these."""
+        model, cells = self.model, kinds & {"rnn", "pyramid"}
+        idle: Idle = {}
+        if not cells and "transformer" not in kinds:
+            sizes = " and ".join(SIZES[kind] for kind in SIZES if kind in kinds)
+            idle |= {("model", name): f"{read} has no recurrent layers; {sizes}" for name in ("hidden", "layers")}
+        if not cells:
+            idle |= {("model", name): f"{read} has no recurrent layers" for name in ("cell", "merge", "skip")}
+            if not self._spells(kinds):
+                idle["model", "engine"] = f"{read} has no recurrent layers"
+        elif not model.bidirectional:
+            idle["model", "merge"] = "model.bidirectional = false leaves only one direction"
+        if cells == {"rnn"}:
+            idle |= idle_of_stack(model.hidden, model.layers)
+        return idle
+
+    def _spells(self, kinds: set[str]) -> bool:
+        """Whether words are read by their characters."""
+        reads = self.data.image.given is None and self.data.frames is None and kinds != {"bag"}
+        return reads and name_of(self.data.text.tokens) == "words" and self.model.characters.cell != "none"
 
     def _idle_of_input(self, kinds: set[str]) -> Idle:
         """Settings of words, spellings and pictures, where the inputs are said to be something else.
@@ -325,7 +357,13 @@ class ClassificationSettings:
             idle |= idle_of_spelling(f"{why}, not words", cell=True)
         elif kinds == {"bag"}:
             why = "model.encoder = 'bag' has vectors of its own, of size model.bag.size"
-            idle["model", "word_dropout"] = why
+            idle |= {("model", name): why for name in ("embedding", "word_dropout")} | idle_of_spelling(why, cell=True)
+        elif not self._spells(kinds):
+            tokens = name_of(data.text.tokens)
+            not_words = f"data.text.tokens = '{tokens}' are not words with characters of their own"
+            idle |= idle_of_spelling(NOT_SPELT) if tokens == "words" else idle_of_spelling(not_words, cell=True)
+        elif model.embedding == 0:
+            idle["model", "word_dropout"] = "model.embedding = 0 leaves words without vectors"
         return idle
 
     def _idle_of_answer(self) -> Idle:

@@ -163,6 +163,11 @@ def idle_of_words(*, where: tuple[str, ...], why: str) -> Idle:
     return {("model", name): why for name in model} | {(*where, name): why for name in data}
 
 
+def idle_without_validation(data: Data) -> Idle:
+    """What waits for a better score of validation, where there is none."""
+    return {} if data.valid else {("training", "patience"): "there is no validation data (data.valid)"}
+
+
 def idle_batch_tokens(training: Training) -> Idle:
     """The limit of a batch in elements, where there is one in rows."""
     if training.batch_size is None:

@@ -6,8 +6,16 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import Data, Idle, Training, check_layers, idle_batch_tokens, idle_of_stack
-from recurra.settings import Part, SettingError, at_least, rates, section, setting
+from recurra.config.common import (
+    Data,
+    Idle,
+    Training,
+    check_layers,
+    idle_batch_tokens,
+    idle_of_stack,
+    idle_without_validation,
+)
+from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,16 @@ class ForecastingSettings:
 
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
+        data, is_binary = self.data, self.model.output is not None and name_of(self.model.output) == "bernoulli"
         idle = idle_of_stack(self.model.hidden, self.model.layers) | idle_batch_tokens(self.training)
+        idle |= idle_without_validation(data)
         if self.decoding.paths == 0:
             idle["decoding", "seed"] = "decoding.paths = 0 draws nothing"
+        if data.frames is not None and data.window is None:
+            idle["data", "overlap"] = "data.window is none, so whole sequences of data.frames are read"
+        if is_binary:
+            why = "with model.output = 'bernoulli' each step is scored given those before it, without a forecast"
+            idle |= {("evaluation", name): why for name in ("season", "stride")}
+            if data.frames is not None:
+                idle["evaluation", "context"] = "with model.output = 'bernoulli' all steps of data.frames are scored"
         return idle

@@ -248,6 +248,10 @@ class Given:
                     found.append(NamedCode(text, named[0], dotted((*keys, *more)), place))
         return found
 
+    def named(self, settings: type) -> list[Keys]:
+        """The settings that were given by name, as they are called today; not those that follow from others."""
+        return [_new_name(each.keys, settings) for each in self._taken_apart(settings) if each.origin is not None]
+
     def _place(self, keys: Keys, settings: type | None) -> str | None:
         """Where a setting was given last; none where it was not given."""
         _, origins, inside = self._laid(settings)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from recurra.config.common import Data, Idle, Text, Training, check_layers, one_batch_size
+from recurra.config.common import Data, Idle, Text, Training, check_layers, idle_without_validation, one_batch_size
 from recurra.config.share import FilePart
 from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
 from recurra.errors import DataError
@@ -251,12 +251,17 @@ class LanguageModelSettings:
 
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
-        idle: Idle = {}
+        idle = idle_without_validation(self.data)
         if self.model.decoder.kind == "rnn" and len(self.model.widths) == 1:
             idle["model", "dropout"] = "it lies between layers, and there is one"
         if self.data.independent:
             why = "data.independent = true reads each line by itself, whole"
             idle |= {("reading", name): why for name in ("vary_steps", "carry")}
+            idle |= {("evaluation", name): why for name in ("streams", "window", "stride")}
+        elif self.evaluation.manner == "windowed":
+            idle["evaluation", "streams"] = "evaluation.manner = 'windowed' reads windows, not parallel parts"
+        else:
+            idle["evaluation", "stride"] = "evaluation.manner = 'carried' has no windows that move by it"
         if self.decoding.temperature == 0:
             why = "decoding.temperature = 0 always takes the most probable token"
             idle |= {("decoding", name): why for name in ("top_k", "top_p")}

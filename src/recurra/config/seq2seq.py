@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.augmentation import Augmentation
-from recurra.config.common import Data, Idle, Text, Training, idle_section, one_batch_size
+from recurra.config.common import Data, Idle, Text, Training, idle_section, idle_without_validation, one_batch_size
 from recurra.config.forcing import Forcing
-from recurra.config.seq2seq_model import Seq2SeqModel
+from recurra.config.seq2seq_model import RECURRENT, Seq2SeqModel
 from recurra.config.writer_model import WriterModel
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 BATCH_TOKENS = 1000
+
+OF_DRAWING = ("temperature", "top_k", "top_p")
+"""Settings of decoding that `recurra generate` draws by, whatever the search is."""
 
 
 @dataclass(frozen=True)
@@ -171,11 +174,23 @@ class Seq2SeqSettings:
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
         model, data = self.model, self.data
-        idle = idle_of_search(self.decoding) | idle_of_writer(model, model.cell, model.encoder.cell, model.decoder.cell)
+        own, written = model.encoder, model.decoder
+        cells = (model.cell, own.cell, written.cell)
+        idle = idle_of_search(self.decoding) | idle_of_writer(model, self.augmentation, cells)
+        idle |= idle_of_writing(self.training, self.decoding) | idle_without_validation(data)
         if not model.bidirectional:
             idle["model", "merge"] = "model.bidirectional = false leaves one direction, and nothing to merge"
-        if len(model.decoder_widths) == 1 and len(model.encoder_widths) == 1:
+        stacks = [model.encoder_widths] * (own.kind == "rnn") + [model.decoder_widths] * (written.kind == "rnn")
+        if all(len(widths) == 1 for widths in stacks):
             idle["model", "skip"] = "there is one layer on either side, and a way past the second needs more"
+        if own.hidden is not None and written.hidden is not None:
+            idle["model", "hidden"] = "model.encoder.hidden and model.decoder.hidden set the sizes"
+        is_deep = own.layers is not None or isinstance(own.hidden, list) or own.kind == "pyramid"
+        if is_deep and (written.layers is not None or isinstance(written.hidden, list)):
+            idle["model", "layers"] = "the encoder and the decoder have numbers of layers of their own"
+        reads = own.kind in RECURRENT and own.cell is None
+        if model.has_cells and not reads and (written.kind == "transformer" or written.cell is not None):
+            idle["model", "cell"] = "no layer uses it: model.encoder and model.decoder have cells of their own, or none"
         if data.frames is not None:
             names = ("tokens", "lowercase", "min_count", "max_size")
             idle |= {("data", "source", name): "the source is numbers (data.frames), not text" for name in names}
@@ -212,28 +227,50 @@ class Seq2SeqSettings:
             )
 
 
-def idle_of_search(decoding: Seq2SeqDecoding) -> Idle:
-    """Settings that the search makes no use of."""
+def idle_of_search(decoding: Seq2SeqDecoding, *, generates: bool = False) -> Idle:
+    """Settings that no search makes use of; a task that generates also draws, whatever its search is."""
     search = f"decoding.search = '{decoding.search}'"
     if decoding.search == "given":
         why = f"{search} scores a given target, and searches nothing"
+        if generates:
+            return {("decoding", name): why for name in ("width", "best", "seed")}
         return idle_section(decoding, ("decoding",), why, but=("search",))
     idle: Idle = {}
     if decoding.search != "beam":
         idle["decoding", "width"] = f"{search} keeps no beam"
     if decoding.search != "sampling":
-        names = ("temperature", "top_k", "top_p", "seed")
+        names = ("seed",) if generates else (*OF_DRAWING, "seed")
         idle |= {("decoding", name): f"{search} draws nothing" for name in names}
+    elif decoding.temperature == 0:
+        why = "decoding.temperature = 0 always takes the most probable token"
+        idle |= {("decoding", name): why for name in ("top_k", "top_p", "seed")}
     return idle
 
 
-def idle_of_writer(model: WriterModel, *cells: Part | None) -> Idle:
-    """Settings of a network that writes, and of its training, that have no effect; `cells` are all that it has."""
-    rates = (model.dropout, model.embedding_dropout, model.token_dropout)
+def idle_of_writing(training: Seq2SeqTraining, decoding: Seq2SeqDecoding) -> Idle:
+    """Settings of training that make no difference to how answers are written in it."""
+    idle: Idle = {}
+    if decoding.search == "greedy" and not decoding.forced:
+        idle["training", "validate_with"] = "decoding.search is 'greedy' already"
+    forcing = Forcing.of(training.forcing)
+    if forcing.shape == "constant" and forcing.k == 1 and forcing != Forcing():
+        idle["training", "forcing"] = "with probability 1 the decoder never reads its own tokens"
+    return idle
+
+
+def idle_of_writer(
+    model: WriterModel, augmentation: Augmentation, cells: Sequence[Part | None], dropout: float = 0.0
+) -> Idle:
+    """Settings of a network that writes, and of its training, that have no effect.
+
+    `cells` are all that it has, and `dropout` is that of what reads a picture.
+    """
+    rates = (model.dropout, model.embedding_dropout, model.token_dropout, dropout)
     idle: Idle = {}
     if not model.dropout and not model.embedding_dropout:
         idle["model", "locked"] = "there is no dropout whose masks it could lock"
-    if not any(rates) and not any(isinstance(cell, Mapping) for cell in cells):  # which may drop something inside
+    is_drawn = any(rates) or augmentation != Augmentation()
+    if not is_drawn and not any(isinstance(cell, Mapping) for cell in cells):  # which may drop something inside
         idle["training", "r_drop"] = "two passes without dropout are the same"
     return idle
 

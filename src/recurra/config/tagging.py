@@ -14,8 +14,11 @@ from recurra.config.common import (
     idle_batch_tokens,
     idle_of_stack,
     idle_section,
+    idle_without_validation,
 )
 from recurra.settings import Part, SettingError, at_least, rates, section, setting
+
+NOT_SPELT = "model.characters.cell is 'none', so words are not read by their characters"
 
 
 @dataclass(frozen=True)
@@ -126,13 +129,15 @@ class TaggingSettings:
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
         idle = idle_of_stack(self.model.hidden, self.model.layers, bidirectional=self.model.bidirectional)
-        idle |= idle_batch_tokens(self.training)
+        idle |= idle_batch_tokens(self.training) | idle_without_validation(self.data)
         if self.model.embedding == 0:
             idle["model", "word_dropout"] = "model.embedding = 0 leaves words without vectors"
+        if self.model.characters.cell == "none":
+            idle |= idle_of_spelling(NOT_SPELT)
         if self.data.frames is not None:
             why = "the inputs are numbers (data.frames), not words"
             idle |= {("data", name): why for name in ("lowercase", "min_count", "max_words", "vectors")}
-            idle["model", "word_dropout"] = why
+            idle |= {("model", name): why for name in ("embedding", "word_dropout")} | idle_of_spelling(why, cell=True)
         if self.data.values and self.model.head != "crf":  # which was the usual head, and stands in saved settings
             idle["model", "head"] = "the targets are numbers (data.values), not tags"
         return idle

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from recurra.config.augmentation import Augmentation
-from recurra.config.common import Data, Idle, Text, idle_section, one_batch_size
+from recurra.config.common import Data, Idle, Text, idle_section, idle_without_validation, one_batch_size
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
 from recurra.config.seq2seq import (
@@ -17,6 +17,7 @@ from recurra.config.seq2seq import (
     check_forcing,
     idle_of_search,
     idle_of_writer,
+    idle_of_writing,
 )
 from recurra.config.writer_model import WriterModel
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
@@ -127,10 +128,23 @@ class Vec2SeqSettings:
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
         model, image = self.model, self.data.image
-        idle = idle_of_search(self.decoding) | idle_of_writer(model, model.cell, model.decoder.cell, model.image.rows)
+        own, written = model.encoder, model.decoder
+        reads_numbers = bool(self.data.vector) or self.data.frames is not None
+        dropout = 0.0 if reads_numbers else model.image.dropout
+        idle = idle_of_search(self.decoding, generates=True) | idle_of_writing(self.training, self.decoding)
+        idle |= idle_of_writer(model, self.augmentation, (model.cell, written.cell, model.image.rows), dropout)
+        idle |= idle_without_validation(self.data)
+        if written.layers is not None or isinstance(written.hidden, list):
+            idle["model", "layers"] = "model.decoder has a number of layers of its own"
+        if written.kind == "rnn" and written.cell is not None:
+            idle["model", "cell"] = "model.decoder.cell is the decoder's cell"
+        if written.hidden is not None and (image.given is not None or own.layers == 0 or own.hidden is not None):
+            idle["model", "hidden"] = "no layer takes its size from it; model.decoder.hidden is that of the decoder"
+        if own.layers == 0:
+            idle["model", "encoder", "hidden"] = "model.encoder.layers = 0 leaves no layer of this size"
         if model.decoder.kind == "rnn" and len(model.decoder_widths) == 1:
             idle["model", "skip"] = "there is one layer, and a way past the second and those above it needs more"
-        if self.data.vector or self.data.frames is not None:
+        if reads_numbers:
             what = "vectors (data.vector)" if self.data.vector else "places (data.frames)"
             why = f"the inputs are {what}, not pictures"
             idle |= idle_section(image, ("data", "image"), why) | idle_section(model.image, ("model", "image"), why)

@@ -376,6 +376,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return ("abstain", "threshold", "alternatives")
         return ("threshold",) if self.kind == "label" else ("abstain",)
 
+    @property
+    def unused_in_scores(self) -> Collection[str]:
+        return ("alternatives",)
+
     def counted(self, examples: Sequence[LabelledSequence], outputs: Sequence[ClassifierOutput]) -> Counted:
         items = [(example.file, example.line) for example in examples]
         values = np.stack([output.values for output in outputs])

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -275,6 +275,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             for number, review in zip(numbers, reviews, strict=True):
                 found[number] = review
         return found
+
+    @property
+    def unused_in_scores(self) -> Collection[str]:
+        return ("paths", "seed")  # the mean is fed back, and what is drawn is not scored
 
     def most_written(self, lengths: Sequence[int]) -> float:
         decoding = self.settings.decoding

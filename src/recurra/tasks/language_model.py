@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -356,6 +356,10 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def answer_kind(self) -> AnswerKind:
         return "likelihood"
+
+    @property
+    def unused_in_scores(self) -> Collection[str]:
+        return [field.name for field in dataclasses.fields(self.settings.decoding)]  # a text is read, none is written
 
     def writer(self, model: Any, manner: Manner) -> Writer:
         from recurra.generation.writer import Writer

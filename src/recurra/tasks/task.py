@@ -347,6 +347,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
         return getattr(self.settings, "decoding", None)
 
     @property
+    def unused_in_scores(self) -> Collection[str]:
+        """Names of settings of [decoding] that cannot change a score of this model."""
+        return ()
+
+    @property
     def unused_decoding(self) -> Collection[str]:
         """Names of settings of [decoding] that cannot change an answer of this model: a page does not offer them."""
         return ()

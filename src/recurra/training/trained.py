@@ -20,11 +20,13 @@ from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, notice_unverified, verify
-from recurra.named import with_place
+from recurra.named import fits, with_place
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
 from recurra.scoring.scores import Scores
+from recurra.settings import SettingError, field_type, refuse_idle
 from recurra.tasks.task import Prediction, Task
+from recurra.toml import dotted
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.device import usable_device
 from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
@@ -171,14 +173,22 @@ class Trained:
         settings = self.task.settings
         changed = given.over(Given.of_settings(settings)).settings(type(settings))
         with given.placing(type(settings)):
+            refuse_idle(changed, only=given.named(type(settings)))
             task = self.task.with_settings(changed, self.folder)
             if any(one.keys[0] == "evaluation" for one in given.assignments):  # else it need not be scored
                 task.check()
         return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
 
-    def searching(self, *, search: str | None = None, width: int | None = None, best: int | None = None) -> Trained:
-        """The same model, with these of [decoding] where they are given."""
-        given, decoding = Given(), self.task.decoding
+    def searching(
+        self,
+        *,
+        search: str | None = None,
+        width: int | None = None,
+        best: int | None = None,
+        changes: Sequence[str] = (),
+    ) -> Trained:
+        """The same model, with these of [decoding] where they are given, over `changes` as for --set."""
+        given, decoding = Given().options(changes), self.task.decoding
         known = {field.name for field in dataclasses.fields(decoding)} if decoding is not None else set()
         for name, value in (("search", search), ("width", width), ("best", best)):
             if value is None:
@@ -188,13 +198,28 @@ class Trained:
                     f"{name} is an option of search, but {self.task.name} does not use a search: leave it out."
                 )
             given = given.also(("decoding", name), value, word=f"{name} = {value}")
-        found = self.changed(given)
-        if width is not None and "search" in known and found.task.decoding.search != "beam":
-            raise ConfigError(
-                f"width = {width} has an effect only in beam search, but the search is "
-                f"'{found.task.decoding.search}': set search = 'beam', or leave width out."
-            )
-        return found
+        if width is not None and "search" in known:
+            kind = type(self.task.settings)
+            wanted = given.table(kind)["decoding"].get("search", decoding.search)
+            if wanted != "beam" and fits(wanted, field_type(kind, ("decoding", "search"))):
+                raise ConfigError(
+                    f"width = {width} has an effect only in beam search, but the search is '{wanted}': set search = "
+                    f"'beam', or leave width out."
+                )
+        return self.changed(given)
+
+    def check_used(self, changes: Sequence[str], *, scoring: bool) -> None:
+        """Refuse what has no effect where answers are scored, or where they are only given; `changes` as for --set."""
+        given = Given().options(changes)
+        for keys in given.named(type(self.task.settings)):
+            if scoring and keys[0] == "decoding" and keys[1] in self.task.unused_in_scores:
+                why = "no score depends on it. Leave it out."
+            elif not scoring and keys[0] == "evaluation":
+                why = "answers are not scored here. Leave it out, or use recurra evaluate."
+            else:
+                continue
+            with given.placing(type(self.task.settings)):
+                raise SettingError(f"{dotted(keys)} has no effect: {why}", keys)
 
     def writer(self, manner: Manner) -> TextSource:
         """What writes texts with this model, in some manner; see `recurra.generate`."""
