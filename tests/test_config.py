@@ -235,7 +235,10 @@ def test_a_wiring_of_your_own_may_take_options_and_either_query() -> None:
             {"decoding": {"best": 6}},
             "decoding.best = 6 answers need a beam of at least that width, but decoding.width = 5",
         ),
-        ({"decoding": {"search": "greedy", "best": 2}}, "decoding.best = 2 answers, but decoding.search = 'greedy' fi"),
+        (
+            {"decoding": {"search": "greedy", "best": 2}},
+            "decoding.best = 2 asks for 2 answers, but greedy search finds only one",
+        ),
     ],
 )
 def test_what_the_settings_of_pairs_cannot_mean_is_refused(table: dict[str, Any], message: str) -> None:

@@ -189,7 +189,7 @@ def test_tokens_are_escaped_in_words_and_in_maps(answers: int) -> None:
     assert not re.search("<img|<b>", html + found.svg())
     assert html.count("&lt;img␣onerror=x&gt;") >= answers
     assert ("The first 7 of 14 are shown." in html) == (answers == 7)
-    assert ("but 50%" in html) == (answers == 1)  # what is missing is said
+    assert ("except 50%" in html) == (answers == 1)  # what is missing is said
 
 
 def test_the_strongest_are_named_in_the_text() -> None:

@@ -38,7 +38,9 @@ def test_weights_and_contexts_are_those_of_the_equations(spec: Spec) -> None:
 
 @pytest.mark.parametrize("name", ["dot", "scaled_dot"])
 def test_a_plain_product_of_unequal_sizes_is_refused_with_both_sizes_and_a_way_out(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"attention '{name}' .* has 5 and the memory 6: .*hidden = 6, .*'bilinear'"):
+    with pytest.raises(
+        ConfigError, match=f"attention '{name}' .* has 5 features and the memory 6: .*hidden = 6, .*'bilinear'"
+    ):
         built(Attention, name, 5, 6)
 
 

@@ -489,7 +489,7 @@ def test_a_column_that_is_not_there_and_a_folder_without_texts(tmp_path: Path) -
 def test_a_vocabulary_that_would_hold_nothing_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "abba\n")
     with pytest.raises(
-        DataError, match=r"no token of \S*a.txt would be in the vocabulary: .* 'a', is there 2 times, .*min_count = 9"
+        DataError, match=r"no token of \S*a.txt would be in the vocabulary: .* 'a', occurs 2 times, .*min_count = 9"
     ):
         trained(tmp_path, file, "data.text.min_count=9")
 
