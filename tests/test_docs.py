@@ -167,7 +167,9 @@ def recurra(arguments: list[str], standard_input: str, may_fail: bool) -> str:
         and arguments[1] in SMALL_TOO
         and not re.search("model.hidden|training.", str(options.set))
     ):
-        extra = SMALL_TOO[arguments[1]] + BRIEF
+        unused = ["model.embedding", "model.characters"] if "data.frames" in str(options.set) else []
+        unused += [] if "data.image" in str(options.set) else ["model.image"]
+        extra = [each for each in SMALL_TOO[arguments[1]] + BRIEF if not each.startswith(tuple(unused))]
         arguments[2:2] = [word for each in extra for word in ("--set", each)]
     if arguments[0] == "train":
         arguments.append("--quiet")

@@ -129,7 +129,7 @@ def test_a_cut_off_change_that_cannot_be_finished_is_refused_in_a_sentence(folde
     (folder / "last").write_text("a file where the folder was")
     with pytest.raises(CheckpointError, match=r"the last change of .*run was cut off, and .*\.new cannot be put"):
         finish_change(folder)
-    with pytest.raises(CheckpointError, match=r"last/weights cannot be read: Not a directory"):
+    with pytest.raises(CheckpointError, match=r"last/weights cannot be put in its place"):
         verify(folder)
 
 
@@ -270,3 +270,20 @@ def _commit_often(folder: Path, times: int) -> None:
             with committing(folder) as new:
                 (new / "config.toml").write_text(str(number) * 1000)
             assert not (folder / STAGE).exists()
+
+
+def test_a_change_that_waits_in_a_folder_that_may_only_be_read_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / STAGE).mkdir()
+    shutil.move(folder / "config.toml", folder / STAGE / "config.toml")
+
+    def refused(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("recurra.manifest.make_folder", refused)
+    with pytest.raises(CheckpointError, match=r"was cut off, and \S*/\.new/config\.toml cannot be put in its place"):
+        verify(folder)
+    monkeypatch.undo()
+    verify(folder)
+    assert (folder / "config.toml").read_text() == "old"

@@ -61,9 +61,12 @@ class Watch:
         with signals:
             while seen := signals.recv(64):
                 if signal.SIGINT in seen and not self._is_over.wait(PATIENCE_SECONDS):
-                    while (said := self._last_words()) is None:
-                        if self._is_over.wait(0.05):
-                            return
+                    try:
+                        while (said := self._last_words()) is None:
+                            if self._is_over.wait(0.05):
+                                return
+                    except Exception as error:  # such as a full disk
+                        said = f"stopped, but the last steps could not be saved: {error}"
                     _end(said)
 
     def end(self) -> None:

@@ -130,6 +130,11 @@ def verify(folder: Path, which: Callable[[str], bool] = lambda name: True) -> No
             before = None
         elif before != (manifest, found):  # it may have taken its place just after it was looked at
             before = manifest, found
+        elif (waiting := folder / STAGE / found.name).exists():
+            raise CheckpointError(
+                f"the last change of {folder} was cut off, and {waiting} cannot be put in its place. Make the folder "
+                f"writable, or copy it to a place that is."
+            )
         else:
             raise CheckpointError(
                 f"{folder / found.name} {found.what}. Restore it from a copy of the run. If you changed the file on "
@@ -444,8 +449,10 @@ def _is_ours(file: int, lock: Path, refusal: str) -> bool:
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError as error:
         raise CheckpointError(refusal) from error
+    except OSError:  # of a file system without locks
+        return True
     try:
         there = os.stat(lock)
     except FileNotFoundError:

@@ -272,6 +272,8 @@ def test_the_end_of_a_text_is_held_out_over_all_files_of_a_folder(tmp_path: Path
     [
         ("0%", "data.valid = '0%' must be above 0% and below 100% of the training data"),
         ("100%", "data.valid = '100%' must be above 0% and below 100% of the training data"),
+        ("0.1", "data.valid = '0.1' is not a file: for a share of the data write 10%."),
+        (".25", "data.valid = '.25' is not a file: for a share of the data write 25%."),
         ("10 %", "data.valid = '10 %' is not a share of the training data: write 10%, without a blank."),
         ("abc%", "data.valid = 'abc%' is not a share of the training data: write a number, such as 10%."),
         (["10%", "b.csv"], "is more than a share: give either one share of the training data, such as 10%, or files."),

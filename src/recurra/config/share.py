@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -86,9 +87,12 @@ class FilePart(str):
 def _share(given: str | Sequence[str], name: str) -> float:
     """The share that a setting means; 0 where it is a file or nothing."""
     listed = [given] if isinstance(given, str) else list(given)
+    keys = ("data", name)
+    if len(listed) == 1 and re.fullmatch(r"0?\.\d+", listed[0]) and not os.path.exists(listed[0]):
+        meant = f"{100 * float(listed[0]):g}%"
+        raise SettingError(f"data.{name} = '{listed[0]}' is not a file: for a share of the data write {meant}.", keys)
     if not any(each.rstrip().endswith("%") for each in listed):
         return 0.0
-    keys = ("data", name)
     if len(listed) > 1:
         raise SettingError(
             f"data.{name} = {listed} is more than a share: give either one share of the training data, such as 10%, "

@@ -69,7 +69,7 @@ def test_different_numbers_of_lines_name_both_files_and_the_first_line_without_a
 
 
 def test_blank_lines_left_over_are_said_to_be_blank(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a\.en:2: .* has 3 lines, .* 1, .* left over are blank: remove them\."):
+    with pytest.raises(DataError, match=r"a\.en:2: .* has 3 lines, .* 1\. .* left over are blank: remove them\."):
         list(rows(written(tmp_path, "a\n\n \n", "b\n")))
 
 
