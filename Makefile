@@ -2,9 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # One stamp per state of the dependencies: a finished set-up is not repeated, a half-made one is made anew.
-KEY := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+KEY := $(shell cat pyproject.toml constraints.txt hashes.txt hashes-dev.txt | cksum | cut -d' ' -f1)
 INSTALLED := .venv/installed-$(KEY)
 INSTALLED_DEV := .venv/installed-dev-$(KEY)
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+# A package is installed only from a wheel whose SHA-256 hash is in the file: tools that build others would come unverified.
+INSTALL_VERIFIED := $(INSTALL) --require-hashes --no-deps --only-binary :all: --requirement
+# The checkout itself, from what is installed: with --no-index nothing unverified is fetched for it.
+INSTALL_CHECKOUT := $(INSTALL) --no-index --no-build-isolation --editable
 INSTALLED_LOWEST := .venv-lowest/installed-$(shell cat pyproject.toml lowest.txt | cksum | cut -d' ' -f1)
 # Tests run in parallel workers with one torch thread each.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -12,7 +17,7 @@ WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test lowest-test journeys docs clean
+.PHONY: demo test page-test lint bench slow-test lowest-test journeys docs hashes clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
@@ -55,19 +60,48 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/draw_unrolled.py
 	$(BIN)/python docs/write_settings.py
 
+# The hashes of all that `make` installs. Versions stay as hashes-dev.txt has them, except where constraints.txt or
+# pyproject.toml ask for others; without that file, the newest are taken. uv lists the wheels of every platform; hatchling and
+# editables build the checkout.
+hashes:
+	rm -rf .venv-hashes
+	$(PYTHON) -m venv .venv-hashes
+	.venv-hashes/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	$(call write_hashes,hashes-dev.txt,--extra dev,the tests and linters)
+	$(call write_hashes,hashes.txt,--extra plot --extra serve,recurra itself)
+	rm -rf .venv-hashes
+
+# $(1): the file; $(2): the extras of pyproject.toml; $(3): what they are for.
+define write_hashes
+@echo "Writing $(1)"
+@cat hashes-dev.txt 2> /dev/null | sed -n 's/^\([a-z].*==.*\) \\$$/\1/p' > .venv-hashes/found.txt
+@printf 'hatchling\neditables\n' | .venv-hashes/bin/uv pip compile --quiet --no-cache --universal --python-version 3.11 \
+  --generate-hashes --no-header --no-emit-index-url --constraint constraints.txt $(2) pyproject.toml - \
+  --output-file .venv-hashes/found.txt
+@{ echo "# What make installs for $(3). pip refuses a file whose SHA-256 hash is not here."; \
+   echo "# The command \`make hashes\` writes this file from pyproject.toml and constraints.txt: change those, and run it."; \
+   echo "# torch is not here: its builds, and so their hashes, differ by hardware (CPU, CUDA). constraints.txt pins its"; \
+   echo "# version. CUDA's libraries and triton, which only its CUDA builds need, come with it."; \
+   awk '/^[a-z]/ { kept = !/^(torch==|triton==|cuda-|nvidia-)/ } kept' .venv-hashes/found.txt; } > $(1)
+endef
+
 clean:
-	rm -rf .venv .venv-lowest
+	rm -rf .venv .venv-lowest .venv-hashes
 
 $(INSTALLED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "recurra needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=..."; exit 1; }
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[plot,serve]'
+	$(INSTALL_VERIFIED) hashes.txt
+# No hash for torch: its builds differ by hardware (CPU, CUDA). It brings CUDA's libraries; what else it needs is in hashes.txt.
+	$(INSTALL) --constraint constraints.txt torch
+	$(INSTALL_CHECKOUT) '.[plot,serve]'
 	touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL_VERIFIED) hashes-dev.txt
+	$(INSTALL_CHECKOUT) '.[dev]'
 	touch $@
 
 $(INSTALLED_LOWEST):

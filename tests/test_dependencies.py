@@ -1,4 +1,4 @@
-"""Every dependency has a lowest version, and `make lowest-test` runs the tests with it."""
+"""Every dependency has a lowest version, which `make lowest-test` tries, and hashes, which `make` verifies."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ NOT_TRIED = {"torch", "onnx", "onnxruntime", "ray", "triton", "ruff", "mypy", "i
 """No CPU build of the lowest torch is at hand; no test needs the others."""
 
 
-def wanted() -> list[tuple[str, str | None]]:
-    """The name and the lowest version of each dependency."""
+EXTRAS = {"hashes.txt": ["plot", "serve"], "hashes-dev.txt": ["dev", "plot", "serve"]}
+"""The files of hashes, and the extras that `make` installs from each."""
+
+
+def wanted(extras: list[str] | None = None) -> list[tuple[str, str | None]]:
+    """The name and the lowest version of each dependency: those of some extras, or of all."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    listed = [
-        *project["dependencies"],
-        *(each for extra in project["optional-dependencies"].values() for each in extra),
-    ]
+    optional = project["optional-dependencies"]
+    chosen = optional if extras is None else extras
+    listed = [*project["dependencies"], *(each for extra in chosen for each in optional[extra])]
     found = []
     for each in listed:
         parts = re.fullmatch(r"([\w-]+)(?:\[\w+\])?(?:>=([\d.]+))?(?:,<[\d.]+)?", each)
@@ -46,3 +49,43 @@ def test_every_dependency_has_a_lowest_version_that_is_tried() -> None:
 def test_torch_and_all_others_are_pinned(file: str) -> None:
     assert {name for name, _ in wanted()} - NOT_TRIED <= pinned(file).keys()
     assert "torch" in pinned(file)
+
+
+def hashed(file: str) -> list[tuple[str, str, list[str]]]:
+    """The name, the version and the hashes of each requirement. One package may have a version for each Python."""
+    text = re.sub(r"(?m)^ *#.*\n", "", (ROOT / file).read_text("utf-8")).replace(" \\\n", " ")
+    found = []
+    for line in text.splitlines():
+        parts = re.fullmatch(r"([a-z0-9.-]+)==([\w.]+)(?: ; [^#]*?)?((?: +--hash=sha256:[0-9a-f]{64})+)", line)
+        assert parts is not None, f"{file}: not a pinned version with SHA-256 hashes: {line[:80]}"
+        found.append((parts[1], parts[2], parts[3].split()))
+    return found
+
+
+@pytest.mark.parametrize("file", EXTRAS)
+def test_every_package_that_make_installs_has_hashes_at_the_version_of_the_constraints(file: str) -> None:
+    constraints = pinned("constraints.txt")
+    requirements = hashed(file)
+    names = {name for name, _, _ in requirements}
+    missing = {name for name, _ in wanted(EXTRAS[file])} - {"torch"} - names
+    assert not missing, f"{file} lacks {missing}: run make hashes"
+    # What builds the checkout, and what every build of torch needs.
+    assert names >= {"hatchling", "editables", "filelock", "fsspec", "jinja2", "networkx", "setuptools", "sympy"}
+    for name, version, _ in requirements:
+        assert constraints.get(name, version) == version, f"{file} has {name} {version}: run make hashes"
+
+
+@pytest.mark.parametrize("file", EXTRAS)
+def test_the_hashes_leave_out_torch_and_the_libraries_of_its_cuda_builds(file: str) -> None:
+    assert [name for name, _, _ in hashed(file) if re.match(r"torch$|triton$|cuda-|nvidia-", name)] == []
+
+
+@pytest.mark.parametrize("file", EXTRAS)
+def test_the_hashes_name_no_package_index_and_no_file_of_one_machine(file: str) -> None:
+    assert re.search(r"://|(?m:^ *-)(?!-hash=)", (ROOT / file).read_text("utf-8")) is None
+
+
+def test_the_development_tools_change_no_version_that_is_installed() -> None:
+    everything = {(name, version): hashes for name, version, hashes in hashed("hashes-dev.txt")}
+    for name, version, hashes in hashed("hashes.txt"):
+        assert everything[name, version] == hashes, f"{name} {version}: run make hashes"
