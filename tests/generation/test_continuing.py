@@ -15,6 +15,7 @@ import torch
 import recurra
 from recurra import ConfigError, DataError, Trained
 from recurra.cli import main
+from recurra.manifest import seal
 from recurra.tasks.language_model import LanguageModel
 from recurra.training.writing import Manner, generate
 from tests.training.small import write_sentences
@@ -108,6 +109,7 @@ def test_what_is_left_out_is_as_the_settings_of_the_run_say(tmp_path: Path, char
     assert "max_length = 500" in config
     config = config.replace("temperature = 1.0", "temperature = 0").replace("max_length = 500", "max_length = 7")
     (folder / "config.toml").write_text(config)
+    seal(folder)
     [found] = generate(recurra.load(folder), "one", seed=5)
     assert found.tokens == generate(characters, "one", temperature=0, length=7)[0].tokens
 

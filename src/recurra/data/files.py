@@ -68,7 +68,8 @@ def lines(path: PathLike) -> Iterator[tuple[int, str]]:
 
 def too_long(where: PathLike, number: int) -> DataError:
     return DataError(
-        f"{where}:{number}: the line is longer than {LONGEST_LINE:,} bytes. Is this a text file? Break it into lines."
+        f"{where}:{number}: the line is longer than {LONGEST_LINE:,} bytes. Is this a text file? "
+        f"Break it into lines, for example with: fold -s -w 10000."
     )
 
 
