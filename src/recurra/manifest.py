@@ -270,6 +270,8 @@ def committing(folder: Path, *, logs: Mapping[str, int] | None = None) -> Iterat
             yield stage
             new: list[str] = []
             for name, path in _files(stage):
+                if (folder / name).is_dir():
+                    raise OSError(0, f"{name} is a folder")
                 with open(path, "rb+") as file:
                     os.fsync(file.fileno())
                     digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -134,7 +134,7 @@ def test_a_task_is_one_short_file_of_public_names(module: Any) -> None:
     source = Path(module.__file__).read_text("utf-8")
     ours = {line.split()[1] for line in source.splitlines() if line.startswith(("from recurra", "import recurra"))}
     assert ours == {"recurra", "recurra.extend"}
-    assert len(source.splitlines()) <= 205
+    assert len(source.splitlines()) <= 210
 
 
 def test_questions_of_a_file_and_of_lines_are_the_same(speech: CTC, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from recurra.errors import DataError
+from recurra.errors import CheckpointError, DataError
+from recurra.manifest import MANIFEST, verify
 from recurra.reports.report import write_card, write_report
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from tests.runtime.small_tasks import of_every_kind
@@ -224,6 +225,7 @@ values = st.recursive(
 @example({"seconds": math.nan, "name": "\ud800", "steps": math.inf, "first_metric": 3, "best": {"scores": {"3": "x"}}})
 @example({"tables": {"a": {"columns": 3, "rows": [1, [[]], {}]}, "b": []}, "data": {"train": {"path": 7}, "valid": 1}})
 def test_whatever_a_summary_lacks_or_says_oddly_there_is_a_report(tmp_path: Path, found: dict[str, object]) -> None:
+    (tmp_path / MANIFEST).unlink(missing_ok=True)  # of the summary before
     (tmp_path / "summary.json").write_text(json.dumps(found))
     Page(write_report(tmp_path).read_text("utf-8"))
     assert write_card(tmp_path).read_text("utf-8").startswith("# ")
@@ -322,8 +324,9 @@ def test_a_report_is_written_whole_or_not_at_all(run: Path) -> None:
     assert write_report(run).read_text("utf-8") == first
     assert not [path for path in run.iterdir() if path.name.startswith(".")]
     (run / "card.md").mkdir()
-    with pytest.raises(DataError, match=r"card\.md cannot be written: Is a directory"):
+    with pytest.raises(CheckpointError, match=r"cannot be written \(card\.md is a folder\)"):
         write_card(run)
+    verify(run)
     assert not [path for path in run.iterdir() if path.name.startswith(".")]
 
 

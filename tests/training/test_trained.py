@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.manifest import seal
 from recurra.runs import begin, resume, told, train
 from recurra.training.progress import Silent
 from recurra.training.trained import load
@@ -23,6 +24,7 @@ def test_a_run_loads_and_resumes_when_its_batch_tokens_are_no_longer_the_usual_o
     assert "batch_size = 8\n" in saved
     assert "batch_tokens = 1000\n" in saved
     config.write_text(saved.replace("batch_tokens = 1000", "batch_tokens = 640"), "utf-8")
+    seal(tmp_path / "run")
     assert load(tmp_path / "run").with_settings(["decoding.width=2"]).task.settings.training.batch_size == 8
     resume(tmp_path / "run", Silent(), overrides=["training.steps=2"])
     with pytest.raises(ConfigError, match=r"batch_tokens = 640 has no effect beside training\.batch_size = 8"):
