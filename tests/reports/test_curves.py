@@ -110,7 +110,7 @@ def test_odd_runs_are_well_formed_pictures_without_nan(lines: list[Line], width:
 
 
 def test_a_run_that_logged_nothing_says_so() -> None:
-    assert words(learning_curves([]).svg()) == ["nothing was logged yet"]
+    assert words(learning_curves([]).svg()) == ["nothing has been logged yet"]
 
 
 @settings(max_examples=50, deadline=None)

@@ -289,7 +289,7 @@ def test_neither_size_nor_time_nor_work_grow_beyond_their_limits(monkeypatch: py
     monkeypatch.setattr(report_pictures, "SECONDS", -1.0)
     none = report_pictures.pictures(model, examples, rows, outputs)
     assert "<svg" not in none.html
-    assert "attention: the others took long" in none.html
+    assert "attention: skipped, because the others took long" in none.html
     assert none.html.count("<h3>") == 3
     assert report_pictures.pictures(model, examples, rows, outputs, most=0).html == ""
 
@@ -297,7 +297,7 @@ def test_neither_size_nor_time_nor_work_grow_beyond_their_limits(monkeypatch: py
 def test_saliency_of_a_large_model_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_pictures, "WORK", 1000)
     run = made("classification", table(tmp_path / "a.tsv", LABELLED))
-    assert "saliency: it would take long for a model of this size" in shown(run)
+    assert "saliency: skipped, because it would take long for a model of this size" in shown(run)
 
 
 def test_a_picture_that_fails_is_a_sentence_and_no_reason_for_a_run_to_fail(

@@ -135,7 +135,8 @@ def test_a_column_that_is_not_there_is_refused_with_the_nearest(tmp_path: Path) 
     table = tmp_path / "gold.tsv"
     table.write_text("a\tb\nc\td\n")
     with pytest.raises(
-        DataError, match=r"gold\.tsv:1: there is no column 'tags'\. Known: column1.* by --column\. .* --task seq2seq\."
+        DataError,
+        match=r"gold\.tsv:1: there is no column 'tags'\. Known: column1.* with --column\. .* --task seq2seq\.",
     ):
         score_files(table, table)
     numbers = tmp_path / "gold.jsonl"

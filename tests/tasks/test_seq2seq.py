@@ -310,7 +310,7 @@ def test_tokens_of_the_validation_targets_that_cannot_be_written_are_said(tmp_pa
     valid = table(tmp_path / "valid.tsv", [("cat", "K AE T"), ("zoo", "Z UW Z")])
     told = Noted()
     begin(small(words(tmp_path), "training.steps=1", valid=valid), tmp_path / "run", told)
-    expected = "3 tokens of the validation targets are not in the vocabulary, such as 'Z', 'UW': they cannot be written"
+    expected = "3 tokens of the validation targets are not in the vocabulary, such as 'Z', 'UW': the model cannot"
     assert expected in " ".join(told.notes)
 
 
