@@ -64,6 +64,7 @@ def small(*overrides: str) -> list[str]:
     encoder = given.get("model.encoder", "rnn")
     convolves = encoder == "cnn" or (encoder == "ensemble" and "cnn" in given.get("model.members", "cnn"))
     others = {"cnn": ("hidden",), "bag": ("hidden", "embedding")}.get(encoder, ())
+    others += ("embedding", "characters.cell", "word_dropout") if "data.frames" in given else ()
     own = [each for each in SMALL if not each.startswith(tuple(f"model.{name}=" for name in others))]
     return [*own, *["model.convolution.filters=8"] * convolves, *overrides]
 

@@ -332,7 +332,7 @@ def test_lack_of_memory_is_said_in_a_sentence(here: Path, capsys: pytest.Capture
     (here / "hungry.py").write_text(HUNGRY)
     assert train("--train", "words.tsv", sets=["model.attention=hungry:Hungry"]) == 2
     assert (
-        "out of memory. Reduce training.batch_tokens or the size of the model, or remove very long examples"
+        "out of memory at step 1, also with the batch in two halves: the batch has 8 examples of 2 to 6 elements"
         in only_sentence(capsys)
     )
     assert is_lack_of_memory(MemoryError())
