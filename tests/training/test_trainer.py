@@ -27,7 +27,7 @@ from recurra.training.progress import Progress, Silent
 from recurra.training.rehearsal import rehearsal
 from recurra.training.trained import load
 from recurra.training.trainer import Trainer, position_of
-from tests.training.small import SMALL, small_setup
+from tests.training.small import SMALL, small, small_setup
 
 
 @pytest.fixture(autouse=True)
@@ -364,7 +364,7 @@ def test_any_seed_can_be_given(tmp_path: Path, seed: int) -> None:
 def test_a_batch_without_a_label_is_passed_over(tmp_path: Path) -> None:
     rows = [{"tokens": ["a"], "tags": [None]}, {"tokens": ["b", "c"], "tags": ["B", "C"]}]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = [*SMALL, "training.batch_size=1", "training.epochs=40", "training.learning_rate=0.02", "model.dropout=0"]
+    options = small("training.batch_size=1", "training.epochs=40", "training.learning_rate=0.02", "model.dropout=0")
     begin(
         setup("tagging", given={"train": str(tmp_path / "train.jsonl")}, overrides=options), tmp_path / "run", Silent()
     )
