@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Sequence
@@ -341,3 +342,10 @@ def test_seeds_go_on_with_a_run_that_was_cut_off_right_after_its_first_commit_po
     given = ["train", "tagging", "--train", "train.conll", "--valid", "valid.conll", "--out", "seeds", "--seeds", "2"]
     assert main([*given, "--quiet", *(word for each in SET for word in ("--set", each))]) == 0
     assert "2 seeds: mean" in capsys.readouterr().out
+
+
+def test_a_run_that_names_no_training_data_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = run / "config.toml"
+    config.write_text(re.sub("^train = .*", 'train = ""', config.read_text(), count=1, flags=re.M))
+    seal(run)
+    assert "config.toml names no training data (data.train)" in refused(capsys, typed("predict"))

@@ -341,8 +341,11 @@ def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
     given = Given.of_run(folder)
     notice_unverified(folder)
     kind = allowed(given, folder / "config.toml", trust=trust)
+    settings: Any = given.settings(kind.Settings)
+    if not settings.data.files("train"):  # by whose ending later files are read
+        raise CheckpointError(f"{folder / 'config.toml'} names no training data (data.train). Restore it from a copy.")
     with whole(folder, kind):
-        return kind.load(given.settings(kind.Settings), folder)
+        return kind.load(settings, folder)
 
 
 @contextlib.contextmanager
