@@ -59,6 +59,8 @@ BROKEN = [
     header(b'{"a": {"dtype": "F99", "shape": [2], "data_offsets": [0, 8]}}') + bytes(8),
     header(b'{"__metadata__": {"recurra": "{"}}'),
     header(b'{"__metadata__": {"recurra": "[]"}}'),
+    header(b'{"__metadata__": {"recurra": "{\\"shared\\": {}}"}}'),
+    header(b'{"__metadata__": {"recurra": "{\\"shared\\": {}, \\"about\\": 3}"}}'),
     struct.pack("<Q", 1 << 40) + bytes(100),
     struct.pack("<Q", 0),
 ]

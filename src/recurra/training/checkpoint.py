@@ -66,13 +66,16 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ours = json.loads(words.get("recurra", '{"about": {}, "shared": {}}'))
         for name, first in ours["shared"].items():
             tensors[name] = tensors[first]
+        about = ours["about"]
+        if not isinstance(about, dict):
+            raise TypeError("what it says of itself is not a table")
     except CheckpointError:
         raise
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} does not exist: this is not a finished run.") from error
     except Exception as error:  # safetensors has an error type of its own for a broken header
         raise CheckpointError(f"{path} cannot be read as weights ({error}).") from error
-    return tensors, ours["about"]
+    return tensors, about
 
 
 def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
