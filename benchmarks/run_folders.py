@@ -22,8 +22,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]
 SETTINGS = {
-    "training.steps": 1200,
-    "training.validate": 100,
+    "training.steps": 600,
+    "training.validate": 50,
     "training.batch_tokens": 300,
     "training.threads": 1,
     "model.hidden": 64,
