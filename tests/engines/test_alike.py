@@ -10,17 +10,17 @@ from torch import nn
 
 from recurra import Padded, Recurrent
 from recurra.cells import AnyCell, build
-from recurra.engines import Planned
 from recurra.engines.alike import likeness
 from recurra.engines.plan import Plan
+from recurra.engines.planning import Plans
 from tests.variants import EVERY
 
 
-def plan_of(engine: Planned, cell: AnyCell) -> Plan | str:
+def plan_of(plans: Plans, cell: AnyCell) -> Plan | str:
     rnn = Recurrent("gru", 4, 4)
     rnn.cells = nn.ModuleList([nn.ModuleList([cell])])
     [reader] = rnn._readers(0, rnn.start(1), rnn.fixed(1))
-    return engine.plan(reader, torch.zeros(1, 1, 4))
+    return plans.plan(reader, torch.zeros(1, 1, 4))
 
 
 def test_every_variant_is_like_itself_and_no_other() -> None:
@@ -33,12 +33,12 @@ def test_every_variant_is_like_itself_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", ["gru", "layer norm per gate", "all at once"])
 def test_cells_that_are_alike_have_one_plan_and_others_their_own(name: str) -> None:
-    engine, cell = Planned(), build(EVERY[name], 4, 4)
-    plan = plan_of(engine, cell)
+    plans, cell = Plans(), build(EVERY[name], 4, 4)
+    plan = plan_of(plans, cell)
     assert isinstance(plan, Plan)
-    assert plan_of(engine, build(EVERY[name], 4, 4)) is plan
-    assert plan_of(engine, build(EVERY[name], 4, 4).eval()) is not plan
-    assert plan_of(engine, build({**EVERY[name], "candidate": "sigmoid"}, 4, 4)) is not plan
+    assert plan_of(plans, build(EVERY[name], 4, 4)) is plan
+    assert plan_of(plans, build(EVERY[name], 4, 4).eval()) is not plan
+    assert plan_of(plans, build({**EVERY[name], "candidate": "sigmoid"}, 4, 4)) is not plan
 
 
 def test_what_a_user_wrote_is_planned_for_each_cell() -> None:

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from recurra import Cell, Padded, Recurrent
 from recurra.cells import GRU, Zoneout
 from recurra.cells.elman import ElmanState
-from recurra.engines import Planned
-from recurra.engines.planned import MOST_CHANGES
+from recurra.engines.planning import MOST_CHANGES, Plans
 from recurra.engines.snapshot import Snapshot
 from tests.engines.comparison import assert_agree, everything
 from tests.variants import batch, model, random_states
@@ -124,21 +123,21 @@ def test_a_rate_of_zoneout_is_seen() -> None:
     assert_agree(everything(rnn, "planned", x, start), everything(rnn, "loop", x, start))
 
 
-def plan_of(engine: Planned, rnn: Recurrent) -> object:
+def plan_of(known: Plans, rnn: Recurrent) -> object:
     [reader] = rnn._readers(0, rnn.start(1), rnn.fixed(1))
-    return engine.plan(reader, torch.zeros(1, 1, 3, dtype=torch.float64))
+    return known.plan(reader, torch.zeros(1, 1, 3, dtype=torch.float64))
 
 
 def test_values_that_come_back_have_their_plan_already() -> None:
-    engine, rnn = Planned(), model(f"{__name__}:Tempered", 3, 4)
+    known, rnn = Plans(), model(f"{__name__}:Tempered", 3, 4)
     cell: Any = rnn.cells[0][0]  # type: ignore[index]
     plans: dict[str, object] = {}
     for temperature in ("1.0", "0.5", "1.0", "0.5"):
         cell.temperature = float(temperature)  # each time another object
-        plan = plan_of(engine, rnn.train())
+        plan = plan_of(known, rnn.train())
         assert plans.setdefault(temperature, plan) is plan
-        assert plan_of(engine, rnn.eval()) is not plan
-        assert plan_of(engine, rnn.train()) is plan
+        assert plan_of(known, rnn.eval()) is not plan
+        assert plan_of(known, rnn.train()) is plan
     assert plans["1.0"] is not plans["0.5"]
 
 

@@ -15,7 +15,7 @@ from recurra.engines.c_library import library
 from recurra.engines.c_source import FUNCTIONS, prelude
 from recurra.engines.memory import TORCH
 from recurra.engines.plan import CHEAP
-from recurra.engines.planned import made
+from recurra.engines.planning import made
 from recurra.engines.values import Value, moved, runs_of
 from recurra.engines.vocabulary import POINTWISE
 from tests.engines.comparison import assert_agree, everything

@@ -9,11 +9,11 @@ they were computed: they are left in an array.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 
 from recurra.engines.plan import Buffer, Place, Plan, RowPass
+from recurra.engines.segments import Segments
 from recurra.engines.values import STRETCHES, Run, Value
 
 PRELUDE = """\
@@ -255,7 +255,7 @@ class RowWriter:
         self.row_pass = row_pass
         self.arguments = {key: number for number, key in enumerate(buffers_of(row_pass))}
         self.known: dict[tuple[Value, int, int], tuple[int, str]] = {}
-        self.cut_points: dict[Value, frozenset[int]] = {}
+        self.segments = Segments(row_pass)
         self.scalars: dict[int, list[str]] = {}
         self.loops: dict[tuple[int, int], list[str]] = {}
         self.reductions: dict[tuple[int, int], dict[str, None]] = {}
@@ -295,7 +295,7 @@ class RowWriter:
     def body(self) -> Iterator[str]:
         for write in self.row_pass.writes:
             pointer = self.pointer(write.buffer, True)
-            for offset, width in self.segments(write.value):
+            for offset, width in self.segments.of(write.value):
                 stage, name = self.element(write.value, offset, width)
                 sign = "+=" if write.buffer.place is Place.SUMS else "="
                 if width == 1:
@@ -410,7 +410,7 @@ class RowWriter:
             return last, name
         runs = value.detail.runs if value.op == "move" else (Run(0, 1, value.width, 0, 0, 1),)
         for run in runs:
-            for first, width in self.pieces(value, run):
+            for first, width in self.segments.of_run(value, run):
                 if value.op == "move":
                     stage, element = self.of_run(value, run, first, width)
                 else:
@@ -421,15 +421,6 @@ class RowWriter:
                 lines = self.scalars.setdefault(stage, []) if width == 1 else self.loops.setdefault((stage, width), [])
                 lines.append(f"{name}[{place}] = {self.at_stage(element, stage, width)};")
         return last + 1, name
-
-    def pieces(self, value: Value, run: Run) -> list[tuple[int, int]]:
-        """A run cut where the numbers of its source begin to take another way."""
-        if value.op != "move":
-            return self.segments(value)
-        arg = value.values[run.source]
-        if run.stride != 1 or arg.op == "constant":
-            return [(0, run.length)]
-        return [(a - run.offset, width) for a, width in self.segments(arg, run.offset, run.offset + run.length)]
 
     def pointwise(self, value: Value, offset: int, width: int) -> tuple[int, str]:
         elements = []
@@ -456,7 +447,7 @@ class RowWriter:
             return stage + 1, name
         declared, steps, clauses, result = REDUCTIONS[value.op]
         self.arrays += [line.format(s=name) for line in declared]
-        for start, width in self.segments(arg, first, first + size):
+        for start, width in self.segments.of(arg, first, first + size):
             stage, element = self.element(arg, start, width)
             last = max(last, stage)
             lines = self.scalars.setdefault(stage, []) if width == 1 else self.loops.setdefault((stage, width), [])
@@ -486,33 +477,6 @@ class RowWriter:
             self.arrays.append(f"real a{name}[{width}];")
             self.loops[of, width].append(f"a{name}[j] = {name};")
         return f"a{name}[j]"
-
-    # Segments
-
-    def segments(self, value: Value, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-        """A value, or a stretch of it, cut where its numbers begin to take another way."""
-        end = value.width if end is None else end
-        points = sorted({start, end, *(cut for cut in self.cuts(value) if start < cut < end)})
-        return [(a, b - a) for a, b in itertools.pairwise(points)]
-
-    def cuts(self, value: Value) -> frozenset[int]:
-        if value not in self.cut_points:
-            self.cut_points[value] = frozenset(self.find_cuts(value))
-        return self.cut_points[value]
-
-    def find_cuts(self, value: Value) -> Iterator[int]:
-        if value in self.row_pass.reads or value.op == "constant":
-            return
-        if value.op == "move":
-            for run in value.detail.runs:
-                if run.step == 1:
-                    yield run.start
-                    yield from (run.start + first for first, _ in self.pieces(value, run))
-                    yield run.start + run.length
-        elif value.op not in STRETCHES:
-            for arg in value.values:
-                if arg.width == value.width:
-                    yield from self.cuts(arg)
 
 
 def expression(value: Value, names: list[str]) -> str:

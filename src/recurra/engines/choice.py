@@ -11,6 +11,7 @@ from torch import Tensor
 from recurra.cells import AnyCell, AnyState
 from recurra.engines.cost import work_of
 from recurra.engines.engine import Engine, Layer, Reading, StackEngine, Work
+from recurra.engines.graph import Graph
 from recurra.engines.loop import Loop
 from recurra.engines.planned import Planned
 from recurra.engines.recompute import Recomputed
@@ -23,7 +24,7 @@ from recurra.padding import Padded
 
 SINGLE = Single()
 
-ENGINES: tuple[Engine, ...] = (SINGLE, Vendor(), Planned(), Scan(), Loop())
+ENGINES: tuple[Engine, ...] = (SINGLE, Vendor(), Planned(), Graph(), Scan(), Loop())
 """All engines. The last one, the reference, can run everything."""
 
 STACK_ENGINES: tuple[StackEngine, ...] = (SINGLE,)

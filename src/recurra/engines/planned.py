@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx
-from torch.utils._pytree import tree_flatten
 
-from recurra.cells import AnyCell
-from recurra.engines.alike import likeness
 from recurra.engines.c_passes import Compiled
 from recurra.engines.c_run import CPasses, CSteps, threads
 from recurra.engines.cost import Estimate, Rates
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.loop import read_inputs
 from recurra.engines.memory import Buffers, TorchPasses
-from recurra.engines.plan import Phases, Place, Plan, make_plan
+from recurra.engines.plan import Phases, Place, Plan
+from recurra.engines.planning import PLANS, computed, inputs_of, row_tensors, split_fixed
 from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.resets import Resets
 from recurra.engines.restart import Restart, backward_restart, forward_restart
-from recurra.engines.snapshot import Snapshot
-from recurra.engines.trace import trace, weights_of
-from recurra.engines.values import NoPlan
 from recurra.padding import Padded
 
 Direction: TypeAlias = Literal["forward", "inference", "backward"]
@@ -44,23 +36,10 @@ BY_TORCH = Estimate(  # without a compiler, torch runs the row passes: slower th
 )
 
 
-MOST_CHANGES = 8
-"""So many versions of a cell's attributes are planned; to plan takes far longer than to run."""
-
-CHANGES = (
-    f"its Python attributes have had more than {MOST_CHANGES} different values, and each needs a plan of its own "
-    "(a number that changes often can be a buffer)"
-)
-
-
 class Planned:
     """Runs every cell whose step can be cut at its products, on the CPU."""
 
     name = "planned"
-
-    def __init__(self) -> None:
-        self.known: WeakKeyDictionary[AnyCell, list[Known]] = WeakKeyDictionary()
-        self.shared: WeakKeyDictionary[type, dict[tuple[Any, ...], Planning]] = WeakKeyDictionary()
 
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         if (reason := only_looped(x, layer)) is not None:
@@ -72,7 +51,7 @@ class Planned:
         if torch.is_autocast_enabled("cpu"):
             return "it needs one dtype, but autocast mixes two"
         for reader in layer:
-            plan = self.plan(reader, x.values)
+            plan = PLANS.plan(reader, x.values)
             if isinstance(plan, str):
                 return f"'{reader.cell.name}' has no plan: {plan}"
             if torch.is_grad_enabled() and any(row.requires_grad for row in row_tensors(plan, reader)):
@@ -87,38 +66,10 @@ class Planned:
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [self.read(reader, x, every) for reader in layer]
 
-    def plan(self, reader: DirectedCell, values: Tensor) -> Plan | str:
-        """The plan of a cell as it now is, or why there is none."""
-        return self.planning(reader, values).plan
-
-    def planning(self, reader: DirectedCell, values: Tensor) -> Planning:
-        """What is known of a cell as it now is; found out once for all cells that are alike."""
-        cell = reader.cell
-        key = (values.dtype, shape_of(reader.fixed))
-        known = self.known.setdefault(cell, [])
-        if not known or not known[0].snapshot.holds():
-            # The newest stands first: most calls find the cell as the last one left it.
-            now = Snapshot(cell)
-            now = next((each.snapshot for each in known if each.snapshot.is_like(now)), now)
-            plans = next((each.plans for each in known if each.snapshot is now), {})
-            known[:] = [Known(Snapshot(cell), plans), *(each for each in known if each.snapshot is not now)]
-        if len(known) > MOST_CHANGES:
-            return Planning(CHANGES, draws=True)
-        plans = known[0].plans
-        if key not in plans:
-            found = likeness(cell)
-            shared = {} if found is None else self.shared.setdefault(type(cell), {})
-            if (key, found) not in shared:
-                # In a thread of its own, without the caller's hooks on saved tensors, which tracing does not allow.
-                with ThreadPoolExecutor(1) as thread:
-                    shared[key, found] = thread.submit(made, cell, values).result()
-            plans[key] = shared[key, found]
-        return plans[key]
-
     def read(self, reader: DirectedCell, x: Padded, every: bool) -> Reading:
         """One cell over one batch. A backward reader is a forward one on reversed rows."""
         cell, state, _, backward, resets = reader
-        plan, draws = self.planning(reader, x.values)
+        plan, draws = PLANS.planning(reader, x.values)
         assert isinstance(plan, Plan)
         inputs = inputs_of(reader, x)
         lengths = None if x.is_full else x.lengths
@@ -133,79 +84,6 @@ class Planned:
         if backward:
             sequences = [Padded(sequence, x.lengths).reversed().values for sequence in sequences]
         return Reading(sequences[0], cell.State(*sequences) if every else cell.State(*finals))
-
-
-def inputs_of(reader: DirectedCell, x: Padded) -> Tensor:
-    """The projected batch, in the order of reading."""
-    inputs = reader.cell.project(x.values, reader.fixed)
-    return Padded(inputs, x.lengths).reversed().values if reader.backward else inputs
-
-
-class Known(NamedTuple):
-    """A cell with certain attributes, and the plans made of it, by type of number and shapes in `fixed`."""
-
-    snapshot: Snapshot
-    plans: dict[tuple[Any, ...], Planning]
-
-
-class Planning(NamedTuple):
-    """What is known of a cell in the mode it is in."""
-
-    plan: Plan | str  # or why there is none
-    draws: bool  # whether `project` draws random numbers, so that it must not be called twice
-
-
-def made(cell: AnyCell, values: Tensor) -> Planning:
-    """Trace a cell and cut it into a plan."""
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        fixed = cell.fixed(1, values)
-        before = torch.get_rng_state()
-        width = cell.project(values.new_zeros(1, 1, cell.input_size), fixed).shape[-1]
-        draws = not torch.equal(before, torch.get_rng_state())
-        try:
-            return Planning(make_plan(trace(cell, width, values)), draws)
-        except NoPlan as reason:
-            return Planning(str(reason), draws)
-        except Exception as error:  # a step that planning does not expect still runs, in the loop
-            return Planning(f"planning it failed ({type(error).__name__}: {error})", draws)
-
-
-def leaves_of(fixed: Any) -> list[Any]:
-    """The leaves of `fixed` as torch's tree_flatten gives them; tuples, which most are made of, ten times as fast."""
-    if fixed is None or isinstance(fixed, Tensor):
-        return [fixed]
-    if not is_tuple(fixed):
-        return tree_flatten(fixed)[0]
-    return [leaf for part in fixed for leaf in leaves_of(part)]
-
-
-def shape_of(fixed: Any) -> Hashable:
-    """What a plan depends on in `fixed`: its structure, the shapes of its tensors but for the rows, other values."""
-    if fixed is None:
-        return None
-    if isinstance(fixed, Tensor):
-        return fixed.shape[1:]
-    if is_tuple(fixed):
-        return type(fixed), *(shape_of(part) for part in fixed)
-    leaves, structure = tree_flatten(fixed)
-    return str(structure), *(leaf.shape[1:] if isinstance(leaf, Tensor) else leaf for leaf in leaves)
-
-
-def is_tuple(value: object) -> bool:
-    return type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields"))
-
-
-def split_fixed(plan: Plan, reader: DirectedCell) -> tuple[list[Tensor], list[Tensor]]:
-    """What the plan takes beside inputs and states: tensors with a row each, and weights."""
-    given = [leaf for leaf in leaves_of(reader.fixed) if isinstance(leaf, Tensor)]
-    tensors = [*given, *weights_of(reader.cell).values()]
-    of_rows = {int(name.removeprefix("fixed ")) for name in plan.trace.row_inputs}
-    rows = [tensor for number, tensor in enumerate(tensors) if number in of_rows]
-    return rows, [tensor for number, tensor in enumerate(tensors) if number not in of_rows]
-
-
-def row_tensors(plan: Plan, reader: DirectedCell) -> list[Tensor]:
-    return split_fixed(plan, reader)[0]
 
 
 COMPILED = Compiled()
@@ -411,24 +289,6 @@ def weight_gradients(
     for node, is_needed in zip(plan.trace.weight_gradients, needed, strict=True):
         found.append(computed(node, known, plan) if node is not None and is_needed else None)
     return found
-
-
-def computed(node: fx.Node, known: dict[fx.Node, Tensor], plan: Plan) -> Tensor:
-    """A node of the trace that no row owns, by torch."""
-    if node in known:
-        return known[node]
-    if node.op == "get_attr":
-        result = getattr(plan.trace.module, str(node.target))
-    else:
-
-        def value(argument: Any) -> Any:
-            return computed(argument, known, plan) if isinstance(argument, fx.Node) else argument
-
-        arguments = fx.node.map_arg(node.args, value)
-        keywords = fx.node.map_arg(node.kwargs, value)
-        result = node.target(*arguments, **keywords)  # type: ignore[operator]
-    known[node] = result
-    return result
 
 
 def with_rows(tensor: Tensor) -> Tensor:

@@ -9,7 +9,8 @@ import torch
 
 from recurra.cells import Cell, Spec, Wrapper, build
 from recurra.cells.cell import fields
-from recurra.engines import ENGINES, DirectedCell, Planned
+from recurra.engines import ENGINES, DirectedCell
+from recurra.engines.planning import PLANS
 from recurra.named import catalogue, find, options_of
 from recurra.padding import Padded
 
@@ -77,7 +78,7 @@ def plan_of(spec: Spec, input_size: int, hidden_size: int) -> str:
     """
     cell = build(spec, input_size, hidden_size)
     x = torch.zeros(1, 1, input_size)
-    plan = Planned().plan(DirectedCell(cell, cell.start(1, x), cell.fixed(1, x)), x)
+    plan = PLANS.plan(DirectedCell(cell, cell.start(1, x), cell.fixed(1, x)), x)
     return f"'{cell.name}' has no plan: {plan}" if isinstance(plan, str) else str(plan)
 
 

@@ -1,0 +1,250 @@
+"""A workspace: the buffers of a plan on a GPU for so many rows and steps, and the steps run on them.
+
+Buffers lie step by step, (T, B, w), so that all rows of a step are one matrix. A state has a slot more than there are
+steps, and what a step reads of it is the slot before the one it writes: (T + 1, B, w), the start state first.
+
+Row passes are kernels of Triton; products are those of the vendor. On a GPU a stretch of steps is recorded once as a
+CUDA graph and replayed from then on, so that the host launches one graph where it would launch hundreds of kernels.
+Stretches are as long as powers of two: any number of steps is made of a few of them.
+
+Numbers: what products multiply (h, gates' gradients) has the type that autocast or the batch asks for; other states
+(c) and the gradients carried from step to step are float32, and all row passes compute in float32.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from recurra.engines.plan import Buffer, Phases, Place, Plan, StepProduct
+from recurra.engines.triton_kernels import Address, Launch, functions, launch
+from recurra.engines.triton_source import Kernel, kernel
+
+Direction: TypeAlias = Literal["forward", "inference", "backward"]
+
+SMALLEST_PART = 64
+"""A product is split into partial sums only where each has at least so many terms."""
+
+MOST_PARTS = 8
+
+
+def parts_of(product: StepProduct) -> int:
+    """Into how many partial sums a product is split: as many as its operand has blocks of the result's width.
+
+    The gradient of h is dG · U with four times as many terms as results, for which the vendor's product leaves most of
+    the GPU idle: one batched product computes the partial sums side by side, and the next row pass adds them up.
+    """
+    terms, width = product.operand.width, product.out.width
+    if terms % width or width < SMALLEST_PART:
+        return 1
+    return terms // width if terms // width <= MOST_PARTS else 1
+
+
+def products_of(phases: Phases) -> list[StepProduct]:
+    return [*phases.before, *(product for slot in phases.after_pass for product in slot)]
+
+
+class Workspace:
+    """Memory for one sequence at a time, and what runs its steps."""
+
+    def __init__(self, plan: Plan, rows: int, steps: int, dtype: torch.dtype, device: torch.device) -> None:
+        self.plan = plan
+        self.rows = rows
+        self.steps = steps
+        self.dtype = dtype
+        self.device = device
+        self.tensors: dict[str, Tensor] = {}
+        self.matrices: dict[StepProduct, Tensor] = {}
+        self.lengths = torch.zeros(rows, dtype=torch.int32, device=device)
+        self.passes: dict[tuple[Direction, bool, tuple[Buffer, ...]], list[Launch]] = {}
+        self.graphs: dict[tuple[object, ...], torch.cuda.CUDAGraph | None] = {}
+        self.operands = operands_of(plan)
+
+    # Memory
+
+    def tensor(self, buffer: Buffer) -> Tensor:
+        """The memory of a buffer, made when first asked for."""
+        name = buffer.name.replace("previous", "state") if buffer.place is Place.PREVIOUS else buffer.name
+        if name not in self.tensors:
+            rows, steps, width = self.rows, self.steps, buffer.width
+            is_state = buffer.place is Place.PREVIOUS or buffer in self.plan.states
+            shape: tuple[int, ...] = {
+                Place.SEQUENCE: (steps + is_state, rows, width),
+                Place.PREVIOUS: (steps + 1, rows, width),
+                Place.ROWS: (self.parts.get(buffer, 1), rows, width),
+                Place.TURNS: (2, rows, width),
+                Place.SUMS: (steps, rows, width),
+                Place.SHARED: (width,),
+            }[buffer.place]
+            self.tensors[name] = torch.zeros(shape, dtype=self.type_of(buffer, name), device=self.device)
+        return self.tensors[name]
+
+    def type_of(self, buffer: Buffer, name: str) -> torch.dtype:
+        if buffer.place in (Place.TURNS, Place.SHARED) or (buffer.place is Place.ROWS and name not in self.operands):
+            return torch.float32
+        is_state = name.startswith("state ")
+        return self.dtype if name in self.operands or not is_state else torch.float32
+
+    @functools.cached_property
+    def parts(self) -> dict[Buffer, int]:
+        return {
+            product.out: parts_of(product)
+            for phases in (self.plan.forward, self.plan.inference, self.plan.backward)
+            for product in products_of(phases)
+        }
+
+    def steps_of(self, buffer: Buffer) -> Tensor:
+        """A sequence step by step, (T, B, w), as a step t reads or writes it."""
+        tensor = self.tensor(buffer)
+        return tensor[1:] if buffer in self.plan.states else tensor
+
+    def size(self) -> int:
+        """How many bytes it holds."""
+        held = [*self.tensors.values(), *self.matrices.values()]
+        return sum(tensor.numel() * tensor.element_size() for tensor in held)
+
+    def address(self, buffer: Buffer) -> Address:
+        tensor = self.steps_of(buffer)
+        if buffer.place is Place.SHARED:
+            return Address(tensor, 0, 0)
+        return Address(tensor, tensor.stride(1), tensor.stride(0))
+
+    # Steps
+
+    def launches(self, direction: Direction, is_ragged: bool, absent: tuple[Buffer, ...]) -> list[Launch]:
+        """The row passes of a direction, compiled when they are first launched."""
+        key = (direction, is_ragged, absent)
+        if key not in self.passes:
+            kernels = kernels_of(self.plan, direction, absent)
+            found = functions(kernels)
+            width = max(each.scratch for each in kernels)
+            scratch = torch.zeros(max(1, self.rows * width), device=self.device)
+            self.passes[key] = [
+                launch(
+                    each,
+                    found[each.name],
+                    [self.address(buffer) for buffer, _ in each.arguments],
+                    self.lengths if is_ragged else None,
+                    scratch,
+                    self.rows,
+                )
+                for each in kernels
+            ]
+        return self.passes[key]
+
+    def run(self, direction: Direction, steps: int, is_ragged: bool, absent: tuple[Buffer, ...] = ()) -> None:
+        """The first so many steps; backward from the last of them to the first."""
+        stretches = list(powers_of_two(steps))
+        for first, count in reversed(stretches) if direction == "backward" else stretches:
+            self.run_stretch(direction, first, count, is_ragged, absent)
+
+    def run_stretch(
+        self, direction: Direction, first: int, count: int, is_ragged: bool, absent: tuple[Buffer, ...]
+    ) -> None:
+        """Some steps: by a graph, if they run for the second time at least and nobody else is recording."""
+        if self.device.type != "cuda" or torch.cuda.is_current_stream_capturing():
+            self.run_steps(direction, first, count, is_ragged, absent)
+            return
+        key = (direction, first, count, is_ragged, absent)
+        if key not in self.graphs:
+            # The first run compiles the kernels, which cannot be done while a graph is recorded.
+            self.run_steps(direction, first, count, is_ragged, absent)
+            self.graphs[key] = None
+            return
+        if (graph := self.graphs[key]) is None:
+            graph = self.graphs[key] = recorded(
+                self, lambda: self.run_steps(direction, first, count, is_ragged, absent)
+            )
+        graph.replay()
+
+    def run_steps(
+        self, direction: Direction, first: int, count: int, is_ragged: bool, absent: tuple[Buffer, ...]
+    ) -> None:
+        phases: Phases = getattr(self.plan, direction)
+        passes = self.launches(direction, is_ragged, absent)
+        steps = range(first, first + count)
+        for t in reversed(steps) if direction == "backward" else steps:
+            for product in phases.before:
+                self.multiply(product, t)
+            for row_pass, products in zip(passes, phases.after_pass, strict=True):
+                row_pass(t)
+                for product in products:
+                    self.multiply(product, t)
+
+    def multiply(self, product: StepProduct, t: int) -> None:
+        is_sequence = product.operand.place in (Place.SEQUENCE, Place.PREVIOUS)
+        operand = self.steps_of(product.operand)[t if is_sequence else 0]
+        matrix, out = self.matrices[product], self.tensor(product.out)
+        if (count := self.parts[product.out]) == 1:
+            torch.mm(operand, matrix, out=out[0])
+        else:
+            torch.bmm(operand.unflatten(1, (count, -1)).transpose(0, 1), matrix.unflatten(0, (count, -1)), out=out)
+
+
+def recorded(workspace: Workspace, run: object) -> torch.cuda.CUDAGraph:
+    """What a function launches, as a graph."""
+    stream = torch.cuda.Stream(workspace.device)
+    stream.wait_stream(torch.cuda.current_stream(workspace.device))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
+        # The vendor's library sets itself up for a thread and stream at its first product: not while recording.
+        one = torch.ones(16, 16, dtype=workspace.dtype, device=workspace.device)
+        torch.mm(one, one)
+        torch.bmm(one[None], one[None])
+        # Other threads may use the GPU meanwhile, as those that prepare batches do.
+        graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            run()  # type: ignore[operator]
+        finally:
+            graph.capture_end()
+    torch.cuda.current_stream(workspace.device).wait_stream(stream)
+    return graph
+
+
+def operands_of(plan: Plan) -> set[str]:
+    """The names of the buffers that products multiply, at each step or after the last."""
+    products = [*products_of(plan.forward), *products_of(plan.inference), *products_of(plan.backward)]
+    found = [buffer for product in products for buffer in (product.operand, product.out)]
+    found += [buffer for _, left, right in plan.matrices for buffer in (left, right)]
+    return {buffer.name.replace("previous", "state") for buffer in found}
+
+
+@functools.lru_cache(maxsize=256)
+def kernels_of(plan: Plan, direction: Direction, absent: tuple[Buffer, ...]) -> tuple[Kernel, ...]:
+    """The row passes of a direction, printed."""
+    phases: Phases = getattr(plan, direction)
+    parts = {
+        product.out: parts_of(product)
+        for of in (plan.forward, plan.inference, plan.backward)
+        for product in products_of(of)
+    }
+    return tuple(
+        kernel(row_pass, f"{direction}_{number}", parts, absent) for number, row_pass in enumerate(phases.passes)
+    )
+
+
+def powers_of_two(steps: int) -> Iterator[tuple[int, int]]:
+    """Stretches as long as powers of two, the longest first: where each begins, and how long it is.
+
+    >>> list(powers_of_two(50))
+    [(0, 32), (32, 16), (48, 2)]
+    """
+    first = 0
+    while first < steps:
+        count = 1 << ((steps - first).bit_length() - 1)
+        yield first, count
+        first += count
+
+
+def cast_like(matrix: Tensor, dtype: torch.dtype) -> Tensor:
+    """A copy in another type, with the numbers in the same order in memory."""
+    return torch.empty_strided(matrix.shape, matrix.stride(), dtype=dtype, device=matrix.device).copy_(matrix)
+
+
+def outside(plan: Plan, gradients: Sequence[Tensor | None]) -> tuple[Buffer, ...]:
+    """The buffers of gradients that nobody gives."""
+    return tuple(buffer for buffer, gradient in zip(plan.d_outputs, gradients, strict=True) if gradient is None)
