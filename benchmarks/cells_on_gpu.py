@@ -5,8 +5,8 @@
 
 The yardstick is torch.nn.LSTM in bfloat16, float16 and tf32, each replayed from a CUDA graph; × is the time over the
 best of them. Each engine is timed as it is called from Python, and once more inside a CUDA graph that holds the whole
-forward and backward pass, as the yardstick's does. Medians by CUDA events. The error is that of outputs and all gradients
-against the loop in float64, the largest relative norm, at up to 40 rows and 9 steps of the same width.
+forward and backward pass, as the yardstick's does. Medians by CUDA events. The error is that of outputs and all
+gradients against the loop in float64, the largest relative norm, at up to 40 rows and 9 steps of the same width.
 """
 
 from __future__ import annotations
@@ -156,9 +156,8 @@ def main() -> None:
     users_cell(Path(tempfile.mkdtemp()))
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
-    print(
-        f"{'shape':>16} {'cell':11}{'engine':11}{'type':5}{'call':>8}{'graph':>8}{'×':>7}{'×bf16':>7}{'×fp16':>7}{'error':>9}"
-    )
+    heads = f"{'call':>8}{'graph':>8}{'×':>7}{'×bf16':>7}{'×fp16':>7}{'error':>9}"
+    print(f"{'shape':>16} {'cell':11}{'engine':11}{'type':5}{heads}")
     ratios: dict[tuple[str, str, str], list[float]] = {}
     for B, T, H in [SHAPES[number] for number in given.shapes] if given.shapes else SHAPES:
         if time.time() - began > given.seconds:
