@@ -43,7 +43,7 @@ class Plans:
     def planning(self, reader: DirectedCell, values: Tensor) -> Planning:
         """What is known of a cell as it now is; found out once for all cells that are alike."""
         cell = reader.cell
-        key = (values.dtype, shape_of(reader.fixed))
+        key = (traced_type(values), shape_of(reader.fixed))
         known = self.known.setdefault(cell, [])
         if not known or not known[0].snapshot.holds():
             # The newest stands first: most calls find the cell as the last one left it.
@@ -82,16 +82,23 @@ class Planning(NamedTuple):
 def made(cell: AnyCell, values: Tensor) -> Planning:
     """Trace a cell and cut it into a plan."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        fixed = cell.fixed(1, values)
+        # The weights' own type: under autocast a batch may have another.
+        like = values.new_zeros((), dtype=next((each.dtype for each in cell.parameters()), values.dtype))
+        fixed = cell.fixed(1, like)
         before = torch.get_rng_state()
-        width = cell.project(values.new_zeros(1, 1, cell.input_size), fixed).shape[-1]
+        width = cell.project(like.new_zeros(1, 1, cell.input_size), fixed).shape[-1]
         draws = not torch.equal(before, torch.get_rng_state())
         try:
-            return Planning(make_plan(trace(cell, width, values)), draws)
+            return Planning(make_plan(trace(cell, width, like.to(traced_type(values)))), draws)
         except NoPlan as reason:
             return Planning(str(reason), draws)
         except Exception as error:  # a step that planning does not expect still runs, in the loop
             return Planning(f"planning it failed ({type(error).__name__}: {error})", draws)
+
+
+def traced_type(values: Tensor) -> torch.dtype:
+    """In half precision a step is traced in float32: torch's own formulas compute in it, and so do row passes."""
+    return torch.float32 if values.dtype in (torch.bfloat16, torch.float16) else values.dtype
 
 
 def leaves_of(fixed: Any) -> list[Any]:

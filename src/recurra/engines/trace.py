@@ -91,12 +91,17 @@ def trace(cell: AnyCell, input_width: int, like: Tensor) -> Trace:
         return trace_rows(cell, input_width, like, primes[1])
 
 
+def of_type(tensor: Tensor, like: Tensor) -> Tensor:
+    """Numbers in the type that a step is traced in; masks and indices as they are."""
+    return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
+
+
 def trace_rows(cell: AnyCell, input_width: int, like: Tensor, rows: int) -> Trace:
     """The same with a batch of so many rows."""
-    weights = {name: weight.detach() for name, weight in weights_of(cell).items()}
+    weights = {name: of_type(weight.detach(), like) for name, weight in weights_of(cell).items()}
     state = cell.start(rows, like)
     leaves, structure = tree_flatten(cell.fixed(rows, like))
-    given = [leaf.detach() for leaf in leaves if isinstance(leaf, Tensor)]
+    given = [of_type(leaf.detach(), like) for leaf in leaves if isinstance(leaf, Tensor)]
     inputs = like.new_zeros(rows, input_width)
     step = OneStep(cell)
 
