@@ -122,14 +122,12 @@ class GraphSteps(torch.autograd.Function):
         direction: Direction = "forward" if run.training else "inference"
         set_weights(workspace, direction, weights)
         named = {buffer.name: buffer for buffer in buffers_read(workspace, direction)}
-        if "inputs" in named:
-            steps_first(workspace.tensor(named["inputs"]), T, B).copy_(given)
         for name, row in zip(plan.trace.row_inputs, rows, strict=True):
             if name in named:
                 workspace.tensor(named[name])[0, :B].copy_(row.flatten(1))
         for buffer, before in zip(plan.states, start, strict=True):
             workspace.tensor(buffer)[0, :B].copy_(before)
-        workspace.run(direction, T, is_ragged)
+        workspace.run_forward(direction, given, is_ragged)
         sequences = [
             steps_first(workspace.steps_of(buffer), T, B).to(dtype, memory_format=torch.contiguous_format, copy=True)
             for buffer in (plan.states if run.every else plan.states[:1])
@@ -247,8 +245,11 @@ def weight_gradients(
     for contraction, left, right in plan.matrices:
         rows, factors = history(workspace, left, T), history(workspace, right, T)
         known[contraction.node] = summed_product(rows, factors)
-    for contraction, buffer in plan.sums:
-        known[contraction.node] = workspace.tensor(buffer)[:T].sum((0, 1), dtype=torch.float32)
+    if plan.sums:
+        totals = total_of(workspace.tensors["sums"][:T].flatten(0, 1))
+        widths = [buffer.width for _, buffer in plan.sums]
+        for (contraction, _), total in zip(plan.sums, totals.split(widths), strict=True):
+            known[contraction.node] = total
     found: list[Tensor | None] = []
     for node, weight, is_needed in zip(plan.trace.weight_gradients, weights, needed, strict=True):
         found.append(computed(node, known, plan).to(weight.dtype) if node is not None and is_needed else None)
@@ -258,6 +259,14 @@ def weight_gradients(
 def history(workspace: Workspace, buffer: Buffer, T: int) -> Tensor:
     """All steps of an operand, (T·B, w)."""
     return workspace.steps_of(buffer)[:T].flatten(0, 1)
+
+
+def total_of(rows: Tensor) -> Tensor:
+    """The sum of all rows in float32."""
+    if rows.is_cuda and rows.dtype != torch.float32:
+        # As a product with ones, which is exact, and several times as fast as torch's sum of few long columns.
+        return torch.mm(rows.new_ones(1, len(rows)), rows, out_dtype=torch.float32)[0]
+    return rows.sum(0, dtype=torch.float32)
 
 
 def summed_product(rows: Tensor, factors: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from recurra.engines.persistent_source import PRELUDE as WAITING
+from recurra.engines.persistent_source import Persistent
 from recurra.engines.triton_source import PRELUDE, Kernel, power_of_two
 
 BLOCK = 256
@@ -32,10 +34,9 @@ def is_interpreted() -> bool:
     return bool(knobs.runtime.interpret)
 
 
-def functions(kernels: Sequence[Kernel]) -> dict[str, Any]:
+def functions(kernels: Sequence[Kernel | Persistent]) -> dict[str, Any]:
     """Kernels as functions of Triton, by name."""
-    source = "\n\n".join([PRELUDE, *(kernel.source for kernel in kernels)])
-    return loaded(source)
+    return loaded("\n\n".join([PRELUDE, WAITING, *(kernel.source for kernel in kernels)]))
 
 
 @functools.lru_cache(maxsize=256)

@@ -259,7 +259,6 @@ def kernel(row_pass: RowPass, name: str, parts: Mapping[Buffer, int], absent: Co
 def units_of(row_pass: RowPass) -> int | None:
     """H where every number of a pass depends on numbers of the same unit alone, so that units can be shared out."""
     segments = Segments(row_pass)
-    widths: set[int] = set()
     seen: set[tuple[Value, int, int]] = set()
 
     def is_local(value: Value, offset: int, width: int) -> bool:
@@ -283,12 +282,14 @@ def units_of(row_pass: RowPass) -> int | None:
             for arg in value.values
         )
 
-    for write in row_pass.writes:
-        for offset, width in segments.of(write.value):
-            widths.add(width)
-            if not is_local(write.value, offset, width):
-                return None
-    return widths.pop() if len(widths) == 1 and max(widths) > 1 else None
+    found = [(write.value, *segment) for write in row_pass.writes for segment in segments.of(write.value)]
+    units = min(width for _, _, width in found)
+    if units == 1 or any(width % units for _, _, width in found):
+        return None
+    is_apart = all(
+        is_local(value, at, units) for value, offset, width in found for at in range(offset, offset + width, units)
+    )
+    return units if is_apart else None
 
 
 class KernelWriter:
@@ -343,7 +344,7 @@ class KernelWriter:
         cleared = set(self.row_pass.clears)
         stores: list[tuple[Buffer, int, int, str, str | None]] = []
         for write in self.row_pass.writes:
-            for offset, width in self.segments.of(write.value):
+            for offset, width in self.pieces(write.value):
                 name = self.element(write.value, offset, width)
                 if write.buffer in held:
                     parts = [(buffer, column + offset) for buffer, column in held[write.buffer]]
@@ -371,6 +372,13 @@ class KernelWriter:
                     f"tl.store({pointer} + {column} + j{width}, {self.block(name, width)}, mask=k{width})"
                 )
         return self.lines
+
+    def pieces(self, value: Value) -> list[tuple[int, int]]:
+        """The segments of a value; where units are shared out, one for each time that all units occur in it."""
+        found = self.segments.of(value)
+        if not self.units:
+            return found
+        return [(at, self.units) for offset, width in found for at in range(offset, offset + width, self.units)]
 
     # Values
 

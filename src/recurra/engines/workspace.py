@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
+from recurra.engines.persistent_source import Persistent, persistent
 from recurra.engines.plan import Buffer, Phases, Place, Plan, StepProduct
 from recurra.engines.triton_kernels import Address, Launch, functions, launch
-from recurra.engines.triton_source import Kernel, kernel
+from recurra.engines.triton_source import Kernel, kernel, power_of_two
+from recurra.engines.values import NoPlan
 
 Direction: TypeAlias = Literal["forward", "inference", "backward"]
 
@@ -30,6 +32,18 @@ SMALLEST_PART = 64
 """A product is split into partial sums only where each has at least so many terms."""
 
 MOST_PARTS = 8
+
+MOST_LOOKS = 1 << 22
+"""How often a program looks for others before it gives up: some seconds."""
+
+MOST_BLOCKS = 64
+"""Into how many blocks a persistent kernel shares out rows at most."""
+
+MOST_NUMBERS = 1 << 17
+"""Rows times units up to which all forward steps are one kernel; beyond, the vendor's products are faster."""
+
+ON_CHIP = 180 << 10
+"""Bytes of a matrix that one program keeps on the chip."""
 
 
 def parts_of(product: StepProduct) -> int:
@@ -63,12 +77,17 @@ class Workspace:
         self.passes: dict[tuple[Direction, bool, tuple[Buffer, ...]], list[Launch]] = {}
         self.graphs: dict[tuple[object, ...], torch.cuda.CUDAGraph | None] = {}
         self.operands = operands_of(plan)
+        self.wholes: dict[Direction, Persistent | None] = {}
+        self.counters = torch.zeros(MOST_BLOCKS * 32, dtype=torch.int32, device=device)
+        self.failed = torch.zeros(1, dtype=torch.int32, device=device)
 
     # Memory
 
     def tensor(self, buffer: Buffer) -> Tensor:
         """The memory of a buffer, made when first asked for."""
         name = buffer.name.replace("previous", "state") if buffer.place is Place.PREVIOUS else buffer.name
+        if buffer.place is Place.SUMS:
+            return self.sums(buffer)
         if name not in self.tensors:
             rows, steps, width = self.rows, self.steps, buffer.width
             is_state = buffer.place is Place.PREVIOUS or buffer in self.plan.states
@@ -77,11 +96,19 @@ class Workspace:
                 Place.PREVIOUS: (steps + 1, rows, width),
                 Place.ROWS: (self.parts.get(buffer, 1), rows, width),
                 Place.TURNS: (2, rows, width),
-                Place.SUMS: (steps, rows, width),
                 Place.SHARED: (width,),
             }[buffer.place]
             self.tensors[name] = torch.zeros(shape, dtype=self.type_of(buffer, name), device=self.device)
         return self.tensors[name]
+
+    def sums(self, buffer: Buffer) -> Tensor:
+        """What the row passes leave to be summed up, side by side with all other sums."""
+        buffers = [each for _, each in self.plan.sums]
+        if "sums" not in self.tensors:
+            shape = (self.steps, self.rows, sum(each.width for each in buffers))
+            self.tensors["sums"] = torch.zeros(shape, dtype=self.dtype, device=self.device)
+        first = sum(each.width for each in buffers[: buffers.index(buffer)])
+        return self.tensors["sums"][:, :, first : first + buffer.width]
 
     def type_of(self, buffer: Buffer, name: str) -> torch.dtype:
         if buffer.place in (Place.TURNS, Place.SHARED) or (buffer.place is Place.ROWS and name not in self.operands):
@@ -114,6 +141,64 @@ class Workspace:
         return Address(tensor, tensor.stride(1), tensor.stride(0))
 
     # Steps
+
+    def run_forward(self, direction: Direction, given: Tensor, is_ragged: bool) -> None:
+        """All steps of projected inputs (B, T, P): by one kernel, or step by step."""
+        kernel = self.whole(direction)
+        B, T, _ = given.shape
+        inputs = next((b for b in inputs_read(self.plan, direction)), None)
+        if kernel is not None and (inputs is None or (given.stride(2) == 1 and self.rows == B)):
+            if inputs is not None and self.plan.needs_inputs and direction == "forward":
+                self.tensor(inputs)[:T, :B].transpose(0, 1).copy_(given)
+            if self.launch_whole(kernel, inputs, given, is_ragged):
+                return
+        if inputs is not None:
+            self.tensor(inputs)[:T, :B].transpose(0, 1).copy_(given)
+        self.run(direction, T, is_ragged)
+
+    def whole(self, direction: Direction) -> Persistent | None:
+        """The kernel of all steps, where one can run here and is worth it."""
+        if direction not in self.wholes:
+            found = persistent_of(self.plan, direction)
+            is_worth = found is not None and tile_of(found, self.rows, self.dtype, self.device) is not None
+            self.wholes[direction] = found if is_worth else None
+        return self.wholes[direction]
+
+    def launch_whole(self, kernel: Persistent, inputs: Buffer | None, given: Tensor, is_ragged: bool) -> bool:
+        """Run all steps by one kernel; False where the GPU has no room for it after all."""
+        tile = tile_of(kernel, self.rows, self.dtype, self.device)
+        assert tile is not None
+        addresses = [
+            Address(given, given.stride(0), given.stride(1)) if buffer is inputs else self.address(buffer)
+            for buffer, _ in kernel.arguments
+        ]
+        matrices = [self.matrices[product] for product in kernel.products]
+        options: dict[str, object] = {} if self.device.type == "cpu" else {"launch_cooperative_grid": True}
+        self.counters.zero_()
+        try:
+            functions([kernel])[kernel.name][tile.grid](
+                given.shape[1],
+                self.rows,
+                self.lengths,
+                self.counters,
+                MOST_LOOKS,
+                self.failed,
+                *(part for matrix in matrices for part in (matrix, matrix.stride(0), matrix.stride(1))),
+                *(part for address in addresses for part in address),
+                RAGGED=is_ragged,
+                BB=tile.rows,
+                BH=tile.units,
+                PRECISION=precision_of(self.dtype),
+                num_warps=tile.warps,
+                num_stages=1,
+                **options,
+            )
+        except Exception as reason:
+            if not is_too_large(reason):
+                raise
+            self.wholes = dict.fromkeys(("forward", "inference"))
+            return False
+        return True
 
     def launches(self, direction: Direction, is_ragged: bool, absent: tuple[Buffer, ...]) -> list[Launch]:
         """The row passes of a direction, compiled when they are first launched."""
@@ -203,6 +288,61 @@ def recorded(workspace: Workspace, run: object) -> torch.cuda.CUDAGraph:
             graph.capture_end()
     torch.cuda.current_stream(workspace.device).wait_stream(stream)
     return graph
+
+
+class Tile(NamedTuple):
+    """What one program of a persistent kernel owns, and how many there are."""
+
+    rows: int
+    units: int
+    warps: int
+    grid: tuple[int, int]
+
+
+def tile_of(kernel: Persistent, rows: int, dtype: torch.dtype, device: torch.device) -> Tile | None:
+    """The smallest tiles of which all fit on the GPU at the same time; None where there are none."""
+    if device.type == "cpu":  # the interpreter runs programs one after the other: none may wait for another
+        units = max(16, power_of_two(kernel.units))
+        return Tile(16, units, 4, (1, -(-rows // 16)))
+    if rows * kernel.units > MOST_NUMBERS:
+        return None
+    size = torch.empty((), dtype=dtype).element_size()
+    processors = torch.cuda.get_device_properties(device).multi_processor_count
+    found = []
+    for block in (16, 32, 64):
+        for units in (8, 16, 32):
+            programs = (-(-kernel.units // units), -(-rows // block))
+            held = kernel.terms * kernel.gates * units * len(kernel.products) * size
+            fits = programs[0] * programs[1] <= processors and held <= ON_CHIP and programs[1] <= MOST_BLOCKS
+            if fits and kernel.gates * units >= 16:
+                found.append((block + 4 * units, Tile(block, units, 4 if block * units <= 128 else 8, programs)))
+    return min(found)[1] if found else None
+
+
+@functools.lru_cache(maxsize=256)
+def persistent_of(plan: Plan, direction: Direction) -> Persistent | None:
+    """All steps of a direction as one kernel; None where its plan does not allow it."""
+    try:
+        return persistent(plan, getattr(plan, direction), f"whole_{direction}")
+    except NoPlan:
+        return None
+
+
+def inputs_read(plan: Plan, direction: Direction) -> list[Buffer]:
+    """The buffer of projected inputs, if a direction reads it."""
+    phases: Phases = getattr(plan, direction)
+    found = {b for p in phases.passes for parts in p.reads.values() for b, _ in parts if b.name == "inputs"}
+    return list(found)
+
+
+def precision_of(dtype: torch.dtype) -> str:
+    """How products of float32 are computed: as torch's settings say."""
+    return "tf32" if dtype != torch.float32 or torch.backends.cuda.matmul.allow_tf32 else "ieee"
+
+
+def is_too_large(reason: Exception) -> bool:
+    """Whether a kernel was not launched because the GPU has no room for all its programs, or for one."""
+    return "OutOfResources" in type(reason).__name__ or "too large" in str(reason).lower()
 
 
 def operands_of(plan: Plan) -> set[str]:
