@@ -10,17 +10,17 @@ import threading
 from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 
 from recurra.engines.cost import Estimate, Rates
 from recurra.engines.engine import Layer, Reading, Work, only_looped
-from recurra.engines.plan import Buffer, Place, Plan
+from recurra.engines.plan import Plan
 from recurra.engines.planned import Run, Steps
-from recurra.engines.planning import PLANS, computed, inputs_of, row_tensors, split_fixed
+from recurra.engines.planning import PLANS, inputs_of, row_tensors, split_fixed
 from recurra.engines.replay import is_differentiated
 from recurra.engines.triton_kernels import is_installed, is_interpreted
 from recurra.engines.values import NoPlan
-from recurra.engines.workspace import Direction, Workspace, cast_like, kernels_of, products_of
+from recurra.engines.workspace import Direction, Workspace, kernels_of
 from recurra.padding import Padded
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -110,30 +110,21 @@ class GraphSteps(torch.autograd.Function):
         plan = run.plan
         count = len(plan.states)
         start, rows = tensors[:count], tensors[count : count + run.row_count]
-        weights = tensors[count + run.row_count :]
         B, T, _ = given.shape
         lease = WORKSPACES.take(plan, B, T, dtype, given.device, is_full=run.lengths is None)
         workspace = lease.workspace
         is_ragged = run.lengths is not None or workspace.rows != B
         if is_ragged:
-            workspace.lengths[B:].zero_()
-            lengths = torch.full((B,), T, dtype=torch.int32) if run.lengths is None else run.lengths.int()
-            workspace.lengths[:B].copy_(lengths, non_blocking=True)
+            workspace.set_lengths(run.lengths, B, T)
         direction: Direction = "forward" if run.training else "inference"
-        set_weights(workspace, direction, weights)
-        named = {buffer.name: buffer for buffer in buffers_read(workspace, direction)}
-        for name, row in zip(plan.trace.row_inputs, rows, strict=True):
-            if name in named:
-                workspace.tensor(named[name])[0, :B].copy_(row.flatten(1))
-        for buffer, before in zip(plan.states, start, strict=True):
-            workspace.tensor(buffer)[0, :B].copy_(before)
+        workspace.load(direction, tensors[count + run.row_count :], start, rows)
         workspace.run_forward(direction, given, is_ragged)
         sequences = [
-            steps_first(workspace.steps_of(buffer), T, B).to(dtype, memory_format=torch.contiguous_format, copy=True)
+            workspace.sequence(buffer, B, T).to(dtype, memory_format=torch.contiguous_format, copy=True)
             for buffer in (plan.states if run.every else plan.states[:1])
         ]
         finals = [
-            last_of(workspace, buffer, T, B, is_ragged).to(before.dtype, copy=True)
+            workspace.last(buffer, B, T, is_ragged).to(before.dtype, copy=True)
             for buffer, before in zip(plan.states, start, strict=True)
         ]
         if run.training:
@@ -163,117 +154,21 @@ class GraphSteps(torch.autograd.Function):
         count = len(plan.states)
         _, *tensors = ctx.saved_tensors
         start, weights = tensors[:count], tensors[count + run.row_count :]
+        needed = ctx.needs_input_grad[4:]
         of_sequences = gradients[:-count] + (None,) * (count - len(gradients[:-count]))
-        set_weights(workspace, "backward", weights)
-        for buffer, gradient in zip(plan.d_outputs, of_sequences, strict=True):
-            if gradient is not None:
-                steps_first(workspace.tensor(buffer), T, B).copy_(gradient)
-        for parts, gradient in zip(plan.d_states, gradients[-count:], strict=True):
-            for buffer, _ in parts:
-                tensor = workspace.tensor(buffer).zero_()
-                if buffer.place is Place.TURNS and gradient is not None:
-                    tensor[T % 2, :B].copy_(gradient)
+        workspace.load_gradients(of_sequences, gradients[-count:], B, T)
         absent = tuple(buffer for buffer, g in zip(plan.d_outputs, of_sequences, strict=True) if g is None)
         workspace.run("backward", T, ctx.is_ragged, absent)
-        d_inputs = steps_first(workspace.tensor(plan.d_inputs), T, B)
         d_start = [
-            start_gradient(workspace, parts, B).to(before.dtype)
-            for parts, before in zip(plan.d_states, start, strict=True)
+            workspace.start_gradient(parts, B).to(before.dtype) if is_needed else None
+            for parts, before, is_needed in zip(plan.d_states, start, needed, strict=False)
         ]
-        needed = ctx.needs_input_grad[len(ctx.needs_input_grad) - len(weights) :]
-        d_weights = weight_gradients(workspace, T, weights, needed)
         return [
-            d_inputs.clone(memory_format=torch.contiguous_format),
+            workspace.sequence(plan.d_inputs, B, T).clone(memory_format=torch.contiguous_format),
             *d_start,
             *(None for _ in range(run.row_count)),
-            *d_weights,
+            *workspace.weight_gradients(T, weights, needed[count + run.row_count :]),
         ]
-
-
-def steps_first(sequence: Tensor, T: int, B: int) -> Tensor:
-    """(T, B, w) of a workspace as the (B, T, w) of a batch."""
-    return sequence[:T, :B].transpose(0, 1)
-
-
-def last_of(workspace: Workspace, buffer: Buffer, T: int, B: int, is_ragged: bool) -> Tensor:
-    """The state after each row's last real step; a row without any keeps the state it started with."""
-    tensor = workspace.tensor(buffer)
-    if not is_ragged:
-        return tensor[T, :B]
-    return tensor[workspace.lengths[:B].long(), torch.arange(B, device=tensor.device)]
-
-
-def buffers_read(workspace: Workspace, direction: str) -> list[Buffer]:
-    """All buffers that the passes and products of a direction read."""
-    phases = getattr(workspace.plan, direction)
-    found = {buffer: None for p in phases.passes for parts in p.reads.values() for buffer, _ in parts}
-    found.update({product.operand: None for product in products_of(phases)})
-    return list(found)
-
-
-def set_weights(workspace: Workspace, direction: str, weights: tuple[Tensor, ...] | list[Tensor]) -> None:
-    """Copy the weights of a direction into the workspace, matrices in the type that products multiply."""
-    plan = workspace.plan
-    known: dict[fx.Node, Tensor] = dict(zip(plan.trace.weight_inputs, weights, strict=True))
-    for product in products_of(getattr(plan, direction)):
-        matrices = [computed(weight.node, known, plan) for weight in product.weights]
-        matrix = matrices[0] if len(matrices) == 1 else torch.cat(matrices, dim=1)
-        if product in workspace.matrices:
-            workspace.matrices[product].copy_(matrix)
-        else:
-            workspace.matrices[product] = cast_like(matrix.detach(), workspace.dtype)
-    for buffer in buffers_read(workspace, direction):
-        if buffer.weight is not None:
-            workspace.tensor(buffer).copy_(computed(buffer.weight.node, known, plan).flatten())
-
-
-def start_gradient(workspace: Workspace, parts: list[tuple[Buffer, int]], B: int) -> Tensor:
-    """The gradient of a start state: what step 0 left, and its products."""
-    width = parts[0][0].width
-    total = workspace.tensor(parts[0][0])[0, :B]  # step 0 wrote turn 0
-    for buffer, column in parts[1:]:
-        total = total + workspace.tensor(buffer)[:, :B, column : column + width].sum(0, dtype=torch.float32)
-    return total
-
-
-def weight_gradients(
-    workspace: Workspace, T: int, weights: list[Tensor], needed: tuple[bool, ...]
-) -> list[Tensor | None]:
-    """Every weight's gradient, from one product over all steps or a sum of what the row passes wrote."""
-    plan = workspace.plan
-    known: dict[fx.Node, Tensor] = dict(zip(plan.trace.weight_inputs, weights, strict=True))
-    for contraction, left, right in plan.matrices:
-        rows, factors = history(workspace, left, T), history(workspace, right, T)
-        known[contraction.node] = summed_product(rows, factors)
-    if plan.sums:
-        totals = total_of(workspace.tensors["sums"][:T].flatten(0, 1))
-        widths = [buffer.width for _, buffer in plan.sums]
-        for (contraction, _), total in zip(plan.sums, totals.split(widths), strict=True):
-            known[contraction.node] = total
-    found: list[Tensor | None] = []
-    for node, weight, is_needed in zip(plan.trace.weight_gradients, weights, needed, strict=True):
-        found.append(computed(node, known, plan).to(weight.dtype) if node is not None and is_needed else None)
-    return found
-
-
-def history(workspace: Workspace, buffer: Buffer, T: int) -> Tensor:
-    """All steps of an operand, (T·B, w)."""
-    return workspace.steps_of(buffer)[:T].flatten(0, 1)
-
-
-def total_of(rows: Tensor) -> Tensor:
-    """The sum of all rows in float32."""
-    if rows.is_cuda and rows.dtype != torch.float32:
-        # As a product with ones, which is exact, and several times as fast as torch's sum of few long columns.
-        return torch.mm(rows.new_ones(1, len(rows)), rows, out_dtype=torch.float32)[0]
-    return rows.sum(0, dtype=torch.float32)
-
-
-def summed_product(rows: Tensor, factors: Tensor) -> Tensor:
-    """rowsᵀ · factors in float32, whatever their type."""
-    if rows.is_cuda and rows.dtype != torch.float32:
-        return torch.mm(rows.T, factors, out_dtype=torch.float32)
-    return rows.T @ factors
 
 
 Key: TypeAlias = tuple[Plan, int, torch.dtype, torch.device, int]

@@ -57,6 +57,7 @@ class Persistent:
     units: int
     gates: int  # the largest number of gates of a product, up to a power of two
     terms: int  # the largest number of rows of a matrix
+    passes: int  # how often a program counts itself as done at each step
 
 
 def persistent(plan: Plan, phases: Phases, name: str) -> Persistent:
@@ -65,10 +66,10 @@ def persistent(plan: Plan, phases: Phases, name: str) -> Persistent:
     body = list(writer.steps())
     pointers = [f"{p}, {p}_row, {p}_step" for p in (writer.pointer(*key) for key in writer.arguments)]
     matrices = [f"m{n}, m{n}_k, m{n}_n" for n in range(len(writer.products))]
-    head = "steps, rows, lengths, counters, limit, failed"
+    head = "steps, rows, lengths, counters, counted, limit, failed"
     settings = "RAGGED: tl.constexpr, BB: tl.constexpr, BH: tl.constexpr, PRECISION: tl.constexpr"
     lines = [
-        '@triton.jit(do_not_specialize=["steps", "limit"])',
+        '@triton.jit(do_not_specialize=["steps", "counted", "limit"])',
         f"def {name}({', '.join([head, *matrices, *pointers, settings])}):",
         f"    H: tl.constexpr = {writer.units}",
         "    J: tl.constexpr = (H + BH - 1) // BH",
@@ -82,7 +83,7 @@ def persistent(plan: Plan, phases: Phases, name: str) -> Persistent:
         *(f"    {line}" for line in writer.before()),
         "    if RAGGED:",
         "        length = tl.load(lengths + r, mask=rk, other=0)",
-        "    done = 0",
+        "    done = counted",
         "    t = tl.full((), 0, tl.int64)",
         "    for _ in range(steps):",
         *(f"        {line}" for line in body),
@@ -97,6 +98,7 @@ def persistent(plan: Plan, phases: Phases, name: str) -> Persistent:
         writer.units,
         max(power_of_two(product.out.width // writer.units) for product in writer.products),
         max(product.operand.width for product in writer.products),
+        len(phases.passes),
     )
 
 

@@ -149,7 +149,8 @@ class Planner:
         forward_values = ordered(trace.new_states)
         saved = self.choose_saved(set(forward_values))
         column, columns = 0, {}
-        for value in saved:
+        # The widest first: single numbers between gates would leave what follows them unaligned.
+        for value in sorted(saved, key=lambda value: -value.width):
             columns[value] = column
             column += value.width
         saved_buffer = Buffer("saved", Place.SEQUENCE, column) if saved else None

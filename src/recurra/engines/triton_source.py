@@ -548,18 +548,24 @@ class KernelWriter:
                 f'x{n} = tl.load(s + {start + first} + c{n}, mask=c{n} < {size}, other=float("-inf"))',
             ]
             return self.define(reduction(value.op, f"x{n}", 0))
-        total = None
+        # Segments of one width are joined number by number first, so that they are reduced once.
+        blocks: dict[int, str] = {}
         for start, width in self.segments.of(arg, first, first + size):
             name = self.element(arg, start, width)
+            blocks[width] = self.joined(value.op, blocks[width], name) if width in blocks else name
+        total = None
+        for width, name in blocks.items():
             if width > 1:
                 self.uses(width)
                 empty = "0.0" if value.op == "sum" else 'float("-inf")'
                 name = self.define(f"tl.where(k{width}, {self.block(name, width)}, {empty})")
                 name = self.define(reduction(value.op, name, 0))
-            joined = f"{total} + {name}" if value.op == "sum" else f"larger({total}, {name})"
-            total = name if total is None else self.define(joined)
+            total = name if total is None else self.joined(value.op, total, name)
         assert total is not None
         return total
+
+    def joined(self, op: str, one: str, other: str) -> str:
+        return self.define(f"{one} + {other}" if op == "sum" else f"larger({one}, {other})")
 
     def define(self, code: str) -> str:
         self.count += 1

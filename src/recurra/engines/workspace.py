@@ -22,6 +22,7 @@ from torch import Tensor
 
 from recurra.engines.persistent_source import Persistent, persistent
 from recurra.engines.plan import Buffer, Phases, Place, Plan, StepProduct
+from recurra.engines.planning import Nodes
 from recurra.engines.triton_kernels import Address, Launch, functions, launch
 from recurra.engines.triton_source import Kernel, kernel, power_of_two
 from recurra.engines.values import NoPlan
@@ -77,7 +78,10 @@ class Workspace:
         self.passes: dict[tuple[Direction, bool, tuple[Buffer, ...]], list[Launch]] = {}
         self.graphs: dict[tuple[object, ...], torch.cuda.CUDAGraph | None] = {}
         self.operands = operands_of(plan)
+        self.loading: dict[Direction, Loading] = {}
+        self.gradients: dict[tuple[int, ...], Nodes] = {}
         self.wholes: dict[Direction, Persistent | None] = {}
+        self.counted = 0  # how far the counters of persistent kernels have come
         self.counters = torch.zeros(MOST_BLOCKS * 32, dtype=torch.int32, device=device)
         self.failed = torch.zeros(1, dtype=torch.int32, device=device)
 
@@ -140,6 +144,124 @@ class Workspace:
             return Address(tensor, 0, 0)
         return Address(tensor, tensor.stride(1), tensor.stride(0))
 
+    # What comes in and goes out
+
+    def set_lengths(self, lengths: Tensor | None, B: int, T: int) -> None:
+        """How many steps each row has; rows beyond the batch have none."""
+        known = torch.zeros(self.rows, dtype=torch.int32)
+        known[:B] = T if lengths is None else lengths
+        self.lengths.copy_(known, non_blocking=True)
+
+    def load(
+        self, direction: Direction, weights: Sequence[Tensor], start: Sequence[Tensor], rows: Sequence[Tensor]
+    ) -> None:
+        """Copy weights, start states and tensors with a row each to where steps read them; in training, also the
+        weights that the way back reads."""
+        if direction not in self.loading:
+            self.loading[direction] = self.loaded(direction, weights)
+        nodes, targets, of_rows = self.loading[direction]
+        B = len(start[0])
+        sources = [value.reshape(target.shape) for value, target in zip(nodes(weights), targets, strict=True)]
+        targets = [*targets, *(self.tensor(buffer)[0, :B] for buffer in self.plan.states)]
+        sources += start
+        for row, target in zip(rows, of_rows, strict=True):
+            if target is not None:
+                targets.append(target[0, :B])
+                sources.append(row.flatten(1))
+        torch._foreach_copy_(targets, sources)
+
+    def loaded(self, direction: Direction, weights: Sequence[Tensor]) -> Loading:
+        """Memory for the weights of a direction, and how they come from what is given."""
+        plan = self.plan
+        directions: list[Direction] = ["forward", "backward"] if direction == "forward" else [direction]
+        products = [product for each in directions for product in products_of(getattr(plan, each))]
+        nodes = [weight.node for product in products for weight in product.weights]
+        buffers = list(dict.fromkeys(b for each in directions for b in buffers_read(plan, each)))
+        vectors = [buffer for buffer in buffers if buffer.weight is not None]
+        nodes += [buffer.weight.node for buffer in vectors if buffer.weight is not None]
+        found = Nodes(plan, plan.trace.weight_inputs, nodes)
+        shapes = iter(found(weights))
+        targets = []
+        for product in products:
+            parts = [next(shapes) for _ in product.weights]
+            if len(parts) == 1:
+                self.matrices[product] = torch.empty_strided(
+                    parts[0].shape, parts[0].stride(), dtype=self.dtype, device=self.device
+                )
+                targets.append(self.matrices[product])
+            else:
+                width = sum(part.shape[1] for part in parts)
+                self.matrices[product] = torch.empty(len(parts[0]), width, dtype=self.dtype, device=self.device)
+                targets += self.matrices[product].split([part.shape[1] for part in parts], dim=1)
+        targets += [self.tensor(buffer) for buffer in vectors]
+        named = {buffer.name: buffer for buffer in buffers}
+        of_rows = [self.tensor(named[name]) if name in named else None for name in plan.trace.row_inputs]
+        return Loading(found, targets, of_rows)
+
+    def sequence(self, buffer: Buffer, B: int, T: int) -> Tensor:
+        """All steps of a buffer as a batch has them, (B, T, w)."""
+        return self.steps_of(buffer)[:T, :B].transpose(0, 1)
+
+    def last(self, buffer: Buffer, B: int, T: int, is_ragged: bool) -> Tensor:
+        """The state after each row's last real step; a row without any keeps the state it started with."""
+        tensor = self.tensor(buffer)
+        if not is_ragged:
+            return tensor[T, :B]
+        return tensor[self.lengths[:B].long(), torch.arange(B, device=tensor.device)]
+
+    def load_gradients(
+        self, of_sequences: Sequence[Tensor | None], of_finals: Sequence[Tensor | None], B: int, T: int
+    ) -> None:
+        """Gradients from outside: of all states after each step, and of the last."""
+        parts = [buffer for of_state in self.plan.d_states for buffer, _ in of_state]
+        torch._foreach_zero_([self.tensor(buffer) for buffer in parts])
+        targets, sources = [], []
+        for buffer, gradient in zip(self.plan.d_outputs, of_sequences, strict=True):
+            if gradient is not None:
+                targets.append(self.sequence(buffer, B, T))
+                sources.append(gradient)
+        for of_state, gradient in zip(self.plan.d_states, of_finals, strict=True):
+            for buffer, _ in of_state:
+                if buffer.place is Place.TURNS and gradient is not None:
+                    targets.append(self.tensor(buffer)[T % 2, :B])
+                    sources.append(gradient)
+        if targets:
+            torch._foreach_copy_(targets, sources)
+
+    def start_gradient(self, parts: list[tuple[Buffer, int]], B: int) -> Tensor:
+        """The gradient of a start state: what step 0 left, and its products."""
+        width = parts[0][0].width
+        total = self.tensor(parts[0][0])[0, :B].clone()  # step 0 wrote turn 0
+        for buffer, column in parts[1:]:
+            total += self.tensor(buffer)[:, :B, column : column + width].sum(0, dtype=torch.float32)
+        return total
+
+    def weight_gradients(self, T: int, weights: Sequence[Tensor], needed: Sequence[bool]) -> list[Tensor | None]:
+        """Every weight's gradient, from one product over all steps or a sum of what the row passes wrote."""
+        plan = self.plan
+        wanted = [
+            number
+            for number, (node, is_needed) in enumerate(zip(plan.trace.weight_gradients, needed, strict=True))
+            if node is not None and is_needed
+        ]
+        if not wanted:
+            return [None] * len(weights)
+        gathered = [
+            summed_product(self.steps_of(left)[:T].flatten(0, 1), self.steps_of(right)[:T].flatten(0, 1))
+            for _, left, right in plan.matrices
+        ]
+        if plan.sums:
+            widths = [buffer.width for _, buffer in plan.sums]
+            gathered += total_of(self.tensors["sums"][:T].flatten(0, 1)).split(widths)
+        key = tuple(wanted)
+        if key not in self.gradients:
+            contractions = [of[0].node for of in plan.matrices] + [of[0].node for of in plan.sums]
+            nodes = [plan.trace.weight_gradients[number] for number in wanted]
+            given = [*plan.trace.weight_inputs, *contractions]
+            self.gradients[key] = Nodes(plan, given, [node for node in nodes if node is not None])
+        results = iter(self.gradients[key]([*weights, *gathered]))
+        return [next(results).to(weight.dtype) if number in wanted else None for number, weight in enumerate(weights)]
+
     # Steps
 
     def run_forward(self, direction: Direction, given: Tensor, is_ragged: bool) -> None:
@@ -174,13 +296,13 @@ class Workspace:
         ]
         matrices = [self.matrices[product] for product in kernel.products]
         options: dict[str, object] = {} if self.device.type == "cpu" else {"launch_cooperative_grid": True}
-        self.counters.zero_()
         try:
             functions([kernel])[kernel.name][tile.grid](
                 given.shape[1],
                 self.rows,
                 self.lengths,
                 self.counters,
+                self.counted,
                 MOST_LOOKS,
                 self.failed,
                 *(part for matrix in matrices for part in (matrix, matrix.stride(0), matrix.stride(1))),
@@ -198,6 +320,8 @@ class Workspace:
                 raise
             self.wholes = dict.fromkeys(("forward", "inference"))
             return False
+        # Counters are never set back: the next launch goes on from where this one ended.
+        self.counted += given.shape[1] * kernel.passes
         return True
 
     def launches(self, direction: Direction, is_ragged: bool, absent: tuple[Buffer, ...]) -> list[Launch]:
@@ -268,6 +392,37 @@ class Workspace:
             torch.mm(operand, matrix, out=out[0])
         else:
             torch.bmm(operand.unflatten(1, (count, -1)).transpose(0, 1), matrix.unflatten(0, (count, -1)), out=out)
+
+
+class Loading(NamedTuple):
+    """How the weights of a direction come to where steps read them."""
+
+    nodes: Nodes
+    targets: list[Tensor]
+    of_rows: list[Tensor | None]
+
+
+def buffers_read(plan: Plan, direction: Direction) -> list[Buffer]:
+    """All buffers that the passes and products of a direction read."""
+    phases: Phases = getattr(plan, direction)
+    found = {buffer: None for p in phases.passes for parts in p.reads.values() for buffer, _ in parts}
+    found.update({product.operand: None for product in products_of(phases)})
+    return list(found)
+
+
+def total_of(rows: Tensor) -> Tensor:
+    """The sum of all rows in float32."""
+    if rows.is_cuda and rows.dtype != torch.float32:
+        # As a product with ones, which is exact, and several times as fast as torch's sum of few long columns.
+        return torch.mm(rows.new_ones(1, len(rows)), rows, out_dtype=torch.float32)[0]
+    return rows.sum(0, dtype=torch.float32)
+
+
+def summed_product(rows: Tensor, factors: Tensor) -> Tensor:
+    """rowsᵀ · factors in float32, whatever their type."""
+    if rows.is_cuda and rows.dtype != torch.float32:
+        return torch.mm(rows.T, factors, out_dtype=torch.float32)
+    return rows.T @ factors
 
 
 def recorded(workspace: Workspace, run: object) -> torch.cuda.CUDAGraph:
@@ -378,13 +533,3 @@ def powers_of_two(steps: int) -> Iterator[tuple[int, int]]:
         count = 1 << ((steps - first).bit_length() - 1)
         yield first, count
         first += count
-
-
-def cast_like(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """A copy in another type, with the numbers in the same order in memory."""
-    return torch.empty_strided(matrix.shape, matrix.stride(), dtype=dtype, device=matrix.device).copy_(matrix)
-
-
-def outside(plan: Plan, gradients: Sequence[Tensor | None]) -> tuple[Buffer, ...]:
-    """The buffers of gradients that nobody gives."""
-    return tuple(buffer for buffer, gradient in zip(plan.d_outputs, gradients, strict=True) if gradient is None)
