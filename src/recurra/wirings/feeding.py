@@ -11,6 +11,7 @@ from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
 from recurra.products.deferring import deferring
 from recurra.stacks.recurrent import Fixed
+from recurra.wirings.looping import looped
 from recurra.wirings.querying import memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
 
@@ -51,11 +52,14 @@ class Feeding(Wiring):
         return h, WiringState(layers_of(states), seen.past, h, seen.weights)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        return Features(*looped(self, x.values, state, source))
+
+    def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
         features, weights = [], []
         with deferring(self if self.training else None):
-            fixed = self.fixed(len(x.lengths), x.values)
-            for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
+            fixed = self.fixed(len(x), x)
+            for x_t in x.unbind(1):  # what comes after a row's end changes nothing before it
                 h, state = self.step(x_t, state, source, fixed)
                 features.append(h)
                 weights.append(state.weights)
-        return Features(torch.stack(features, dim=1), torch.stack(weights, dim=1))  # type: ignore[arg-type]
+        return torch.stack(features, dim=1), torch.stack(weights, dim=1)  # type: ignore[arg-type]

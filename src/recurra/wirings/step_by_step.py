@@ -14,6 +14,7 @@ from recurra.encoders.dropout import Dropout
 from recurra.padding import Padded
 from recurra.products.deferring import deferring
 from recurra.stacks.recurrent import Fixed, Recurrent
+from recurra.wirings.looping import looped
 from recurra.wirings.querying import memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
 
@@ -57,20 +58,24 @@ class AttendingFirst(Wiring):
         return h, WiringState((first, *others), seen.past, None, seen.weights)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        s, context, weights = looped(self, x.values, state, source)
+        if self.above is not None:
+            s = self.above(Padded(self.dropout(s), x.lengths), only(state.cells[1:]))[0].values
+        return Features(self.readout(source, s, context), weights)
+
+    def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
+        """All steps of the first layer: its outputs, what it saw, and where it looked."""
         first, past = state.cells[0], state.past
         outputs, contexts, weights = [], [], []
         with deferring(self if self.training else None):
-            fixed = self.fixed_of_first(len(x.lengths), x.values)
-            for x_t in x.values.unbind(1):  # what comes after a row's end changes nothing before it
+            fixed = self.fixed_of_first(len(x), x)
+            for x_t in x.unbind(1):  # what comes after a row's end changes nothing before it
                 first, seen = self.attend(x_t, first, past, source, fixed)
                 past = seen.past
                 outputs.append(first[0])
                 contexts.append(seen.context)
                 weights.append(seen.weights)
-        s, context = torch.stack(outputs, dim=1), torch.stack(contexts, dim=1)
-        if self.above is not None:
-            s = self.above(Padded(self.dropout(s), x.lengths), only(state.cells[1:]))[0].values
-        return Features(self.readout(source, s, context), torch.stack(weights, dim=1))
+        return torch.stack(outputs, dim=1), torch.stack(contexts, dim=1), torch.stack(weights, dim=1)
 
 
 def stepped(stack: Recurrent, x: Tensor, state: AnyState, fixed: Any) -> AnyState:

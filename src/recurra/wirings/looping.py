@@ -1,0 +1,307 @@
+"""Loops of decoders on a GPU: recorded once for each size of a batch as CUDA graphs, both ways, and replayed.
+
+A decoder whose every step needs the attention of the one before it launches dozens of small kernels a step; launching
+them takes the host far longer than running them takes the GPU. A graph launches all steps at once. It is recorded of
+the very loop that a wiring's `loop` is, so it computes the same numbers with the same weights.
+
+Batches are padded to sizes that occur again: rows and places that no mask allows, steps whose features are not used. A
+size is recorded when it comes for the second time. Graphs share their memory, since one sequence at a time is between
+its forward and its backward pass; where a second one comes before that, it has graphs of its own, and a third one runs
+in the loop.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+from recurra.attention import Memory
+from recurra.engines.replay import is_differentiated
+from recurra.errors import EngineError
+from recurra.wirings.wiring import Source, WiringState
+
+MOST_GRAPHS = 64
+"""How many sizes of batches one wiring keeps graphs for; those used longest ago are dropped."""
+
+MOST_AT_ONCE = 2
+"""How many sequences may be between their forward and backward passes with graphs; R-Drop has two."""
+
+Size: TypeAlias = tuple[Any, ...]
+
+
+class Looping(Protocol):
+    """A wiring with a loop over steps."""
+
+    training: bool
+
+    def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
+        """What the steps make of (B, T, input_size): tensors (B, T, ...), and at last where they looked, (B, T, S)."""
+
+
+def looped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
+    """What a wiring's loop computes, replayed from graphs where it can be."""
+    if not x.is_cuda or x.numel() == 0 or torch.cuda.is_current_stream_capturing():
+        return wiring.loop(x, state, source)
+    return LOOPS.run(wiring, x, state, source)
+
+
+class Sizes(NamedTuple):
+    """How large a batch is."""
+
+    rows: int
+    steps: int
+    places: int
+
+
+class Call(NamedTuple):
+    """One call of a loop, as a list of tensors."""
+
+    tensors: list[Tensor]
+    leaves: list[Any]  # tensors among them
+    structure: TreeSpec
+    sizes: Sizes
+
+    def filled(self, tensors: Sequence[Tensor]) -> Any:
+        """The arguments of such a call with other tensors."""
+        others = iter(tensors)
+        leaves = [next(others) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+        return tree_unflatten(leaves, self.structure)
+
+
+def call_of(x: Tensor, state: WiringState, source: Source) -> Call:
+    leaves, structure = tree_flatten((x, state, source))
+    places = source.memory.mask.shape[1] if isinstance(source.memory, Memory) else 0
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    return Call(tensors, leaves, structure, Sizes(len(x), x.shape[1], places))
+
+
+def padded_sizes(call: Call, state: WiringState, source: Source) -> Sizes:
+    """Sizes that occur again, a little larger than those of a batch."""
+    B, T, S = call.sizes
+    # What terms keep, and the rows of a grid, depend on the number of places.
+    is_exact = bool(state.past) or (isinstance(source.memory, Memory) and source.memory.columns is not None)
+    return Sizes(coarser(B), coarser(T), S if is_exact else coarser(S))
+
+
+def coarser(size: int) -> int:
+    """The next of about five sizes for each power of two.
+
+    >>> [coarser(size) for size in (3, 9, 17, 21, 50, 100, 129)]
+    [4, 12, 20, 24, 56, 112, 160]
+    """
+    step = max(4, 1 << max(0, size.bit_length() - 3))
+    return -(-size // step) * step
+
+
+class Loops:
+    """The recorded loops of all wirings."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.known: WeakKeyDictionary[Any, list[Room]] = WeakKeyDictionary()
+
+    def run(self, wiring: Any, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
+        call = call_of(x, state, source)
+        sizes = padded_sizes(call, state, source)
+        parameters = [parameter for parameter in wiring.parameters() if parameter.requires_grad]
+        is_recorded = torch.is_grad_enabled() and any(t.requires_grad for t in [*call.tensors, *parameters])
+        key = (
+            sizes,
+            wiring.training,
+            is_recorded,
+            torch.is_autocast_enabled("cuda"),
+            torch.get_autocast_dtype("cuda"),
+            str(call.structure),
+            tuple(leaf for leaf in call.leaves if not isinstance(leaf, Tensor)),
+            tuple((t.dtype, t.requires_grad, tuple(t.shape[2:] if t.dim() > 2 else ())) for t in call.tensors),
+            tuple(parameter.data_ptr() for parameter in wiring.parameters()),
+        )
+        with self.lock:
+            rooms = self.known.setdefault(wiring, [])
+            room = next((each for each in rooms if not each.is_busy), None)
+            if room is None and len(rooms) < MOST_AT_ONCE:
+                room = Room()
+                rooms.append(room)
+            if room is None:
+                return tuple(wiring.loop(x, state, source))
+            if key not in room.graphs:
+                room.graphs[key] = None
+                return tuple(wiring.loop(x, state, source))
+            room.graphs.move_to_end(key)
+            graphs = room.graphs[key]
+            if graphs is None:
+                graphs = room.graphs[key] = Graphs(wiring, call, sizes, parameters, is_recorded, room)
+                while len(room.graphs) > MOST_GRAPHS:
+                    room.graphs.popitem(last=False)
+            room.is_busy = is_recorded
+        results = Replay.apply(graphs, Use(room), call.sizes, *call.tensors, *parameters)  # type: ignore[no-untyped-call]
+        return tuple(results)
+
+
+class Room:
+    """Memory for one sequence at a time, which the graphs of all sizes share."""
+
+    def __init__(self) -> None:
+        self.pool = torch.cuda.graph_pool_handle()
+        self.graphs: OrderedDict[Size, Graphs | None] = OrderedDict()
+        self.is_busy = False
+        self.turn = 0
+
+
+class Use:
+    """A room while a sequence is in it."""
+
+    def __init__(self, room: Room) -> None:
+        room.turn += 1
+        self.room = room
+        self.turn = room.turn
+
+    def is_valid(self) -> bool:
+        return self.room.turn == self.turn
+
+    def end(self) -> None:
+        if self.is_valid():
+            self.room.is_busy = False
+
+    def __del__(self) -> None:
+        self.end()
+
+
+class Graphs:
+    """A loop for one size: its inputs and results, and the graphs between them."""
+
+    def __init__(
+        self,
+        wiring: Looping,
+        call: Call,
+        sizes: Sizes,
+        parameters: Sequence[nn.Parameter],
+        is_recorded: bool,
+        room: Room,
+    ) -> None:
+        self.inputs = [
+            tensor.new_zeros(larger(tensor, sizes, has_steps=tensor is call.tensors[0])).requires_grad_(
+                tensor.requires_grad
+            )
+            for tensor in call.tensors
+        ]
+        self.parameters = list(parameters)
+        self.gradients: list[Tensor] = []
+        self.found: list[Tensor | None] = []
+        self.backward: torch.cuda.CUDAGraph | None = None
+
+        def run() -> tuple[Tensor, ...]:
+            return tuple(wiring.loop(*call.filled(self.inputs)))
+
+        def back(results: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor | None]:
+            sources = [*(each for each in self.inputs if each.requires_grad), *self.parameters]
+            pairs = [(a, g) for a, g in zip(results, gradients, strict=True) if a.requires_grad]
+            found = torch.autograd.grad([a for a, _ in pairs], sources, [g for _, g in pairs], allow_unused=True)
+            return list(found)
+
+        state = torch.cuda.get_rng_state()
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            results = run()  # once outside of a graph: libraries set themselves up
+            if is_recorded:
+                back(results, [torch.zeros_like(each) for each in results])
+            del results
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.set_rng_state(state)  # what was drawn just now does not count
+        self.forward, self.results = recorded(run, stream, room.pool)
+        if is_recorded:
+            self.gradients = [torch.zeros_like(each) for each in self.results]
+            self.backward, self.found = recorded(lambda: back(self.results, self.gradients), stream, room.pool)
+        self.results = [each.detach() for each in self.results]
+
+
+def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any) -> tuple[torch.cuda.CUDAGraph, Any]:
+    """What a function launches as a graph, and what it returns."""
+    graph = torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+        try:
+            results = run()
+        finally:
+            graph.capture_end()
+    torch.cuda.current_stream().wait_stream(stream)
+    return graph, results
+
+
+def larger(tensor: Tensor, sizes: Sizes, *, has_steps: bool) -> tuple[int, ...]:
+    """The shape of a tensor in a larger batch: (B, T, ·), (B, ·), a mask (B, S), keys and values (B, [heads,] S, ·)."""
+    shape = [sizes.rows, *tensor.shape[1:]]
+    if has_steps:
+        shape[1] = sizes.steps
+    elif tensor.dtype == torch.bool:
+        shape[1] = sizes.places
+    elif tensor.dim() >= 3:
+        shape[-2] = sizes.places
+    return tuple(shape)
+
+
+class Replay(torch.autograd.Function):
+    """A loop by its graphs."""
+
+    @staticmethod
+    def forward(ctx: Any, graphs: Graphs, use: Use, sizes: Sizes, *tensors: Tensor) -> tuple[Tensor, ...]:
+        given = tensors[: len(graphs.inputs)]
+        with torch.no_grad():
+            for target, tensor in zip(graphs.inputs, given, strict=True):
+                fill(target, tensor)
+            graphs.forward.replay()
+            *others, weights = [each[: sizes.rows, : sizes.steps] for each in graphs.results]
+            results = (*(each.clone() for each in others), weights[:, :, : sizes.places].clone())
+        ctx.set_materialize_grads(False)
+        ctx.graphs, ctx.use, ctx.shapes = graphs, use, [tensor.shape for tensor in given]
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        graphs: Graphs = ctx.graphs
+        if is_differentiated(gradients) or graphs.backward is None:
+            raise EngineError(
+                "second derivatives of a decoder that is replayed from CUDA graphs are not supported. "
+                "Set model.engine = 'loop'."
+            )
+        if not ctx.use.is_valid():
+            raise EngineError(
+                "a decoder's backward pass came a second time, after its memory was used for another batch. "
+                "Set model.engine = 'loop' to go back through a graph more than once."
+            )
+        with torch.no_grad():
+            for target, gradient in zip(graphs.gradients, gradients, strict=True):
+                if gradient is None:
+                    target.zero_()
+                else:
+                    fill(target, gradient)
+            graphs.backward.replay()
+            found = iter(graphs.found)
+            of_inputs = []
+            for target, shape in zip(graphs.inputs, ctx.shapes, strict=True):
+                gradient = next(found) if target.requires_grad else None
+                of_inputs.append(None if gradient is None else gradient[tuple(slice(n) for n in shape)].clone())
+            of_parameters = [None if gradient is None else gradient.clone() for gradient in found]
+        ctx.use.end()
+        return None, None, None, *of_inputs, *of_parameters
+
+
+def fill(target: Tensor, tensor: Tensor) -> None:
+    """A tensor in the corner of a larger one, zeros around it."""
+    if target.shape == tensor.shape:
+        target.copy_(tensor)
+    else:
+        target.zero_()
+        target[tuple(slice(n) for n in tensor.shape)].copy_(tensor)
+
+
+LOOPS = Loops()
