@@ -13,8 +13,10 @@ in the loop.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -25,7 +27,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from recurra.attention import Memory
 from recurra.engines.replay import is_differentiated
 from recurra.errors import EngineError
-from recurra.wirings.wiring import Source, WiringState
+from recurra.wirings.wiring import Shape, Source, WiringState
 
 MOST_GRAPHS = 64
 """How many sizes of batches one wiring keeps graphs for; those used longest ago are dropped."""
@@ -40,6 +42,7 @@ class Looping(Protocol):
     """A wiring with a loop over steps."""
 
     training: bool
+    shape: Shape
 
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
         """What the steps make of (B, T, input_size): tensors (B, T, ...), and at last where they looked, (B, T, S)."""
@@ -47,7 +50,7 @@ class Looping(Protocol):
 
 def looped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
     """What a wiring's loop computes, replayed from graphs where it can be."""
-    if not x.is_cuda or x.numel() == 0 or torch.cuda.is_current_stream_capturing():
+    if not x.is_cuda or x.numel() == 0 or wiring.shape.engine == "loop" or torch.cuda.is_current_stream_capturing():
         return wiring.loop(x, state, source)
     return LOOPS.run(wiring, x, state, source)
 
@@ -137,9 +140,11 @@ class Loops:
             room.graphs.move_to_end(key)
             graphs = room.graphs[key]
             if graphs is None:
-                graphs = room.graphs[key] = Graphs(wiring, call, sizes, parameters, is_recorded, room)
+                graphs = room.graphs[key] = graphs_or_reason(wiring, call, sizes, parameters, is_recorded, room)
                 while len(room.graphs) > MOST_GRAPHS:
                     room.graphs.popitem(last=False)
+            if isinstance(graphs, str):
+                return tuple(wiring.loop(x, state, source))
             room.is_busy = is_recorded
         results = Replay.apply(graphs, Use(room), call.sizes, *call.tensors, *parameters)  # type: ignore[no-untyped-call]
         return tuple(results)
@@ -150,7 +155,7 @@ class Room:
 
     def __init__(self) -> None:
         self.pool = torch.cuda.graph_pool_handle()
-        self.graphs: OrderedDict[Size, Graphs | None] = OrderedDict()
+        self.graphs: OrderedDict[Size, Graphs | str | None] = OrderedDict()  # a str: why there are none
         self.is_busy = False
         self.turn = 0
 
@@ -172,6 +177,47 @@ class Use:
 
     def __del__(self) -> None:
         self.end()
+
+
+def graphs_or_reason(
+    wiring: Any, call: Call, sizes: Sizes, parameters: Sequence[nn.Parameter], is_recorded: bool, room: Room
+) -> Graphs | str:
+    """Graphs of a loop; or, where its steps cannot be recorded, why, and a warning that says so."""
+    try:
+        with own_parameters(wiring) as aliases:
+            return Graphs(wiring, call, sizes, [aliases[parameter] for parameter in parameters], is_recorded, room)
+    except RuntimeError as reason:
+        warnings.warn(
+            f"the steps of '{type(wiring).__name__}' run one by one, which is slower: they cannot be recorded as a "
+            f"CUDA graph ({str(reason).splitlines()[0]})",
+            stacklevel=2,
+        )
+        return str(reason)
+
+
+@contextmanager
+def own_parameters(wiring: nn.Module) -> Iterator[dict[nn.Parameter, nn.Parameter]]:
+    """Give a module parameters with the same memory that no other graph of autograd knows.
+
+    A parameter that is part of a graph of autograd belongs to the stream in which that graph was made, and what another
+    stream does must not wait for it while that one is recorded.
+    """
+    aliases: dict[nn.Parameter, nn.Parameter] = {}
+    places = [
+        (module, name, parameter)
+        for module in wiring.modules()
+        for name, parameter in module._parameters.items()
+        if parameter is not None
+    ]
+    for module, name, parameter in places:
+        if parameter not in aliases:
+            aliases[parameter] = nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
+        module._parameters[name] = aliases[parameter]
+    try:
+        yield aliases
+    finally:
+        for module, name, parameter in places:
+            module._parameters[name] = parameter
 
 
 class Graphs:
@@ -231,8 +277,11 @@ def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any) -> tu
         graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:
             results = run()
-        finally:
-            graph.capture_end()
+        except BaseException:
+            with suppress(RuntimeError):  # what went wrong first is what matters
+                graph.capture_end()
+            raise
+        graph.capture_end()
     torch.cuda.current_stream().wait_stream(stream)
     return graph, results
 
