@@ -11,13 +11,14 @@ INSTALL_VERIFIED := $(INSTALL) --require-hashes --no-deps --only-binary :all: --
 # The checkout itself, from what is installed: with --no-index nothing unverified is fetched for it.
 INSTALL_CHECKOUT := $(INSTALL) --no-index --no-build-isolation --editable
 INSTALLED_LOWEST := .venv-lowest/installed-$(shell cat pyproject.toml lowest.txt | cksum | cut -d' ' -f1)
+INSTALLED_TRITON := .venv-triton/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 # Tests run in parallel workers with one torch thread each.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test lowest-test journeys docs hashes clean
+.PHONY: demo test page-test lint bench slow-test triton-test lowest-test journeys docs hashes clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
@@ -46,6 +47,11 @@ bench: $(INSTALLED)
 # What `make test` does not do: long tests, and properties with three times as many examples, which are new each time.
 slow-test: $(INSTALLED_DEV)
 	$(TEST_ENV) HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n $(WORKERS) --durations 10 -m "slow or hypothesis"
+
+# Generated Triton, run on the CPU by Triton's interpreter, which works with numpy below 2.3: an environment of its own.
+triton-test: $(INSTALLED_TRITON)
+	$(TEST_ENV) TRITON_INTERPRET=1 .venv-triton/bin/pytest -n $(WORKERS) --timeout 120 --durations 10 \
+	  tests/engines/test_graph_interpreted.py tests/engines/test_triton_source.py
 
 # The tests with the lowest versions of all dependencies, in an environment of their own; the linters need later ones.
 lowest-test: $(INSTALLED_LOWEST)
@@ -86,7 +92,7 @@ define write_hashes
 endef
 
 clean:
-	rm -rf .venv .venv-lowest .venv-hashes
+	rm -rf .venv .venv-lowest .venv-triton .venv-hashes
 
 $(INSTALLED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -109,4 +115,12 @@ $(INSTALLED_LOWEST):
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --constraint lowest.txt \
 	  --editable '.[serve,metrics,data,image,plot,tensorboard]' pytest pytest-xdist pytest-timeout hypothesis playwright
+	touch $@
+
+$(INSTALLED_TRITON):
+	rm -rf .venv-triton
+	$(PYTHON) -m venv .venv-triton
+	.venv-triton/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	.venv-triton/bin/pip install --quiet --disable-pip-version-check \
+	  'triton==3.6.*' 'numpy<2.3' pytest pytest-xdist pytest-timeout hypothesis --editable .
 	touch $@

@@ -25,8 +25,11 @@ from recurra.padding import Padded
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
-ON_GPU = Estimate(
-    training=Rates(call=400e-6, gate=3e-6, product=2e-15), inference=Rates(call=150e-6, gate=1.5e-6, product=1e-15)
+HALF = Estimate(
+    training=Rates(call=1.1e-3, gate=2e-6, product=2e-15), inference=Rates(call=350e-6, gate=0.8e-6, product=1e-15)
+)
+SINGLE = Estimate(  # products without the matrix units, where cuDNN has tf32
+    training=Rates(call=1.5e-3, gate=6e-6, product=2e-14), inference=Rates(call=400e-6, gate=3e-6, product=1e-14)
 )
 
 MOST_MEMORY = 0.25
@@ -63,7 +66,7 @@ class Graph:
         return None
 
     def cost(self, work: Work) -> float:
-        return ON_GPU.seconds(work)
+        return (HALF if work.autocast or work.dtype != torch.float32 else SINGLE).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         readings = []
@@ -113,6 +116,7 @@ class GraphSteps(torch.autograd.Function):
         B, T, _ = given.shape
         lease = WORKSPACES.take(plan, B, T, dtype, given.device, is_full=run.lengths is None)
         workspace = lease.workspace
+        workspace.check()
         is_ragged = run.lengths is not None or workspace.rows != B
         if is_ragged:
             workspace.set_lengths(run.lengths, B, T)
@@ -150,6 +154,7 @@ class GraphSteps(torch.autograd.Function):
     def fast(ctx: Any, *gradients: Tensor | None) -> list[Tensor | None]:
         run: Run = ctx.run
         plan, workspace = run.plan, ctx.lease.workspace
+        workspace.check()
         B, T = ctx.size
         count = len(plan.states)
         _, *tensors = ctx.saved_tensors

@@ -328,6 +328,6 @@ def chunks(width: int) -> Iterator[tuple[int, int, int]]:
     while first < width:
         rest = width - first
         size = min(CHUNK, 1 << (rest.bit_length() - 1))
-        size = size if size >= 64 or size == rest else max(16, power_of_two(rest))
+        size = size if size >= 64 or (size == rest >= 16) else max(16, power_of_two(rest))
         yield first, size, min(size, rest)
         first += size

@@ -26,6 +26,7 @@ from recurra.engines.planning import Nodes
 from recurra.engines.triton_kernels import Address, Launch, functions, launch
 from recurra.engines.triton_source import Kernel, kernel, power_of_two
 from recurra.engines.values import NoPlan
+from recurra.errors import EngineError
 
 Direction: TypeAlias = Literal["forward", "inference", "backward"]
 
@@ -84,6 +85,7 @@ class Workspace:
         self.counted = 0  # how far the counters of persistent kernels have come
         self.counters = torch.zeros(MOST_BLOCKS * 32, dtype=torch.int32, device=device)
         self.failed = torch.zeros(1, dtype=torch.int32, device=device)
+        self.seen_failed = torch.zeros(1, dtype=torch.int32, pin_memory=device.type == "cuda")
 
     # Memory
 
@@ -322,7 +324,16 @@ class Workspace:
             return False
         # Counters are never set back: the next launch goes on from where this one ended.
         self.counted += given.shape[1] * kernel.passes
+        self.seen_failed.copy_(self.failed, non_blocking=True)
         return True
+
+    def check(self) -> None:
+        """Raise an EngineError if a kernel gave up waiting, as far as is known without waiting for the GPU."""
+        if self.seen_failed.item():
+            raise EngineError(
+                "a persistent kernel waited for seconds for its other programs and gave up; its results are wrong. "
+                "Something else may keep the GPU busy. Set model.engine = 'vendor' or 'loop', or try again."
+            )
 
     def launches(self, direction: Direction, is_ragged: bool, absent: tuple[Buffer, ...]) -> list[Launch]:
         """The row passes of a direction, compiled when they are first launched."""
@@ -459,7 +470,8 @@ def tile_of(kernel: Persistent, rows: int, dtype: torch.dtype, device: torch.dev
     if device.type == "cpu":  # the interpreter runs programs one after the other: none may wait for another
         units = max(16, power_of_two(kernel.units))
         return Tile(16, units, 4, (1, -(-rows // 16)))
-    if rows * kernel.units > MOST_NUMBERS:
+    if rows * kernel.units > MOST_NUMBERS or precision_of(dtype) == "ieee":
+        # Products of float32 proper have no matrix units, and the vendor's are faster without them.
         return None
     size = torch.empty((), dtype=dtype).element_size()
     processors = torch.cuda.get_device_properties(device).multi_processor_count

@@ -1,0 +1,121 @@
+"""The graph engine by Triton's interpreter: every cell and step function against the loop. Run by make triton-test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from recurra import Padded, Recurrent
+from recurra.engines.graph import WORKSPACES
+from recurra.engines.triton_kernels import is_interpreted
+from recurra.stacks.recurrent import States
+from tests.engines.comparison import assert_agree, everything
+from tests.engines.steps import HEADS, STEPS
+from tests.variants import EVERY, batch, model, random_states
+
+if not is_interpreted():
+    pytest.skip("make triton-test runs this with Triton's interpreter", allow_module_level=True)
+
+
+def single(rnn: Recurrent, lengths: list[int]) -> tuple[Padded, States]:
+    """A batch and start states in float32."""
+    x = batch(lengths, rnn.input_size)
+    states = random_states(rnn, len(lengths))
+    lowered = tuple(tuple(type(s)(*(field.float() for field in s)) for s in layer) for layer in states)
+    return Padded(x.values.float(), x.lengths), lowered
+
+
+@pytest.fixture(params=["one kernel", "step by step"])
+def _each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With all forward steps in one kernel, where a cell allows it, and with a kernel for each step."""
+    if request.param == "step by step":
+        monkeypatch.setattr("recurra.engines.workspace.persistent_of", lambda plan, direction: None)
+    WORKSPACES.idle.clear()
+    yield
+    WORKSPACES.idle.clear()
+
+
+@pytest.mark.parametrize("variant", EVERY)
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.usefixtures("_each_way")
+@pytest.mark.filterwarnings("ignore:.*encountered in.*:RuntimeWarning")
+def test_every_cell_agrees_with_the_loop(variant: str, training: bool) -> None:
+    rnn = model(EVERY[variant], 5, 6, layers=2, bidirectional=True).float().train(training)
+    x, start = single(rnn, [7, 0, 1, 4, 7])
+    assert_agree(everything(rnn, "graph", x, start, True), everything(rnn, "loop", x, start, True), 2e-5)
+
+
+@pytest.mark.parametrize("name", [*STEPS, *HEADS])
+@pytest.mark.filterwarnings("ignore:.*encountered in.*:RuntimeWarning")
+def test_every_step_function_agrees_with_the_loop(name: str) -> None:
+    rnn = model({"name": "tests.engines.steps:Steps", "names": [name]}, 3, 15 if name in HEADS else 7).float()
+    x, start = single(rnn, [5, 0, 3])
+    assert_agree(everything(rnn, "graph", x, start), everything(rnn, "loop", x, start), 2e-5)
+
+
+def test_two_sequences_may_be_read_before_the_first_is_gone_back_through() -> None:
+    rnn = model("gru", 3, 8).float()
+    batches = [single(rnn, lengths)[0] for lengths in ([5, 2], [5, 5], [3, 1])]
+    found = {}
+    for engine in ("graph", "loop"):
+        rnn.engine = engine
+        totals = [rnn(x)[0].values.square().sum() for x in batches]
+        found[engine] = [torch.autograd.grad(total, list(rnn.parameters())) for total in reversed(totals)]
+    for ours, theirs in zip(found["graph"], found["loop"], strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_second_backward_pass_is_right_whether_or_not_its_memory_was_used_again() -> None:
+    rnn = model("lstm", 3, 8).float()
+    rnn.engine = "graph"
+    x, _ = single(rnn, [6, 4])
+    total = rnn(x)[0].values.square().sum()
+    first = torch.autograd.grad(total, list(rnn.parameters()), retain_graph=True)
+    again = torch.autograd.grad(total, list(rnn.parameters()), retain_graph=True)
+    other, _ = single(rnn, [6, 6])
+    rnn(Padded(other.values + 1, x.lengths))
+    late = torch.autograd.grad(total, list(rnn.parameters()))
+    for a, b, c in zip(first, again, late, strict=True):
+        assert torch.equal(a, b)
+        torch.testing.assert_close(a, c, rtol=1e-4, atol=1e-5)
+
+
+def test_second_derivatives_are_those_of_the_loop() -> None:
+    rnn = model("peephole_lstm", 3, 8).float()
+    x, _ = single(rnn, [4, 3])
+    found = []
+    for engine in ("graph", "loop"):
+        rnn.engine = engine
+        values = x.values.clone().requires_grad_()
+        [gradient] = torch.autograd.grad(rnn(Padded(values, x.lengths))[0].values.sum(), values, create_graph=True)
+        found.append(torch.autograd.grad(gradient.square().sum(), list(rnn.parameters()), allow_unused=True))
+    for a, b in zip(*found, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None and b is not None:
+            torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_weights_that_change_are_seen() -> None:
+    rnn = model("lstm", 3, 8).float()
+    x, start = single(rnn, [4, 2])
+    everything(rnn, "graph", x, start)
+    with torch.no_grad():
+        for parameter in rnn.parameters():
+            parameter.mul_(0.5)
+    assert_agree(everything(rnn, "graph", x, start), everything(rnn, "loop", x, start), 2e-5)
+
+
+def test_without_gradients_nothing_stays_in_use() -> None:
+    rnn = model("lstm", 3, 8).float()
+    rnn.engine = "graph"
+    x, _ = single(rnn, [4, 2])
+    with torch.no_grad():
+        rnn(x)
+    assert not WORKSPACES.busy
+    total = rnn(x)[0].values.sum()
+    assert len(WORKSPACES.busy) == 1
+    del total  # its backward pass never comes
+    assert not WORKSPACES.busy

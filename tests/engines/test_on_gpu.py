@@ -1,0 +1,152 @@
+"""The graph engine and the loops of decoders on a GPU, against the loop in float64. Skipped where there is no GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from recurra import Padded, Recurrent
+from recurra.engines.graph import WORKSPACES
+from recurra.engines.triton_kernels import is_installed
+from recurra.named import built
+from recurra.wirings import Shape, Source, Wiring
+from recurra.wirings.looping import LOOPS
+
+if not (torch.cuda.is_available() and is_installed()):
+    pytest.skip("there is no GPU here", allow_module_level=True)
+
+MOST = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-5}
+CELLS = ["lstm", "peephole_lstm", "coupled_lstm", "gru", "slstm", "elman"]
+
+
+def relative(found: Tensor, exact: Tensor) -> float:
+    assert torch.isfinite(found).all()
+    return ((found.double() - exact).norm() / exact.norm().clamp_min(1e-30)).item()
+
+
+def answers(rnn: Recurrent, x: Tensor, lengths: Tensor | None, gradient: Tensor) -> list[Tensor]:
+    values = x.to(next(rnn.parameters()).dtype).requires_grad_()
+    outputs, states = rnn(Padded.full(values) if lengths is None else Padded(values, lengths))
+    found = torch.autograd.grad(outputs.values, [values, *rnn.parameters()], gradient.to(values.dtype))
+    return [outputs.values, *(field for layer in states for state in layer for field in state), *found]
+
+
+@pytest.mark.parametrize("cell", [*CELLS, "layer_norm_lstm"])
+@pytest.mark.parametrize("dtype", MOST)
+@pytest.mark.parametrize(("rows", "steps", "units"), [(5, 13, 72), (33, 9, 128), (1, 20, 100)])
+def test_outputs_states_and_gradients_are_those_of_the_loop(
+    cell: str, dtype: torch.dtype, rows: int, steps: int, units: int
+) -> None:
+    torch.manual_seed(0)
+    rnn = Recurrent(cell, 40, units, engine="graph").to("cuda", dtype)
+    exact = Recurrent(cell, 40, units, engine="loop").cuda().double()
+    exact.load_state_dict({name: weight.double() for name, weight in rnn.state_dict().items()})
+    most = MOST[dtype] * (3 if cell == "layer_norm_lstm" else 1)
+    for lengths in (None, torch.randint(0, steps + 1, (rows,))):
+        x = torch.randn(rows, steps, 40, device="cuda").to(dtype)
+        gradient = torch.randn(rows, steps, units, device="cuda").to(dtype)
+        expected = answers(exact, x, lengths, gradient)
+        for _ in range(3):  # step by step, recorded, replayed
+            found = answers(rnn, x, lengths, gradient)
+            assert max(map(relative, found, expected)) < most
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_same_batch_gives_the_same_bits(cell: str) -> None:
+    rnn = Recurrent(cell, 64, 128, engine="graph").to("cuda", torch.bfloat16)
+    x, gradient = (torch.randn(20, 30, n, device="cuda").bfloat16() for n in (64, 128))
+    answers(rnn, x, None, gradient)
+    first, second = (answers(rnn, x, None, gradient) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_a_grid_that_never_meets_gives_up_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recurra.engines.workspace.MOST_LOOKS", 1000)
+    rnn = Recurrent("lstm", 32, 64, engine="graph").to("cuda", torch.bfloat16)
+    x = Padded.full(torch.randn(4, 5, 32, device="cuda").bfloat16())
+    with torch.no_grad():
+        rnn(x)
+        [workspace] = [
+            each for of_key in WORKSPACES.idle.values() for each in of_key if each.counted and each.rows == 4
+        ]
+        workspace.counted += 1_000_000  # as if programs were awaited that do not exist
+        rnn(x)
+        torch.cuda.synchronize()
+        with pytest.raises(Exception, match="gave up; its results are wrong"):
+            rnn(x)
+    WORKSPACES.idle.clear()
+
+
+def test_auto_takes_the_graph_engine_for_a_cell_that_cudnn_does_not_have() -> None:
+    rnn = Recurrent("peephole_lstm", 32, 64).cuda()
+    x = Padded.full(torch.randn(4, 50, 32, device="cuda"))
+    with torch.autocast("cuda", torch.bfloat16):
+        assert rnn.engine_report(x).layers[0].engine.name == "graph"
+        assert rnn(x)[0].values.dtype == torch.bfloat16
+
+
+class Decoding:
+    """A wiring and a batch for it."""
+
+    def __init__(self, wiring: str, attention: str, dropout: float = 0.0) -> None:
+        torch.manual_seed(0)
+        self.wiring: Any = built(Wiring, wiring, Shape("gru", 24, (32,), 16, 0, 32, attention, dropout=dropout)).cuda()
+        self.x = torch.randn(13, 7, 24, device="cuda", requires_grad=True)
+        self.memory = torch.randn(13, 11, 16, device="cuda", requires_grad=True)
+        self.mask = torch.arange(11, device="cuda") < torch.arange(13, device="cuda").unsqueeze(1)
+
+    def run(self, engine: str = "auto") -> tuple[Tensor, Tensor]:
+        self.wiring.shape = self.wiring.shape._replace(engine=engine)
+        source = Source(self.wiring.remember(self.memory, self.mask), None)
+        starts = tuple(cell.start(len(self.x), self.x) for cell in self.wiring.layers)
+        features, weights = self.wiring(Padded.full(self.x), self.wiring.start(starts, source), source)
+        return features, weights
+
+    def gradients(self, features: Tensor) -> list[Tensor]:
+        sources = [self.x, self.memory, *self.wiring.parameters()]
+        return list(torch.autograd.grad(features.square().sum(), sources))
+
+
+@pytest.mark.parametrize("wiring", ["feeding", "inside", "conditional"])
+@pytest.mark.parametrize("attention", ["additive", "bilinear"])
+def test_a_replayed_decoder_is_the_loop(wiring: str, attention: str) -> None:
+    decoding = Decoding(wiring, attention)
+    features, weights = decoding.run("loop")
+    expected = [features, weights, *decoding.gradients(features)]
+    for _ in range(4):
+        features, weights = decoding.run()
+        found = [features, weights, *decoding.gradients(features)]
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+        with torch.no_grad():  # an optimiser changes weights where they lie
+            for parameter in decoding.wiring.parameters():
+                parameter.mul_(0.9)
+        features, weights = decoding.run("loop")
+        expected = [features, weights, *decoding.gradients(features)]
+    assert any(graphs for room in LOOPS.known[decoding.wiring] for graphs in room.graphs.values())
+
+
+def test_several_batches_may_wait_for_their_backward_passes() -> None:
+    decoding = Decoding("feeding", "bilinear")
+    for _ in range(2):
+        decoding.gradients(decoding.run()[0])
+    waiting = [decoding.run()[0] for _ in range(3)]
+    expected = decoding.gradients(decoding.run("loop")[0])
+    for features in waiting:
+        for a, b in zip(decoding.gradients(features), expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_of_a_replayed_decoder_goes_by_the_seed_and_is_drawn_anew() -> None:
+    decoding = Decoding("feeding", "bilinear", dropout=0.5)
+    for _ in range(3):
+        decoding.run()
+    found = []
+    for seed in (1, 2, 1):
+        torch.manual_seed(seed)
+        found.append(decoding.run()[0].detach())
+    assert torch.equal(found[0], found[2])
+    assert not torch.equal(found[0], found[1])
