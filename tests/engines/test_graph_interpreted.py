@@ -30,11 +30,13 @@ def single(rnn: Recurrent, lengths: list[int]) -> tuple[Padded, States]:
     return Padded(x.values.float(), x.lengths), lowered
 
 
-@pytest.fixture(params=["one kernel", "step by step"])
+@pytest.fixture(params=["one kernel", "one kernel each way", "step by step"])
 def _each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """With all forward steps in one kernel, where a cell allows it, and with a kernel for each step."""
     if request.param == "step by step":
-        monkeypatch.setattr("recurra.engines.workspace.persistent_of", lambda plan, direction: None)
+        monkeypatch.setattr("recurra.engines.workspace.persistent_of", lambda plan, direction, absent: None)
+    if request.param == "one kernel each way":
+        monkeypatch.setattr("recurra.engines.workspace.SEVERAL", 1)
     WORKSPACES.idle.clear()
     yield
     WORKSPACES.idle.clear()

@@ -163,7 +163,7 @@ class GraphSteps(torch.autograd.Function):
         of_sequences = gradients[:-count] + (None,) * (count - len(gradients[:-count]))
         workspace.load_gradients(of_sequences, gradients[-count:], B, T)
         absent = tuple(buffer for buffer, g in zip(plan.d_outputs, of_sequences, strict=True) if g is None)
-        workspace.run("backward", T, ctx.is_ragged, absent)
+        workspace.run_backward(T, ctx.is_ragged, absent)
         d_start = [
             workspace.start_gradient(parts, B).to(before.dtype) if is_needed else None
             for parts, before, is_needed in zip(plan.d_states, start, needed, strict=False)

@@ -44,6 +44,9 @@ MOST_BLOCKS = 64
 MOST_NUMBERS = 1 << 17
 """Rows times units up to which all forward steps are one kernel; beyond, the vendor's products are faster."""
 
+SEVERAL = 2
+"""From so many rounds of products a step on, all backward steps are one kernel."""
+
 ON_CHIP = 180 << 10
 """Bytes of a matrix that one program keeps on the chip."""
 
@@ -81,7 +84,7 @@ class Workspace:
         self.operands = operands_of(plan)
         self.loading: dict[Direction, Loading] = {}
         self.gradients: dict[tuple[int, ...], Nodes] = {}
-        self.wholes: dict[Direction, Persistent | None] = {}
+        self.wholes: dict[tuple[Direction, tuple[Buffer, ...]], Persistent | None] = {}
         self.counted = 0  # how far the counters of persistent kernels have come
         self.counters = torch.zeros(MOST_BLOCKS * 32, dtype=torch.int32, device=device)
         self.failed = torch.zeros(1, dtype=torch.int32, device=device)
@@ -274,33 +277,48 @@ class Workspace:
         if kernel is not None and (inputs is None or (given.stride(2) == 1 and self.rows == B)):
             if inputs is not None and self.plan.needs_inputs and direction == "forward":
                 self.tensor(inputs)[:T, :B].transpose(0, 1).copy_(given)
-            if self.launch_whole(kernel, inputs, given, is_ragged):
+            own = {} if inputs is None else {inputs: Address(given, given.stride(0), given.stride(1))}
+            if self.launch_whole(kernel, direction, T, is_ragged, own):
                 return
         if inputs is not None:
             self.tensor(inputs)[:T, :B].transpose(0, 1).copy_(given)
         self.run(direction, T, is_ragged)
 
-    def whole(self, direction: Direction) -> Persistent | None:
-        """The kernel of all steps, where one can run here and is worth it."""
-        if direction not in self.wholes:
-            found = persistent_of(self.plan, direction)
-            is_worth = found is not None and tile_of(found, self.rows, self.dtype, self.device) is not None
-            self.wholes[direction] = found if is_worth else None
-        return self.wholes[direction]
+    def run_backward(self, T: int, is_ragged: bool, absent: tuple[Buffer, ...]) -> None:
+        """All steps from the last to the first: by one kernel where a step has several rounds of products, which the
+        vendor's products and kernels between them would take one after the other; else step by step."""
+        phases = self.plan.backward
+        kernel = self.whole("backward", absent) if len(phases.passes) >= SEVERAL else None
+        if kernel is None or not self.launch_whole(kernel, "backward", T, is_ragged, {}):
+            self.run("backward", T, is_ragged, absent)
+            return
+        for product in phases.after_pass[-1]:  # of the first step, for the gradient of the start
+            self.multiply(product, 0)
 
-    def launch_whole(self, kernel: Persistent, inputs: Buffer | None, given: Tensor, is_ragged: bool) -> bool:
-        """Run all steps by one kernel; False where the GPU has no room for it after all."""
+    def whole(self, direction: Direction, absent: tuple[Buffer, ...] = ()) -> Persistent | None:
+        """The kernel of all steps, where one can run here and is worth it."""
+        key = (direction, absent)
+        if key not in self.wholes:
+            found = persistent_of(self.plan, direction, absent)
+            is_worth = found is not None and tile_of(found, self.rows, self.dtype, self.device) is not None
+            self.wholes[key] = found if is_worth else None
+        return self.wholes[key]
+
+    def launch_whole(
+        self, kernel: Persistent, direction: Direction, T: int, is_ragged: bool, own: dict[Buffer, Address]
+    ) -> bool:
+        """Run all steps by one kernel; False where the GPU has no room for it after all.
+
+        own    where buffers lie that are not this workspace's
+        """
         tile = tile_of(kernel, self.rows, self.dtype, self.device)
         assert tile is not None
-        addresses = [
-            Address(given, given.stride(0), given.stride(1)) if buffer is inputs else self.address(buffer)
-            for buffer, _ in kernel.arguments
-        ]
+        addresses = [own.get(buffer) or self.address(buffer) for buffer, _ in kernel.arguments]
         matrices = [self.matrices[product] for product in kernel.products]
         options: dict[str, object] = {} if self.device.type == "cpu" else {"launch_cooperative_grid": True}
         try:
             functions([kernel])[kernel.name][tile.grid](
-                given.shape[1],
+                T,
                 self.rows,
                 self.lengths,
                 self.counters,
@@ -320,10 +338,10 @@ class Workspace:
         except Exception as reason:
             if not is_too_large(reason):
                 raise
-            self.wholes = dict.fromkeys(("forward", "inference"))
+            self.wholes = {key: None if key[0] == direction else found for key, found in self.wholes.items()}
             return False
         # Counters are never set back: the next launch goes on from where this one ended.
-        self.counted += given.shape[1] * kernel.passes
+        self.counted += T * kernel.passes
         self.seen_failed.copy_(self.failed, non_blocking=True)
         return True
 
@@ -481,16 +499,18 @@ def tile_of(kernel: Persistent, rows: int, dtype: torch.dtype, device: torch.dev
             programs = (-(-kernel.units // units), -(-rows // block))
             held = kernel.terms * kernel.gates * units * len(kernel.products) * size
             fits = programs[0] * programs[1] <= processors and held <= ON_CHIP and programs[1] <= MOST_BLOCKS
-            if fits and kernel.gates * units >= 16:
+            if fits and kernel.gates * units >= 8:
                 found.append((block + 4 * units, Tile(block, units, 4 if block * units <= 128 else 8, programs)))
     return min(found)[1] if found else None
 
 
 @functools.lru_cache(maxsize=256)
-def persistent_of(plan: Plan, direction: Direction) -> Persistent | None:
+def persistent_of(plan: Plan, direction: Direction, absent: tuple[Buffer, ...] = ()) -> Persistent | None:
     """All steps of a direction as one kernel; None where its plan does not allow it."""
+    phases: Phases = getattr(plan, direction)
     try:
-        return persistent(plan, getattr(plan, direction), f"whole_{direction}")
+        is_backward = direction == "backward"
+        return persistent(plan, phases, f"whole_{direction}", is_backward=is_backward, absent=absent)
     except NoPlan:
         return None
 
