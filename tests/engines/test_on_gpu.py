@@ -44,11 +44,14 @@ def test_outputs_states_and_gradients_are_those_of_the_loop(
     rnn = Recurrent(cell, 40, units, engine="graph").to("cuda", dtype)
     exact = Recurrent(cell, 40, units, engine="loop").cuda().double()
     exact.load_state_dict({name: weight.double() for name, weight in rnn.state_dict().items()})
-    most = MOST[dtype] * (3 if cell == "layer_norm_lstm" else 1)
+    loop = Recurrent(cell, 40, units, engine="loop").to("cuda", dtype)
+    loop.load_state_dict(rnn.state_dict())
     for lengths in (None, torch.randint(0, steps + 1, (rows,))):
         x = torch.randn(rows, steps, 40, device="cuda").to(dtype)
         gradient = torch.randn(rows, steps, units, device="cuda").to(dtype)
         expected = answers(exact, x, lengths, gradient)
+        # Layer norm of few numbers loses more digits in half precision, in the loop as well.
+        most = max(MOST[dtype], 2 * max(map(relative, answers(loop, x, lengths, gradient), expected)))
         for _ in range(3):  # step by step, recorded, replayed
             found = answers(rnn, x, lengths, gradient)
             assert max(map(relative, found, expected)) < most

@@ -47,6 +47,9 @@ MOST_NUMBERS = 1 << 17
 SEVERAL = 2
 """From so many rounds of products a step on, all backward steps are one kernel."""
 
+WIDEST_BACKWARD = 512
+"""Up to so many units: wider, one kernel backward was slower than the vendor's products (1.09 times with 1,024)."""
+
 ON_CHIP = 180 << 10
 """Bytes of a matrix that one program keeps on the chip."""
 
@@ -288,7 +291,8 @@ class Workspace:
         """All steps from the last to the first: by one kernel where a step has several rounds of products, which the
         vendor's products and kernels between them would take one after the other; else step by step."""
         phases = self.plan.backward
-        kernel = self.whole("backward", absent) if len(phases.passes) >= SEVERAL else None
+        is_worth = len(phases.passes) >= SEVERAL and self.plan.states[0].width <= WIDEST_BACKWARD
+        kernel = self.whole("backward", absent) if is_worth else None
         if kernel is None or not self.launch_whole(kernel, "backward", T, is_ragged, {}):
             self.run("backward", T, is_ragged, absent)
             return
