@@ -304,6 +304,8 @@ class KernelWriter:
         self.units = units
         self.arguments = {key: number for number, key in enumerate(buffers_of(row_pass)) if key[0] not in absent}
         self.segments = Segments(row_pass)
+        widths = [width for write in row_pass.writes for _, width in self.segments.of(write.value)]
+        self.unit = min((width for width in widths if width > 1), default=1)
         self.known: dict[tuple[Value, int, int], str] = {}
         self.laid_out: dict[Value, int] = {}
         self.lines: list[str] = []
@@ -374,11 +376,14 @@ class KernelWriter:
         return self.lines
 
     def pieces(self, value: Value) -> list[tuple[int, int]]:
-        """The segments of a value; where units are shared out, one for each time that all units occur in it."""
-        found = self.segments.of(value)
-        if not self.units:
-            return found
-        return [(at, self.units) for offset, width in found for at in range(offset, offset + width, self.units)]
+        """The segments of a value, in pieces as wide as the narrowest of them: a gate each, not all gates at once."""
+        return [piece for segment in self.segments.of(value) for piece in self.cut(*segment)]
+
+    def cut(self, offset: int, width: int) -> list[tuple[int, int]]:
+        unit = self.units or self.unit
+        if width <= unit or width % unit or (not self.units and width // unit > MOST_SINGLE):
+            return [(offset, width)]
+        return [(at, unit) for at in range(offset, offset + width, unit)]
 
     # Values
 
@@ -550,7 +555,8 @@ class KernelWriter:
             return self.define(reduction(value.op, f"x{n}", 0))
         # Segments of one width are joined number by number first, so that they are reduced once.
         blocks: dict[int, str] = {}
-        for start, width in self.segments.of(arg, first, first + size):
+        pieces = [piece for each in self.segments.of(arg, first, first + size) for piece in self.cut(*each)]
+        for start, width in pieces:
             name = self.element(arg, start, width)
             blocks[width] = self.joined(value.op, blocks[width], name) if width in blocks else name
         total = None
