@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recurra.config import ForecastingModel
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.densities import Density
 from recurra.encoders.dropout import LockedDropout
-from recurra.models.tagger import padded
+from recurra.models.rows import padded
 from recurra.named import built
 from recurra.padding import Padded
 from recurra.settings import Part, about
@@ -211,8 +211,8 @@ class Forecaster(nn.Module):
 
 def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
     """Encoded sequences as one batch."""
-    known = padded([row["known"] for row in rows], np.bool_)
-    return ForecasterBatch(padded([row["values"] for row in rows], np.float32), known.values)
+    rows = Rows.of(rows)
+    return ForecasterBatch(padded(rows, "values", np.float32), padded(rows, "known", np.bool_).values)
 
 
 def _chosen(states: States, choose: Callable[[Tensor], Tensor]) -> States:

@@ -12,15 +12,16 @@ from torch import Tensor, nn
 from recurra.analysis.saliency import Probe, explained
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
 from recurra.data.images import unpacked
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.decoding.decoder import Decoder, Started
 from recurra.decoding.pointer import Pointer
 from recurra.encoders.augmentation import augmented_pictures, augmented_series
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
+from recurra.models.rows import padded
 from recurra.outputs.softmax import Softmax
-from recurra.padding import Grid, Padded, gridded, pad
+from recurra.padding import Grid, Padded, gridded
 from recurra.wirings import Features, Source, WiringState
 
 
@@ -298,22 +299,20 @@ def pairs_batched(rows: Sequence[Encoded], *, vocabulary: int) -> PairBatch:
     ([[5, 2], [2, 0]], [[7, 8, 2], [2, 0, 0]])
     """
 
-    def padded(name: str) -> Padded:
-        return pad([torch.from_numpy(row[name].astype(np.int64)) for row in rows])
-
+    rows = Rows.of(rows)
     source: Padded | Grid
-    if "picture" in rows[0]:
+    if rows.has("picture"):
         source = gridded([torch.from_numpy(unpacked(row["picture"], row["shape"])).permute(2, 0, 1) for row in rows])
-    elif "map" in rows[0]:  # features of the places of a grid
+    elif rows.has("map"):  # features of the places of a grid
         maps = [row["map"].reshape(*row["shape"], -1).astype(np.float32) for row in rows]
         source = gridded([torch.from_numpy(each).permute(2, 0, 1) for each in maps])
-    elif "frames" in rows[0]:
-        source = pad([torch.from_numpy(row["frames"].astype(np.float32)) for row in rows])
+    elif rows.has("frames"):
+        source = padded(rows, "frames", np.float32)
     else:
-        source = padded("source")
-    target = padded("target") if all("target" in row for row in rows) else None
-    if "copied" not in rows[0]:
+        source = padded(rows, "source", np.int64)
+    target = padded(rows, "target", np.int64) if rows.has("target") else None
+    if not rows.has("copied"):
         return PairBatch(source, target, None)
-    copied = padded("copied").values
+    copied = padded(rows, "copied", np.int64).values
     extra = max(0, int(copied.max()) + 1 - vocabulary) if copied.numel() else 0
     return PairBatch(source, target, copied, extra)
