@@ -212,6 +212,16 @@ def fitted(batch: Any, model: nn.Module) -> Any:
     return _fitted(batch, weight.device, weight.dtype)
 
 
+def pinned(batch: Any) -> Any:
+    """The batch, lengths and sizes included, in memory from which a GPU copies without making Python wait."""
+    if isinstance(batch, Tensor):
+        return batch.pin_memory()
+    if isinstance(batch, tuple):
+        parts = [pinned(part) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
+    return batch
+
+
 def _fitted(batch: Any, device: torch.device, dtype: torch.dtype) -> Any:
     if isinstance(batch, Padded | Grid):
         return batch._replace(values=_fitted(batch.values, device, dtype))

@@ -346,6 +346,13 @@ class Rows(Sequence[Encoded]):
     def __getitem__(self, row: int | slice) -> Encoded | Sequence[Encoded]:
         return self._examples[row]
 
+    @property
+    def fields(self) -> Collection[str]:
+        """What some row has."""
+        if isinstance(self._examples, _Some):
+            return self._examples.fields
+        return {name for example in self._examples for name in example}
+
     def has(self, field: str) -> bool:
         """Whether every row has this field."""
         if isinstance(self._examples, _Some):

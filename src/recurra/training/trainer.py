@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from recurra.config import Training
 from recurra.data.batches import Batches
-from recurra.data.store import Encoded, Rows, Store
+from recurra.data.store import Rows, Store
 from recurra.errors import CheckpointError, TrainingError, is_lack_of_memory
 from recurra.interrupts import LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
@@ -29,6 +29,7 @@ from recurra.padding import fitted
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about
 from recurra.tasks.task import Carried, Loss, Moment, Task
+from recurra.training.ahead import Ahead, Part, Ready
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
 from recurra.training.device import usable_device
 from recurra.training.evaluation import loss_of, outputs_to_score
@@ -102,7 +103,6 @@ class Update(NamedTuple):
 
     loss: float  # per label
     norm: float  # of the gradient
-    elements: int  # read
     logged: Mapping[str, float]  # what the task wants in the log
 
 
@@ -114,7 +114,7 @@ class Summed(NamedTuple):
     first: int  # labels of the first: what the gradients are divided by
     weights: Sequence[float]  # by which the learning rate is multiplied
     logged: Mapping[str, float]
-    last: tuple[Sequence[Encoded], int, Carried]  # rows and number of the last one, and what was carried to it
+    last: tuple[Part, int, Carried]  # the last one, its number, and what was carried to it
 
 
 class Interrupted(KeyboardInterrupt):
@@ -279,7 +279,7 @@ class Trainer:
         minutes = training.minutes
         left = None if minutes is None else max(60 * minutes - position.seconds, 0.0)
         self.progress.start(position.step, total, training.epochs, left)
-        began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
+        began = time.monotonic() - position.seconds
         self.model.train()
         with stopping() as stop:
             if not self.checkpoint.exists():
@@ -287,47 +287,71 @@ class Trainer:
             if position.step and position.validated != position.step and self._is_time_to_validate(len(batches)):
                 self._validate(log, stop)  # which Ctrl-C has cut short
                 self.save(log)
-            while (ended := self._ended()) is None:
-                if position.batch >= len(batches):
-                    position.epoch, position.batch = position.epoch + 1, 0
-                    batches = self.task.batches(self.store, position.epoch)
-                    continue
-                progress = self._progress(batches)
-                before = time.monotonic()
-                try:
-                    with stop.in_step(self._stopped_in_step):
-                        update = self._step(batches, progress)
-                except KeyboardInterrupt:
-                    raise Interrupted(self._stopped_in_step()) from None
-                speed = update.elements / max(1e-9, time.monotonic() - before)
-                position.step += 1
-                position.batch += training.accumulate
-                position.seconds = time.monotonic() - began
-                if self.average is not None:
-                    position.averaged = self.average.update(self.model, position.averaged, progress, position.worse)
-                rate = self.optimisers[0][1].param_groups[0]["lr"]
-                epoch = position.epoch + min(1.0, position.batch / max(1, len(batches)))
-                self.progress.step(position.step, epoch, update.loss, rate, update.elements)
-                if position.seconds - logged >= LOG_SECONDS or position.step == 1:
-                    told = (update.loss, rate, update.norm, speed, position.seconds, update.logged)
-                    log.write(TrainLine(position.step, epoch, *told))
-                    logged = position.seconds
-                if self._is_time_to_validate(len(batches)):
-                    self._validate(log, stop)
-                    position.seconds = time.monotonic() - began
-                    self.save(log)
-                    saved = time.monotonic()
-                elif time.monotonic() - saved >= 60 * training.save_minutes:
-                    self.save(log)
-                    saved = time.monotonic()
-                if stop.is_asked:
-                    raise Interrupted(self._stopped_after_step(log))
+            with self._ahead() as ahead:
+                ended = self._steps(ahead, log, stop, began, len(batches))
             if position.validated != position.step:
                 self._validate(log, stop)
             position.seconds = time.monotonic() - began
             position.ended = ended
             log.write(EventLine(position.step, ended))
             self.save(log)
+
+    def _ahead(self) -> Ahead:
+        """The batches from the present position on."""
+        position, training = self.position, self.training
+        return Ahead(
+            self.task,
+            self.store,
+            epoch=position.epoch,
+            batch=position.batch,
+            accumulate=training.accumulate,
+            epochs=training.epochs,
+            pin=self.device.type == "cuda",
+            say=self.progress.note,
+        )
+
+    def _steps(self, ahead: Ahead, log: Log, stop: Stop, began: float, batches: int) -> str:
+        """One step after the other, and why they ended. The first epoch has so many batches."""
+        position, training = self.position, self.training
+        saved, logged = time.monotonic(), 0.0
+        while (ended := self._ended()) is None:
+            if position.batch >= batches > 0:
+                position.epoch, position.batch = position.epoch + 1, 0
+                batches = 0  # not known before its first step
+                continue
+            progress = self._progress(batches)
+            before = time.monotonic()
+            try:
+                with stop.in_step(self._stopped_in_step):
+                    ready = ahead.step(position.epoch, position.batch)
+                    update = self._step(ready, progress)
+            except KeyboardInterrupt:
+                raise Interrupted(self._stopped_in_step()) from None
+            batches = len(ready.batches)
+            speed = ready.elements / max(1e-9, time.monotonic() - before)
+            position.step += 1
+            position.batch += training.accumulate
+            position.seconds = time.monotonic() - began
+            if self.average is not None:
+                position.averaged = self.average.update(self.model, position.averaged, progress, position.worse)
+            rate = self.optimisers[0][1].param_groups[0]["lr"]
+            epoch = position.epoch + min(1.0, position.batch / max(1, batches))
+            self.progress.step(position.step, epoch, update.loss, rate, ready.elements)
+            if position.seconds - logged >= LOG_SECONDS or position.step == 1:
+                told = (update.loss, rate, update.norm, speed, position.seconds, update.logged)
+                log.write(TrainLine(position.step, epoch, *told))
+                logged = position.seconds
+            if self._is_time_to_validate(batches):
+                self._validate(log, stop)
+                position.seconds = time.monotonic() - began
+                self.save(log)
+                saved = time.monotonic()
+            elif time.monotonic() - saved >= 60 * training.save_minutes:
+                self.save(log)
+                saved = time.monotonic()
+            if stop.is_asked:
+                raise Interrupted(self._stopped_after_step(log))
+        return ended
 
     def _stopped_in_step(self) -> str:
         """The weights may be half changed; the last checkpoint holds whole ones."""
@@ -351,15 +375,13 @@ class Trainer:
             f"Continue with: recurra train {self.folder} --resume"
         )
 
-    def _step(self, batches: Batches, progress: float) -> Update:
+    def _step(self, ready: Ready, progress: float) -> Update:
         """One update of the weights."""
         position, training = self.position, self.training
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
-        parts = [self.task.chosen(self.store, each) for each in self._batches_of_step(batches)]
-        elements = sum(int(self.task.lengths(Rows.of(rows)).sum()) for rows in parts)
-        total, count, first, weights, logged, last = self._backward(parts)
+        total, count, first, weights, logged, last = self._backward(ready.parts)
         if count == 0:
-            return Update(float("nan"), 0.0, elements, logged)
+            return Update(float("nan"), 0.0, logged)
         gradients = []
         for _, one in self.optimisers:
             for group in one.param_groups:
@@ -384,14 +406,9 @@ class Trainer:
         for _, one in self.optimisers:
             self.scaler.step(one)
         self.scaler.update()
-        return Update(total / count, norm, elements, logged)
+        return Update(total / count, norm, logged)
 
-    def _batches_of_step(self, batches: Batches) -> Sequence[Any]:
-        """The batches whose gradients are added up for the present step."""
-        first = self.position.batch
-        return batches[first : first + self.training.accumulate]
-
-    def _backward(self, parts: Sequence[Sequence[Encoded]]) -> Summed:
+    def _backward(self, parts: Sequence[Part]) -> Summed:
         """The gradients of a step's batches; where memory runs out, of their halves, one after the other."""
         carried = self.carried
         try:
@@ -401,7 +418,7 @@ class Trainer:
                 raise
         # What the failed attempt held is released with its error, before the second one.
         self._free(carried)
-        halves = [half for rows in parts for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :]) if len(half)]
+        halves = [half for part in parts for half in halved(part) if len(half.rows)]
         is_split = len(halves) > len(parts) and not carried
         if is_split:
             try:
@@ -432,9 +449,9 @@ class Trainer:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _lack_of_memory(self, parts: Sequence[Sequence[Encoded]], *, is_split: bool) -> str:
+    def _lack_of_memory(self, parts: Sequence[Part], *, is_split: bool) -> str:
         """What was too large for the memory, and what to do."""
-        rows = max(parts, key=lambda each: int(self.task.lengths(Rows.of(each)).sum()))
+        rows = max((part.rows for part in parts), key=lambda each: int(self.task.lengths(Rows.of(each)).sum()))
         lengths = self.task.lengths(Rows.of(rows))
         longest = int(lengths.argmax())
         examples = "1 example" if len(rows) == 1 else f"{len(rows):,} examples"
@@ -446,16 +463,16 @@ class Trainer:
             f"training.batch_size) or a smaller model, or remove very long examples."
         )
 
-    def _summed(self, parts: Sequence[Sequence[Encoded]]) -> Summed:
+    def _summed(self, parts: Sequence[Part]) -> Summed:
         """The gradients of some batches, added up."""
         for parameter in self.parameters:
             parameter.grad = None
         total, count, first = 0.0, 0, 0
         weights: list[float] = []
         logged: dict[str, float] = {}
-        last: tuple[Sequence[Encoded], int, Carried] = ((), 0, self.carried)
-        for number, rows in enumerate(parts):
-            last = rows, number, self.carried
+        last: tuple[Part, int, Carried] = (Part(()), 0, self.carried)
+        for number, part in enumerate(parts):
+            last = part, number, self.carried
             loss = self._loss(*last)
             if loss.labels == 0:
                 continue
@@ -470,26 +487,27 @@ class Trainer:
             self.carried = loss.carried
         return Summed(total, count, first, weights, logged, last)
 
-    def _loss(self, rows: Sequence[Encoded], number: int, carried: Carried) -> Loss:
+    def _loss(self, part: Part, number: int, carried: Carried) -> Loss:
         """The loss of a batch. What is drawn in it depends on seed, step and number alone.
 
         Task.batch comes after the seed, so that it may draw too: how a word is cut into subwords, which tokens are
-        hidden. The rows come from Task.chosen, which only training asks and which may mark them for that.
+        hidden; one that draws nothing was called ahead. The rows come from Task.chosen, which only training asks and
+        which may mark them for that.
         """
         seed = ((self.training.seed << 40) + (self.position.step << 8) + number) % LARGEST_SEED
         # torch.manual_seed keeps a traceback for each kind of device that was never used: a millisecond a step.
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
-        batch = fitted(self.task.batch(rows), self.model)
+        batch = fitted(self.task.batch(part.rows) if part.batch is None else part.batch, self.model)
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
             return self.task.loss(self.model, batch, Moment(self.position.step, carried))
 
-    def _refuse(self, what: str, rows: Sequence[Encoded], number: int, carried: Carried) -> None:
+    def _refuse(self, what: str, part: Part, number: int, carried: Carried) -> None:
         """End with a sentence that names step, layer and batch. The last checkpoint is from before."""
-        why = culprit(self.model, lambda: self._loss(rows, number, carried).total)
-        places = [self.task.place(row) for row in rows]
+        why = culprit(self.model, lambda: self._loss(part, number, carried).total)
+        places = [self.task.place(row) for row in part.rows]
         shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
         raise TrainingError(
             f"{what} at step {self.position.step + 1} (epoch {self.position.epoch + 1}): {why}. The batch was {shown}. "
@@ -497,12 +515,12 @@ class Trainer:
             + (f": --from {self.folder} starts from the last saved weights." if self._has_model() else ".")
         )
 
-    def _progress(self, batches: Batches) -> float:
-        """The share of training that is done, by whichever limit is nearest."""
+    def _progress(self, batches: int) -> float:
+        """The share of training that is done, by whichever limit is nearest; the epoch has so many batches."""
         position, training = self.position, self.training
         shares = [0.0]
         if training.epochs is not None:
-            shares.append((position.epoch + position.batch / max(1, len(batches))) / training.epochs)
+            shares.append((position.epoch + position.batch / max(1, batches)) / training.epochs)
         if training.steps is not None:
             shares.append(position.step / training.steps)
         if training.minutes is not None:
@@ -585,6 +603,12 @@ class Trainer:
 
     def _has_model(self) -> bool:
         return (self.folder / MODEL).exists()
+
+
+def halved(part: Part) -> tuple[Part, Part]:
+    """The first and the second half of a batch's rows."""
+    middle = len(part.rows) // 2
+    return Part(part.rows[:middle]), Part(part.rows[middle:])
 
 
 def summed(gradient: Tensor) -> Tensor:
