@@ -131,6 +131,16 @@ def optimisers(part: Part, model: nn.Module, learning_rate: float) -> list[tuple
     return found
 
 
+def can_skip(one: torch.optim.Optimizer) -> bool:
+    """Whether its attribute `found_inf`, a number on the device, makes it leave the weights alone where it is 1.
+
+    >>> weight = torch.zeros(1, requires_grad=True)
+    >>> can_skip(optimiser("adam", [weight], 0.1)), can_skip(optimiser("rmsprop", [weight], 0.1))
+    (True, False)
+    """
+    return bool(getattr(one, "_step_supports_amp_scaling", False))
+
+
 def sparse_tables(model: nn.Module) -> list[Tensor]:
     """Those parameters of a model whose gradients name rows."""
     kinds = (nn.Embedding, nn.EmbeddingBag)
