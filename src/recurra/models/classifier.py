@@ -43,6 +43,7 @@ class ClassifierBatch(NamedTuple):
     labels: Tensor | None  # (B, L): 1 for each class that the row has
     targets: Tensor | None  # (B, k), scaled
     pictures: Grid | None = None  # (B, C, H, W), bytes
+    labelled: int | None = None  # rows whose class is known, counted before they are on a device; None: not counted
 
 
 class ClassifierOutput(NamedTuple):
@@ -144,7 +145,8 @@ class Classifier(nn.Module):
         outputs, _ = self(batch)
         if self.kind == "label":
             assert batch.label is not None
-            return sum_of(self._of_label(o, batch.label) for o in outputs), int((batch.label != UNLABELLED).sum())
+            known = int((batch.label != UNLABELLED).sum()) if batch.labelled is None else batch.labelled
+            return sum_of(self._of_label(o, batch.label) for o in outputs), known
         if self.kind == "labels":
             assert batch.labels is not None
             return sum_of(self._of_labels(o, batch.labels) for o in outputs), len(batch.labels)
@@ -310,7 +312,8 @@ def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> Classifi
         labels = padded(rows, "labels", np.float32).values
     if rows.has("targets"):
         targets = padded(rows, "targets", np.float32).values
-    return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets, pictures)
+    labelled = None if label is None else int((label != UNLABELLED).sum())
+    return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled)
 
 
 def sum_of(parts: Iterable[Tensor]) -> Tensor:

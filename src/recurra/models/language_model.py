@@ -23,7 +23,7 @@ from recurra.encoders.dropout import LockedDropout
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
-from recurra.padding import Padded
+from recurra.padding import Padded, beside
 from recurra.settings import SettingError, about, name_of
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Cache, Transformer, continued
@@ -184,7 +184,7 @@ class NextToken(nn.Module):
             )
         h, states = self(prompt, states)
         rows = torch.arange(len(prompt.lengths), device=h.values.device)
-        last = h.values[rows, (prompt.lengths - 1).to(h.values.device)]
+        last = h.values[rows, beside(prompt.lengths - 1, h.values)]
         return states, self.output.log_probabilities(last)
 
     def step(self, tokens: Tensor, states: States | None = None) -> tuple[Tensor, States]:

@@ -21,7 +21,7 @@ from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.models.rows import padded
 from recurra.outputs.softmax import Softmax
-from recurra.padding import Grid, Padded, gridded
+from recurra.padding import Grid, Padded, beside, gridded
 from recurra.wirings import Features, Source, WiringState
 
 
@@ -207,7 +207,7 @@ class SequenceToSequence(nn.Module):
         started = self.decoder.start(self.read(batch.source))
         features = self._features(target, lengths, started, forced, batch.copied, batch.extra)
         real = (torch.arange(target.shape[1]) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(1)
-        real = real.to(target.device)  # found on the CPU: a device would have to be waited for
+        real = beside(real, target)  # found on the CPU: a device would have to be waited for
         y = target.flatten().index_select(0, real)
         if self.pointer is not None:  # it points by rows, so that padding is left out afterwards
             weights = None if features.weights is None else features.weights.flatten(0, 1)
@@ -232,7 +232,7 @@ class SequenceToSequence(nn.Module):
                 if forced.replacement == "greedy":
                     own = log_p.argmax(1)
                 else:
-                    own = torch.multinomial(log_p.exp(), 1).squeeze(1)
+                    own = drawn(log_p.exp())
             coin = whole if forced.unit == "sequence" else torch.rand(len(target), device=target.device) < forced.p
             return torch.where(coin, gold[:, number], self._known(own))
 
@@ -259,13 +259,25 @@ class SequenceToSequence(nn.Module):
         return tokens.masked_fill(dropped, self.sizes.unknown)
 
 
+def drawn(p: Tensor) -> Tensor:
+    """(N,): one place of each row, drawn by its probabilities (N, V), as torch.multinomial draws it.
+
+    That checks the probabilities, for which a device has to be waited for. The largest of p / e, with e drawn from an
+    exponential distribution, is at a place with the probability p.
+
+    >>> drawn(torch.tensor([[0.0, 1.0, 0.0]])).tolist()
+    [1]
+    """
+    return (p / torch.empty_like(p).exponential_()).argmax(1)
+
+
 def of_rows(each: Tensor, lengths: Tensor) -> Tensor:
     """(B,): the sums of numbers that stand one after the other, so many for each row.
 
     >>> of_rows(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2, 0, 1])).tolist()
     [3.0, 0.0, 3.0]
     """
-    rows = torch.repeat_interleave(lengths).to(each.device)
+    rows = beside(torch.repeat_interleave(lengths), each)
     return each.new_zeros(len(lengths)).index_add(0, rows, each)
 
 

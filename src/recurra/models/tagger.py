@@ -27,6 +27,13 @@ from recurra.settings import about
 from recurra.stacks.recurrent import Recurrent
 
 
+class Known(NamedTuple):
+    """What there is to learn from in a batch, counted on the CPU: to count on a device is to wait for it."""
+
+    labels: int  # of all columns, values and sentences
+    complete: tuple[bool, ...]  # per column: whether every step has a tag
+
+
 class TaggerBatch(NamedTuple):
     """Some sentences as tensors."""
 
@@ -36,6 +43,7 @@ class TaggerBatch(NamedTuple):
     tags: tuple[Tensor, ...]  # per column (B, T), UNLABELLED where there is none
     values: Tensor | None  # (B, T, k), NaN where there is none
     label: Tensor | None  # (B,)
+    known: Known
 
     @property
     def elements(self) -> int:
@@ -141,19 +149,17 @@ class Tagger(nn.Module):
         """The summed loss, and over how many labels it was summed."""
         features, whole = self._read(batch)
         total = features.values.new_zeros(())
-        count = 0
-        for each, tags in zip(self.heads, batch.tags, strict=True):
-            total = total + each.loss(features, tags).sum()  # type: ignore[operator]
-            count += int((tags != UNLABELLED).sum())
+        for head, tags, is_complete in zip(self.heads, batch.tags, batch.known.complete, strict=True):
+            assert isinstance(head, Head)
+            lost = head.loss_of_all(features, tags) if is_complete else head.loss(features, tags)
+            total = total + lost.sum()
         if self.value is not None and batch.values is not None:
             total = total + self.value.loss(features, batch.values).sum()
-            count += int((~batch.values.isnan()).sum())
         if self.label is not None and batch.label is not None:
             scores = self.label(whole)
             lost = functional.cross_entropy(scores, batch.label, ignore_index=UNLABELLED, reduction="sum")
             total = total + self.label_weight * lost
-            count += int((batch.label != UNLABELLED).sum())
-        return total, count
+        return total, batch.known.labels
 
     def probe(
         self,
@@ -231,7 +237,14 @@ def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> 
         values = filled(rows, "values", np.float32, np.nan)
     if rows.has("label"):
         label = torch.from_numpy(rows.flat("label").values.astype(np.int64))
-    return TaggerBatch(words, spellings, frames, tags, values, label)
+    steps = int((words if frames is None else frames).lengths.sum())  # type: ignore[union-attr]
+    tagged = [int((column != UNLABELLED).sum()) for column in tags]
+    labels = sum(tagged)
+    labels += 0 if values is None else int((~values.isnan()).sum())
+    labels += 0 if label is None else int((label != UNLABELLED).sum())
+    return TaggerBatch(
+        words, spellings, frames, tags, values, label, Known(labels, tuple(each == steps for each in tagged))
+    )
 
 
 def spelt(rows: Rows) -> Spellings:
