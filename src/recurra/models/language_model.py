@@ -134,7 +134,7 @@ class NextToken(nn.Module):
         """The summed loss of a batch, and the states after it."""
         h, states = self(batch.inputs, states)
         dropped: Padded = self.drop_output(h)
-        total = self.output.loss(dropped.values.flatten(0, 1), batch.targets.flatten()).sum()
+        total = self.output.total(dropped.values.flatten(0, 1), batch.targets.flatten())
         count = int(h.lengths.sum())
         if self.alpha:
             size = max(1, count * h.values.shape[2])

@@ -22,6 +22,7 @@ from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.models.rows import padded
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside, gridded
+from recurra.products.cross_entropy import Options, cost
 from recurra.wirings import Features, Source, WiringState
 
 
@@ -61,9 +62,6 @@ class Fixed(NamedTuple):
 
 
 ALWAYS = Forced()
-
-LEAST = -100.0
-"""log p, in a loss, of a word that could only be copied and that attention gives no weight at all."""
 
 
 @final
@@ -140,19 +138,11 @@ class SequenceToSequence(nn.Module):
         assert batch.target is not None, "a loss needs targets"
         twice = r_drop > 0 and self.training
         batch = doubled(batch) if twice else batch
+        options = Options(self.smoothing if self.training else 0.0, r_drop if twice else 0.0)
+        if self.pointer is None:
+            return self.output.cost(*self._written(batch, forced if self.training else ALWAYS), options)
         log_p, y = self._log_p(batch, forced if self.training else ALWAYS)
-        chosen = log_p.gather(1, y.unsqueeze(1))
-        total = -chosen.masked_fill(chosen == -torch.inf, LEAST).sum()
-        if self.training and self.smoothing:
-            of_all = log_p[:, : self.sizes.target]  # not of words that are only in some source
-            total = (1 - self.smoothing) * total - self.smoothing / self.sizes.target * of_all.sum()
-        if not twice:
-            return total
-        # What a pass cannot say at all, such as a word of another source, has no part in how far they differ.
-        one, other = log_p.chunk(2)
-        never = (one == -torch.inf) | (other == -torch.inf)
-        one, other = one.masked_fill(never, 0.0), other.masked_fill(never, 0.0)
-        return total / 2 + r_drop / 4 * ((one.exp() - other.exp()) * (one - other)).sum()
+        return cost(log_p, y, options, tokens=self.sizes.target)  # not of words that are only in some source
 
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
         """(N,): log p of each token of the targets, their ends among them, row after row."""
@@ -202,18 +192,29 @@ class SequenceToSequence(nn.Module):
 
     def _log_p(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
         """(N, V) log-probabilities at every real place of the targets, and the tokens (N,) there."""
+        if self.pointer is None:
+            h, y = self._written(batch, forced)
+            return self.output.log_probabilities(h), y
+        # It points by rows, so that padding is left out afterwards.
+        features, real, y = self._led(batch, forced)
+        weights = None if features.weights is None else features.weights.flatten(0, 1)
+        log_p = self._scored(features.values.flatten(0, 1), weights, batch.copied, batch.extra)
+        return log_p.index_select(0, real), y
+
+    def _written(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
+        """The decoder's features (N, F) at every real place of the targets, and the tokens (N,) there."""
+        features, real, y = self._led(batch, forced)
+        return features.values.flatten(0, 1).index_select(0, real), y
+
+    def _led(self, batch: PairBatch, forced: Forced) -> tuple[Features, Tensor, Tensor]:
+        """The decoder's features, the numbers (N,) of the real places of all targets, and the tokens (N,) there."""
         assert batch.target is not None, "there are targets"
         target, lengths = batch.target.values, batch.target.lengths
         started = self.decoder.start(self.read(batch.source))
         features = self._features(target, lengths, started, forced, batch.copied, batch.extra)
         real = (torch.arange(target.shape[1]) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(1)
         real = beside(real, target)  # found on the CPU: a device would have to be waited for
-        y = target.flatten().index_select(0, real)
-        if self.pointer is not None:  # it points by rows, so that padding is left out afterwards
-            weights = None if features.weights is None else features.weights.flatten(0, 1)
-            log_p = self._scored(features.values.flatten(0, 1), weights, batch.copied, batch.extra)
-            return log_p.index_select(0, real), y
-        return self.output.log_probabilities(features.values.flatten(0, 1).index_select(0, real)), y
+        return features, real, target.flatten().index_select(0, real)
 
     def _features(
         self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, copied: Tensor | None, extra: int
