@@ -41,6 +41,7 @@ from recurra.training.optimisation import Average, Schedule, can_skip, optimiser
 from recurra.training.outcomes import Arriving, Attempt, Outcome, Outcomes
 from recurra.training.preparation import HeldOut, digest_of
 from recurra.training.progress import Progress
+from recurra.training.tempo import Tempo
 
 CHECKPOINT = "last/checkpoint.safetensors"
 MODEL = "model.safetensors"
@@ -164,6 +165,7 @@ class Trainer:
         self.looks_late = self.device.type == "cuda" and all(can_skip(one) for _, one in self.optimisers)
         self.went_wrong = torch.zeros((), device=self.device)  # 1 from the first such step on
         self.outcomes = Outcomes()
+        self.tempo = Tempo.on(self.device)
         self.saved_step = 0  # of the last checkpoint
         self.is_best_unsaved = False  # the weights are the best so far, and only the last checkpoint knows others
         self.is_split_told = False  # that a batch was too large for the memory
@@ -363,6 +365,9 @@ class Trainer:
                 )
             )
             self._tell(log)
+            self.tempo.step(time.monotonic() - before)
+            if is_logged:
+                self.tempo.look()
             if self._is_time_to_validate(batches):
                 self._validate(log, stop)
                 position.seconds = time.monotonic() - began
