@@ -89,7 +89,7 @@ def task_of(folder: Path, kind: type[Tagging], *overrides: str) -> tuple[Any, St
 
 def started(task: Any, store: Store, **place: Any) -> Ahead:
     given: dict[str, Any] = {"epoch": 0, "batch": 0, "accumulate": 1, "epochs": None, "say": lambda _: None}
-    return Ahead(task, store, **{**given, **place}, pin=False)
+    return Ahead(task, store, **{**given, **place}, device=torch.device("cpu"))
 
 
 def trainer_of(folder: Path, kind: type[Tagging], *overrides: str) -> Trainer:

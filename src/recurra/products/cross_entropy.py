@@ -189,33 +189,31 @@ def _of_rows(
     epsilon, alpha = options.smoothing, options.r_drop
     share = 0.5 if alpha else 1.0
     total = logs[0].new_zeros(())
-    slopes = []
-    far: Tensor | None = None
+    slopes: list[Tensor] = []
+    ps = [log_p.exp() for log_p in logs]
+    d: Tensor | None = None
     if alpha:
-        one, other = (log_p[:, :size] for log_p in logs)
-        far = one - other
-    for number, (log_p, y) in enumerate(zip(logs, targets, strict=True)):
+        d = logs[0] - logs[1]
+        d[:, size:] = 0.0  # of padding
+    for number, (log_p, p, y) in enumerate(zip(logs, ps, targets, strict=True)):
         is_kept = None if options.ignored is None else (y != options.ignored).unsqueeze(1)
         y = (y if is_kept is None else y * is_kept.squeeze(1)).unsqueeze(1)
-        costs = -(1 - epsilon) * log_p.gather(1, y)
+        costs = -share * (1 - epsilon) * log_p.gather(1, y)
         if epsilon:
-            costs = costs - epsilon / size * log_p[:, :size].sum(1, keepdim=True)
-        costs = share * costs
-        p = log_p.exp()
-        d = None if far is None else far if number == 0 else -far
+            costs -= share * epsilon / size * log_p[:, :size].sum(1, keepdim=True)
+        slope = p  # which nobody else reads, where there is one pass
         if d is not None:
-            pd = p[:, :size] * d
-            kl = pd.sum(1, keepdim=True)  # Σ (p − q) d = Σ p d + Σ q (−d): each pass adds its own
-            costs = costs + alpha / 4 * kl
+            sign, slope = 1 - 2 * number, p * d
+            kl = sign * slope.sum(1, keepdim=True)  # Σ (p − q) d is Σ p d and Σ q (−d): each pass adds its own
+            costs += alpha / 4 * kl
         total = total + (costs if is_kept is None else costs.masked_fill(~is_kept, 0.0)).sum()
         if not with_slopes:
             continue
-        slope = share * p
+        if d is not None:
+            torch.add(share + alpha / 4 * (1 - kl), d, alpha=sign * alpha / 4, out=slope)
+            slope.mul_(p).sub_(ps[1 - number], alpha=alpha / 4)
         slope.scatter_add_(1, y, torch.full_like(costs, -share * (1 - epsilon)))
         if epsilon:
             slope[:, :size] -= share * epsilon / size
-        if d is not None:
-            q = logs[1 - number][:, :size].exp()
-            slope[:, :size] += alpha / 4 * (pd - p[:, :size] * kl + p[:, :size] - q)
-        slopes.append(slope if is_kept is None else slope.masked_fill(~is_kept, 0.0))
+        slopes.append(slope if is_kept is None else slope.masked_fill_(~is_kept, 0.0))
     return total, slopes

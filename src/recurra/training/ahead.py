@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self, final
 
+import torch
+
 from recurra.data.store import Encoded, Rows
 from recurra.errors import TrainingError
 from recurra.padding import pinned
@@ -62,7 +64,7 @@ class Ahead:
     which the step uses too, has only its rows read ahead. What cannot be built ahead is left to the step, so that an
     error, or a lack of memory, arises there.
 
-    pin: the tensors go to memory from which a GPU can copy while it computes.
+    device: for a GPU, the tensors go to memory from which it can copy while it computes.
     """
 
     def __init__(
@@ -74,10 +76,10 @@ class Ahead:
         batch: int,
         accumulate: int,
         epochs: int | None,
-        pin: bool,
+        device: torch.device,
         say: Callable[[str], None],
     ) -> None:
-        self._task, self._store, self._pin, self._say = task, store, pin, say
+        self._task, self._store, self._device, self._say = task, store, device, say
         self._accumulate, self._epochs = accumulate, epochs
         self._doing = ""  # what the thread is busy with
         self._built: queue.Queue[Ready | Failed] = queue.Queue(STEPS_AHEAD)
@@ -125,11 +127,16 @@ class Ahead:
 
     # In the thread
 
+    @property
+    def _pins(self) -> bool:
+        return self._device.type == "cuda"
+
     def _work(self, epoch: int, batch: int) -> None:
         try:
-            for ready in self._steps(epoch, batch):
-                if not self._put(ready):
-                    return
+            with torch.cuda.device(self._device) if self._pins else contextlib.nullcontext():
+                for ready in self._steps(epoch, batch):
+                    if not self._put(ready):
+                        return
         except Exception as error:
             self._put(Failed(error))
 
@@ -160,7 +167,7 @@ class Ahead:
         self._doing = f"making a batch of {len(rows):,} examples, the first is {self._task.place(rows[0])}"
         try:
             batch = self._task.batch(rows)
-            return Part(rows, pinned(batch) if self._pin else batch)
+            return Part(rows, pinned(batch) if self._pins else batch)
         except Exception:  # the step will see the same, and say it
             return Part(rows)
 

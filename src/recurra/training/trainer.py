@@ -317,7 +317,7 @@ class Trainer:
             batch=position.batch,
             accumulate=training.accumulate,
             epochs=training.epochs,
-            pin=self.device.type == "cuda",
+            device=self.device,
             say=self.progress.note,
         )
 
