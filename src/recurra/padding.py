@@ -51,7 +51,7 @@ class Padded(NamedTuple):
     def mask(self) -> Tensor:
         """(B, T), True on real steps, on the device of the values."""
         steps = torch.arange(self.values.shape[1], device=self.values.device)
-        return steps < self.lengths.to(self.values.device).unsqueeze(1)
+        return steps < beside(self.lengths, self.values).unsqueeze(1)
 
     def zeroed(self) -> Padded:
         """The same rows with zeros on padding, so that padding values, even NaN, affect neither values nor gradients.
@@ -74,7 +74,7 @@ class Padded(NamedTuple):
             return Padded(self.values.flip(1), self.lengths)
         steps = torch.arange(self.values.shape[1])
         mirrored = self.lengths.unsqueeze(1) - 1 - steps
-        order = torch.where(mirrored >= 0, mirrored, steps).to(self.values.device)
+        order = beside(torch.where(mirrored >= 0, mirrored, steps), self.values)
         rows = torch.arange(self.values.shape[0], device=self.values.device).unsqueeze(1)
         return Padded(self.values[rows, order], self.lengths)
 
@@ -177,7 +177,7 @@ class Grid(NamedTuple):
     def mask(self) -> Tensor:
         """(B, H, W), True on real places, on the device of the values."""
         height, width = self.values.shape[2:]
-        sizes = self.sizes.to(self.values.device)
+        sizes = beside(self.sizes, self.values)
         rows = torch.arange(height, device=self.values.device) < sizes[:, :1]
         columns = torch.arange(width, device=self.values.device) < sizes[:, 1:]
         return rows.unsqueeze(2) & columns.unsqueeze(1)
@@ -210,6 +210,27 @@ def fitted(batch: Any, model: nn.Module) -> Any:
     """
     weight = next(model.parameters())
     return _fitted(batch, weight.device, weight.dtype)
+
+
+def beside(numbers: Tensor, like: Tensor) -> Tensor:
+    """Numbers of the CPU, such as lengths, on the device of another tensor; a GPU is not waited for.
+
+    >>> beside(torch.tensor([3, 1]), torch.zeros(2)).tolist()
+    [3, 1]
+    """
+    if like.device.type != "cuda" or numbers.device.type != "cpu":
+        return numbers.to(like.device)
+    return numbers.pin_memory().to(like.device, non_blocking=True)  # from other memory, Python would wait for the copy
+
+
+def pinned(batch: Any) -> Any:
+    """The batch, lengths and sizes included, in memory from which a GPU copies without making Python wait."""
+    if isinstance(batch, Tensor):
+        return batch.pin_memory()
+    if isinstance(batch, tuple):
+        parts = [pinned(part) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
+    return batch
 
 
 def _fitted(batch: Any, device: torch.device, dtype: torch.dtype) -> Any:

@@ -394,6 +394,10 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     }
     if "test" in found:
         summary["test"] = {"path": parts["test"]["path"], "scores": _finite(found["test"].values)}
+    if trainer.tempo.milliseconds is not None:
+        summary["milliseconds_per_step"] = round(trainer.tempo.milliseconds, 3)
+        summary["gpu_busy"] = trainer.tempo.busy
+        trainer.progress.note(f"{trainer.tempo}; {engines_in_words(trainer.model)}")
     with committing(folder) as new:
         (new / "summary.json").write_text(json_text(summary, indent=1) + "\n", "utf-8")
         keep_samples(task, apart["valid"].examples, new)
@@ -416,6 +420,25 @@ def engines(model: Any) -> list[str]:
         if isinstance(module, Recurrent)
         for line in str(module.engine_report(slower_ones=False)).splitlines()
     ]
+
+
+def engines_in_words(model: Any) -> str:
+    """The same in one line.
+
+    >>> import torch
+    >>> from recurra import Recurrent
+    >>> engines_in_words(torch.nn.ModuleDict({"reader": Recurrent("gru", 2, 3, engine="loop")}))
+    'engines: loop (reader)'
+    """
+    from recurra.stacks.recurrent import Recurrent
+
+    parts: dict[str, list[str]] = {}
+    for name, module in model.named_modules():
+        if isinstance(module, Recurrent):
+            for layer in module.engine_report(slower_ones=False).layers:
+                parts.setdefault(layer.engine.name, []).append(name)
+    found = (f"{engine} ({', '.join(dict.fromkeys(names))})" for engine, names in parts.items())
+    return f"engines: {', '.join(found)}" if parts else "no recurrent layer"
 
 
 def free_name(this: Setup) -> Path:

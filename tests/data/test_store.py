@@ -305,3 +305,28 @@ def test_many_rows_are_written_as_few_are(tmp_path: Path) -> None:
     store = Store.write(tmp_path / "store", ({"ids": np.full(length, length, np.int32)} for length in lengths))
     assert store.lengths("ids").tolist() == lengths
     assert all(store[row]["ids"].tolist() == [length] * length for row, length in list(enumerate(lengths))[::97])
+
+
+@given(
+    lengths=st.lists(st.integers(0, 5), min_size=1, max_size=6),
+    width=st.sampled_from([None, 0, 3]),
+    fill=st.sampled_from([0, -100]),
+)
+def test_padded_rows_hold_each_row_from_the_left(lengths: list[int], width: int | None, fill: int) -> None:
+    shapes = [(length,) if width is None else (length, width) for length in lengths]
+    rows = [np.arange(np.prod(shape), dtype=np.int32).reshape(shape) + 1 for shape in shapes]
+    whole = Rows([{"ids": row} for row in rows]).flat("ids").padded(np.int64, fill)
+    assert whole.dtype == np.int64
+    assert whole.shape[:2] == (len(rows), max(lengths))
+    for padded, row in zip(whole, rows, strict=True):
+        assert padded[: len(row)].tolist() == row.tolist()
+        assert (padded[len(row) :] == fill).all()
+
+
+def test_rows_have_a_field_where_each_of_them_has_it(tmp_path: Path) -> None:
+    both, one = {"a": np.zeros(1), "b": np.zeros(2)}, {"a": np.zeros(1)}
+    assert Rows([both, both]).has("b")
+    assert not Rows([both, one]).has("b")
+    taken = Store.write(tmp_path / "store", [both, both]).take(np.array([1]))
+    assert taken.has("b")
+    assert not taken.has("c")

@@ -177,7 +177,7 @@ def test_near_places_are_warped_alike() -> None:
 def test_edges_of_lines_move_out_and_in() -> None:
     line = torch.zeros(1, 9, 11)
     line[:, 3:6] = 1
-    rows = thickened(gridded([line] * 4), torch.tensor([1.0, 2.0, -1.0, 0.5])).values[:, 0, :, 5]
+    rows = thickened(gridded([line] * 4), torch.tensor([1.0, 2.0, -1.0, 0.5]), most=2).values[:, 0, :, 5]
     assert rows.tolist() == [
         [0, 0, 1, 1, 1, 1, 1, 0, 0],
         [0, 1, 1, 1, 1, 1, 1, 1, 0],
@@ -246,8 +246,8 @@ def test_a_picture_is_moved_and_thickened_alone_as_in_a_batch() -> None:
     small, large = torch.rand(1, 6, 9), torch.rand(1, 12, 20)
     moves = Moves(torch.rand(2, 2), torch.rand(2) + 0.5, torch.rand(2), torch.rand(2))
     by = torch.tensor([-1.3, 0.6])
-    together = thickened(moved(gridded([small, large]), moves), by)
-    alone = thickened(moved(gridded([small]), Moves(*(move[:1] for move in moves))), by[:1])
+    together = thickened(moved(gridded([small, large]), moves), by, most=1.3)
+    alone = thickened(moved(gridded([small]), Moves(*(move[:1] for move in moves))), by[:1], most=1.3)
     assert_close(together.values[:1, :, :6, :9], alone.values)
 
 

@@ -206,3 +206,11 @@ def test_the_public_names_are_these_and_each_has_an_example() -> None:
 def test_the_best_path_is_found_without_torch() -> None:
     code = "import sys, recurra.heads.lattice; assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_where_every_step_has_a_label_the_loss_need_not_look_for_it(name: str) -> None:
+    head = drawn(name)
+    features, _ = batch()
+    targets = torch.randint(len(LABELS), features.values.shape[:2])
+    torch.testing.assert_close(head.loss_of_all(features, targets), head.loss(features, targets), rtol=1e-12, atol=0)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from recurra import ConfigError, Padded
 from recurra.heads import CRF, UNLABELLED, Softmax, lattice
+from recurra.heads.crf import log_partition_by_halves
 from tests.heads.enumeration import every_labelling, log_sum, loss, marginals
 
 LABELS = {
@@ -344,3 +345,29 @@ def test_a_row_of_less_than_no_steps_is_passed_by() -> None:
     labels, log_p = lattice.best_path(chain, np.ones((2, 3, 2)), np.array([2, -1]))
     assert labels[1].tolist() == [0, 0, 0]
     assert log_p[1] == 0
+
+
+@pytest.mark.parametrize("lengths", [[1], [2, 1], [7, 0, 3, 6], [5, 5, 5]])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_steps_taken_by_halves_give_the_sums_and_gradients_of_steps_taken_one_by_one(
+    lengths: list[int], share: float
+) -> None:
+    torch.manual_seed(len(lengths))
+    head = CRF(3, ["A", "B", "C", "D"]).double()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter, std=3.0)
+    batch = drawn_batch(lengths)
+    mask, e = batch.mask, torch.randn(*batch.values.shape[:2], 4, dtype=torch.float64)
+    closed = (torch.rand(e.shape) < share) & ~torch.nn.functional.one_hot(torch.randint(4, e.shape[:2]), 4).bool()
+    e = e.masked_fill(closed, -torch.inf).requires_grad_()
+
+    def by_halves() -> Tensor:
+        found = log_partition_by_halves(head.start + e[:, 0], head.transitions, e[:, 1:], mask[:, 1:])
+        return torch.logsumexp(found + head.end, 1).masked_fill(~mask[:, 0], 0)
+
+    given = [e, head.transitions, head.start, head.end]
+    expected, found = head._log_partition(e, mask, min(lengths)), by_halves()
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    wanted = torch.autograd.grad(expected.sum(), given, materialize_grads=True)  # one step has no transition
+    for one, other in zip(torch.autograd.grad(found.sum(), given, materialize_grads=True), wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)

@@ -121,7 +121,8 @@ class Rotation(nn.Module):
         else:
             generator = self.turn - self.turn.T
         # One Newton step towards BᵀB = 1: a base drawn in float32 is orthogonal to float64 after `.double()`.
-        base = self.base @ (1.5 * torch.eye(len(self.base)).to(self.base) - 0.5 * self.base.T @ self.base)
+        one = torch.eye(len(self.base), dtype=self.base.dtype, device=self.base.device)
+        base = self.base @ (1.5 * one - 0.5 * self.base.T @ self.base)
         return base @ torch.linalg.matrix_exp(generator)
 
 

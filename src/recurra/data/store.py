@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -252,10 +252,23 @@ def _close(files: list[int]) -> None:
 
 
 class Flat(NamedTuple):
-    """A field of several rows, one row after the other."""
+    """A field of several rows, one row after the other.
+
+    >>> Flat(np.array([4, 5, 6]), np.array([1, 2])).padded(np.int64, -1).tolist()
+    [[4, -1], [5, 6]]
+    """
 
     values: NDArray[Any]
     lengths: NDArray[np.int64]
+
+    def padded(self, dtype: type, fill: float = 0) -> NDArray[Any]:
+        """(B, T, ...): each row from the left, filled up on the right."""
+        rows, longest = len(self.lengths), int(self.lengths.max(initial=0))
+        if rows * longest == len(self.values):  # all rows are as long as the longest
+            return self.values.astype(dtype).reshape(rows, longest, *self.values.shape[1:])
+        whole = np.full((rows, longest, *self.values.shape[1:]), fill, dtype)
+        whole[np.arange(longest) < self.lengths[:, None]] = self.values
+        return whole
 
 
 class _Held(NamedTuple):
@@ -285,6 +298,10 @@ class _Some(Sequence[Encoded]):
         number = int(self._numbers[row])
         fields = self._held.fields.items()
         return {name: values[starts[number] : starts[number + 1]].copy() for name, (values, starts) in fields}
+
+    @property
+    def fields(self) -> Collection[str]:
+        return self._held.fields.keys()
 
     def lengths(self, field: str) -> NDArray[np.int64]:
         _, starts = self._held.fields[field]
@@ -328,6 +345,19 @@ class Rows(Sequence[Encoded]):
     def __getitem__(self, row: slice) -> Sequence[Encoded]: ...
     def __getitem__(self, row: int | slice) -> Encoded | Sequence[Encoded]:
         return self._examples[row]
+
+    @property
+    def fields(self) -> Collection[str]:
+        """What some row has."""
+        if isinstance(self._examples, _Some):
+            return self._examples.fields
+        return {name for example in self._examples for name in example}
+
+    def has(self, field: str) -> bool:
+        """Whether every row has this field."""
+        if isinstance(self._examples, _Some):
+            return field in self._examples.fields
+        return all(field in example for example in self._examples)
 
     def lengths(self, field: str) -> NDArray[np.int64]:
         if isinstance(self._examples, _Some):

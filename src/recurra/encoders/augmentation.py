@@ -6,6 +6,7 @@ nothing of the others, sizes and lengths stay as they are, and padding stays 0.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from recurra.config import Augmentation
-from recurra.padding import Grid, Padded
+from recurra.padding import Grid, Padded, beside
 
 BETWEEN = 32
 """Pixels from one place that is warped by chance to the next; what lies between goes with them."""
@@ -41,11 +42,11 @@ def augmented_pictures(pictures: Grid, how: Augmentation) -> Grid:
     """
     changed = pictures
     if how.ink:
-        changed = thickened(changed, _within(how.ink, pictures.values))
+        changed = thickened(changed, _within(how.ink, pictures.values), most=how.ink)
     if how.warp:
         changed = warped(changed, how.warp)
     if how.shift or how.scale or how.rotate or how.shear:
-        sides = pictures.sizes.to(pictures.values.device, torch.float32)
+        sides = beside(pictures.sizes, pictures.values).float()
         moves = Moves(
             shift=torch.stack([_within(how.shift, pictures.values) for _ in range(2)], 1) * sides,
             scale=1 + _within(how.scale, pictures.values),
@@ -67,7 +68,7 @@ def augmented_series(series: Padded, how: Augmentation) -> Padded:
     >>> bool(masked.values.sum() >= 5), masked.lengths.tolist()
     (True, [10])
     """
-    values, lengths = series.values, series.lengths.to(series.values.device)
+    values, lengths = series.values, beside(series.lengths, series.values)
     apart = (...,) + (None,) * (values.dim() - 1)
     if how.scale:
         values = values * (1 + _within(how.scale, values)).to(values.dtype)[apart]
@@ -94,7 +95,7 @@ def kept_inside(pictures: Grid, moves: Moves) -> Moves:
     """
     values = pictures.zeroed().values.amax(1)  # (B, H, W)
     ink, device = values > 0, values.device
-    sizes = pictures.sizes.to(device)
+    sizes = beside(pictures.sizes, values)
     moves = Moves(*(move.to(device, torch.float32) for move in moves))
     middles = (sizes.to(torch.float32) - 1) / 2
     row, column = (torch.arange(side, device=device) for side in values.shape[1:])
@@ -135,7 +136,7 @@ def moved(pictures: Grid, moves: Moves) -> Grid:
     device, (height, width) = values.device, values.shape[2:]
     down, right = (moves.shift.to(device, torch.float32)[:, side, None, None] for side in range(2))
     scale, angle, shear = (move.to(device, torch.float32)[:, None, None] for move in moves[1:])
-    middle_y, middle_x = ((pictures.sizes.to(device, torch.float32) - 1) / 2)[:, :, None, None].unbind(1)
+    middle_y, middle_x = ((beside(pictures.sizes, values).float() - 1) / 2)[:, :, None, None].unbind(1)
     y = torch.arange(height, device=device).unsqueeze(1) - middle_y - down
     x = torch.arange(width, device=device) - middle_x - right
     x, y = (x * angle.cos() + y * angle.sin()) / scale, (y * angle.cos() - x * angle.sin()) / scale
@@ -166,7 +167,7 @@ def warped(pictures: Grid, most: float) -> Grid:
     whole = [(count - 1) * BETWEEN + 1 for count in knots]
     u = F.interpolate(drawn, whole, mode="bilinear", align_corners=True)[:, :, :height, :width]
     row, column = (torch.arange(side, device=device) for side in (height, width))
-    sizes = pictures.sizes.to(device)
+    sizes = beside(pictures.sizes, values)
     from_edge = [
         torch.minimum(place, size.unsqueeze(1) - 1 - place).clamp_min(0)
         for place, size in ((row, sizes[:, 0]), (column, sizes[:, 1]))
@@ -177,11 +178,14 @@ def warped(pictures: Grid, most: float) -> Grid:
     return _taken(values, x, y, pictures.sizes)
 
 
-def thickened(pictures: Grid, by: Tensor) -> Grid:
-    """Bright lines whose edges are moved out by so many pixels in each picture (B,), or in where it is below 0."""
+def thickened(pictures: Grid, by: Tensor, *, most: float) -> Grid:
+    """Bright lines whose edges are moved out by so many pixels in each picture (B,), or in where it is below 0.
+
+    most: no edge moves further, which is known without looking at `by` on a device.
+    """
     by = by.to(pictures.values.device)[:, None, None, None]
     result = pictures.zeroed()
-    for level in range(int(by.abs().max().ceil())):
+    for level in range(math.ceil(most)):
         # Padded by hand: outside of a picture stands 0, as it does in a batch with larger ones.
         around = F.pad(result.values, (1, 1, 1, 1))
         grown = torch.where(by > 0, F.max_pool2d(around, 3, stride=1), -F.max_pool2d(-around, 3, stride=1))

@@ -14,7 +14,7 @@ from recurra.config import Seq2SeqModel
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.pyramid import Pyramid, stack
 from recurra.encoders.summaries import state_sizes, summary
-from recurra.padding import Grid, Padded
+from recurra.padding import Grid, Padded, beside
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Transformer
 
@@ -227,9 +227,9 @@ def last_of(every: States, starts: States, steps_of_layers: Sequence[Tensor]) ->
         if steps.shape[1] == 0:
             return start
         at = torch.zeros_like(lengths) if backward else (lengths - 1).clamp_min(0)
-        is_empty = (lengths == 0).unsqueeze(1).to(steps.device)
+        is_empty = beside(lengths == 0, steps).unsqueeze(1)
         rows = torch.arange(len(lengths), device=steps.device)
-        return torch.where(is_empty, start, steps[rows, at.to(steps.device)])
+        return torch.where(is_empty, start, steps[rows, beside(at, steps)])
 
     return tuple(
         tuple(
@@ -243,7 +243,7 @@ def last_of(every: States, starts: States, steps_of_layers: Sequence[Tensor]) ->
 def pooled(values: Padded, how: Literal["mean", "max"] | str) -> Tensor:
     """(B, n): the mean or the largest over a row's real steps; 0 where it has none."""
     if how == "mean":
-        counts = values.lengths.clamp_min(1).to(values.values.device, values.values.dtype)
+        counts = beside(values.lengths.clamp_min(1), values.values).to(values.values.dtype)
         return values.zeroed().values.sum(1) / counts.unsqueeze(1)
     if values.values.shape[1] == 0:
         return values.values.new_zeros(len(values.lengths), values.values.shape[2])

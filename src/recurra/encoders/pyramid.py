@@ -12,7 +12,7 @@ from torch.nn import functional
 from recurra.cells import Spec
 from recurra.encoders.dropout import Dropout
 from recurra.errors import ConfigError
-from recurra.padding import Padded
+from recurra.padding import Padded, beside
 from recurra.stacks.recurrent import Recurrent, States
 
 
@@ -127,8 +127,9 @@ def spread(weights: Tensor, lengths: Tensor, steps: int, *, by: int) -> Tensor:
     [[[0.20000000298023224, 0.20000000298023224, 0.6000000238418579, 0.0]]]
     """
     at = torch.arange(steps, device=weights.device)
-    inside = (lengths.to(weights.device).unsqueeze(1) - at // by * by).clamp(max=by)  # (B, T)
-    shares = (at < lengths.to(weights.device).unsqueeze(1)) / inside.clamp(min=1)
+    ends = beside(lengths, weights).unsqueeze(1)
+    inside = (ends - at // by * by).clamp(max=by)  # (B, T)
+    shares = (at < ends) / inside.clamp(min=1)
     return weights[..., at // by] * shares.to(weights.dtype).unsqueeze(1)
 
 

@@ -48,6 +48,10 @@ class Head(nn.Module, ABC):
     def loss(self, features: Padded, targets: Tensor) -> Tensor:
         """(B,): -log p of each row's targets, (B, T) numbers of labels; what is UNLABELLED may be any label."""
 
+    def loss_of_all(self, features: Padded, targets: Tensor) -> Tensor:
+        """The loss where every step is known to have a label, so that nobody has to look."""
+        return self.loss(features, targets)
+
     @abstractmethod
     def best(self, features: Padded) -> tuple[Tensor, Tensor]:
         """The most probable labelling of each row, (B, T) with 0 on padding, and its log p, (B,). No gradient."""

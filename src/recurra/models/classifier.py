@@ -23,7 +23,8 @@ from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.encoders.transformer_encoder import TransformerEncoder
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
-from recurra.models.tagger import padded, spelt
+from recurra.models.rows import padded
+from recurra.models.tagger import spelt
 from recurra.padding import Grid, Padded, gridded
 
 Kind = Literal["label", "labels", "targets"]
@@ -42,6 +43,7 @@ class ClassifierBatch(NamedTuple):
     labels: Tensor | None  # (B, L): 1 for each class that the row has
     targets: Tensor | None  # (B, k), scaled
     pictures: Grid | None = None  # (B, C, H, W), bytes
+    labelled: int | None = None  # rows whose class is known, counted before they are on a device; None: not counted
 
 
 class ClassifierOutput(NamedTuple):
@@ -143,7 +145,8 @@ class Classifier(nn.Module):
         outputs, _ = self(batch)
         if self.kind == "label":
             assert batch.label is not None
-            return sum_of(self._of_label(o, batch.label) for o in outputs), int((batch.label != UNLABELLED).sum())
+            known = int((batch.label != UNLABELLED).sum()) if batch.labelled is None else batch.labelled
+            return sum_of(self._of_label(o, batch.label) for o in outputs), known
         if self.kind == "labels":
             assert batch.labels is not None
             return sum_of(self._of_labels(o, batch.labels) for o in outputs), len(batch.labels)
@@ -287,30 +290,30 @@ def encoder(
 def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> ClassifierBatch:
     """Encoded examples as one batch; words one by one and their spelling only where a model reads them."""
     rows = Rows.of(rows)
-    names = rows[0].keys()
     words = spellings = bags = frames = label = labels = targets = pictures = None
     counted = (
-        rows.flat("steps").values if "steps" in names else rows.lengths("frames" if "frames" in names else "words")
+        rows.flat("steps").values if rows.has("steps") else rows.lengths("frames" if rows.has("frames") else "words")
     )
     steps = torch.from_numpy(counted)
-    if "bag" in names:
+    if rows.has("bag"):
         ids, lengths = rows.flat("bag")
         bags = Bags(torch.from_numpy(ids), torch.from_numpy(lengths.cumsum()))
     if reads:
-        words = padded([row["words"] for row in rows], np.int64)
-        spellings = spelt(rows, words) if spelling else None
-    if "frames" in names:
-        frames = padded([row["frames"] for row in rows], np.float32)
-    if "picture" in names:
+        words = padded(rows, "words", np.int64)
+        spellings = spelt(rows) if spelling else None
+    if rows.has("frames"):
+        frames = padded(rows, "frames", np.float32)
+    if rows.has("picture"):
         each = [torch.from_numpy(unpacked(row["picture"], row["shape"])).permute(2, 0, 1) for row in rows]
         pictures = gridded(each)
-    if "label" in names:
+    if rows.has("label"):
         label = torch.from_numpy(rows.flat("label").values.astype(np.int64))
-    if "labels" in names:
-        labels = torch.from_numpy(np.stack([row["labels"] for row in rows]).astype(np.float32))
-    if "targets" in names:
-        targets = torch.from_numpy(np.stack([row["targets"] for row in rows]).astype(np.float32))
-    return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets, pictures)
+    if rows.has("labels"):
+        labels = padded(rows, "labels", np.float32).values
+    if rows.has("targets"):
+        targets = padded(rows, "targets", np.float32).values
+    labelled = None if label is None else int((label != UNLABELLED).sum())
+    return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled)
 
 
 def sum_of(parts: Iterable[Tensor]) -> Tensor:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recurra.config import ForecastingModel
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.densities import Density
 from recurra.encoders.dropout import LockedDropout
-from recurra.models.tagger import padded
+from recurra.models.rows import padded
 from recurra.named import built
-from recurra.padding import Padded
+from recurra.padding import Padded, beside
 from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
 
@@ -145,7 +145,7 @@ class Forecaster(nn.Module):
         rows = len(read.lengths)
         features = outputs.values.new_zeros(rows, self.recurrent.output_size)
         if read.values.shape[1]:
-            last = (read.lengths - 1).clamp_min(0).to(features.device)
+            last = beside((read.lengths - 1).clamp_min(0), features)
             features = outputs.values[torch.arange(rows, device=features.device), last]
         found, seen = self.ahead(features, states, horizon)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
@@ -211,8 +211,8 @@ class Forecaster(nn.Module):
 
 def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
     """Encoded sequences as one batch."""
-    known = padded([row["known"] for row in rows], np.bool_)
-    return ForecasterBatch(padded([row["values"] for row in rows], np.float32), known.values)
+    rows = Rows.of(rows)
+    return ForecasterBatch(padded(rows, "values", np.float32), padded(rows, "known", np.bool_).values)
 
 
 def _chosen(states: States, choose: Callable[[Tensor], Tensor]) -> States:

@@ -23,7 +23,7 @@ from recurra.encoders.dropout import LockedDropout
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
-from recurra.padding import Padded
+from recurra.padding import Padded, beside
 from recurra.settings import SettingError, about, name_of
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Cache, Transformer, continued
@@ -134,7 +134,7 @@ class NextToken(nn.Module):
         """The summed loss of a batch, and the states after it."""
         h, states = self(batch.inputs, states)
         dropped: Padded = self.drop_output(h)
-        total = self.output.loss(dropped.values.flatten(0, 1), batch.targets.flatten()).sum()
+        total = self.output.total(dropped.values.flatten(0, 1), batch.targets.flatten())
         count = int(h.lengths.sum())
         if self.alpha:
             size = max(1, count * h.values.shape[2])
@@ -184,7 +184,7 @@ class NextToken(nn.Module):
             )
         h, states = self(prompt, states)
         rows = torch.arange(len(prompt.lengths), device=h.values.device)
-        last = h.values[rows, (prompt.lengths - 1).to(h.values.device)]
+        last = h.values[rows, beside(prompt.lengths - 1, h.values)]
         return states, self.output.log_probabilities(last)
 
     def step(self, tokens: Tensor, states: States | None = None) -> tuple[Tensor, States]:

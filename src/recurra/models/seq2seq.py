@@ -12,15 +12,17 @@ from torch import Tensor, nn
 from recurra.analysis.saliency import Probe, explained
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
 from recurra.data.images import unpacked
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.decoding.decoder import Decoder, Started
 from recurra.decoding.pointer import Pointer
 from recurra.encoders.augmentation import augmented_pictures, augmented_series
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
+from recurra.models.rows import padded
 from recurra.outputs.softmax import Softmax
-from recurra.padding import Grid, Padded, gridded, pad
+from recurra.padding import Grid, Padded, beside, gridded
+from recurra.products.cross_entropy import Options, cost
 from recurra.wirings import Features, Source, WiringState
 
 
@@ -60,9 +62,6 @@ class Fixed(NamedTuple):
 
 
 ALWAYS = Forced()
-
-LEAST = -100.0
-"""log p, in a loss, of a word that could only be copied and that attention gives no weight at all."""
 
 
 @final
@@ -139,19 +138,11 @@ class SequenceToSequence(nn.Module):
         assert batch.target is not None, "a loss needs targets"
         twice = r_drop > 0 and self.training
         batch = doubled(batch) if twice else batch
+        options = Options(self.smoothing if self.training else 0.0, r_drop if twice else 0.0)
+        if self.pointer is None:
+            return self.output.cost(*self._written(batch, forced if self.training else ALWAYS), options)
         log_p, y = self._log_p(batch, forced if self.training else ALWAYS)
-        chosen = log_p.gather(1, y.unsqueeze(1))
-        total = -chosen.masked_fill(chosen == -torch.inf, LEAST).sum()
-        if self.training and self.smoothing:
-            of_all = log_p[:, : self.sizes.target]  # not of words that are only in some source
-            total = (1 - self.smoothing) * total - self.smoothing / self.sizes.target * of_all.sum()
-        if not twice:
-            return total
-        # What a pass cannot say at all, such as a word of another source, has no part in how far they differ.
-        one, other = log_p.chunk(2)
-        never = (one == -torch.inf) | (other == -torch.inf)
-        one, other = one.masked_fill(never, 0.0), other.masked_fill(never, 0.0)
-        return total / 2 + r_drop / 4 * ((one.exp() - other.exp()) * (one - other)).sum()
+        return cost(log_p, y, options, tokens=self.sizes.target)  # not of words that are only in some source
 
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
         """(N,): log p of each token of the targets, their ends among them, row after row."""
@@ -201,18 +192,29 @@ class SequenceToSequence(nn.Module):
 
     def _log_p(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
         """(N, V) log-probabilities at every real place of the targets, and the tokens (N,) there."""
+        if self.pointer is None:
+            h, y = self._written(batch, forced)
+            return self.output.log_probabilities(h), y
+        # It points by rows, so that padding is left out afterwards.
+        features, real, y = self._led(batch, forced)
+        weights = None if features.weights is None else features.weights.flatten(0, 1)
+        log_p = self._scored(features.values.flatten(0, 1), weights, batch.copied, batch.extra)
+        return log_p.index_select(0, real), y
+
+    def _written(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
+        """The decoder's features (N, F) at every real place of the targets, and the tokens (N,) there."""
+        features, real, y = self._led(batch, forced)
+        return features.values.flatten(0, 1).index_select(0, real), y
+
+    def _led(self, batch: PairBatch, forced: Forced) -> tuple[Features, Tensor, Tensor]:
+        """The decoder's features, the numbers (N,) of the real places of all targets, and the tokens (N,) there."""
         assert batch.target is not None, "there are targets"
         target, lengths = batch.target.values, batch.target.lengths
         started = self.decoder.start(self.read(batch.source))
         features = self._features(target, lengths, started, forced, batch.copied, batch.extra)
         real = (torch.arange(target.shape[1]) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(1)
-        real = real.to(target.device)  # found on the CPU: a device would have to be waited for
-        y = target.flatten().index_select(0, real)
-        if self.pointer is not None:  # it points by rows, so that padding is left out afterwards
-            weights = None if features.weights is None else features.weights.flatten(0, 1)
-            log_p = self._scored(features.values.flatten(0, 1), weights, batch.copied, batch.extra)
-            return log_p.index_select(0, real), y
-        return self.output.log_probabilities(features.values.flatten(0, 1).index_select(0, real)), y
+        real = beside(real, target)  # found on the CPU: a device would have to be waited for
+        return features, real, target.flatten().index_select(0, real)
 
     def _features(
         self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, copied: Tensor | None, extra: int
@@ -231,7 +233,7 @@ class SequenceToSequence(nn.Module):
                 if forced.replacement == "greedy":
                     own = log_p.argmax(1)
                 else:
-                    own = torch.multinomial(log_p.exp(), 1).squeeze(1)
+                    own = drawn(log_p.exp())
             coin = whole if forced.unit == "sequence" else torch.rand(len(target), device=target.device) < forced.p
             return torch.where(coin, gold[:, number], self._known(own))
 
@@ -258,13 +260,25 @@ class SequenceToSequence(nn.Module):
         return tokens.masked_fill(dropped, self.sizes.unknown)
 
 
+def drawn(p: Tensor) -> Tensor:
+    """(N,): one place of each row, drawn by its probabilities (N, V), as torch.multinomial draws it.
+
+    That checks the probabilities, for which a device has to be waited for. The largest of p / e, with e drawn from an
+    exponential distribution, is at a place with the probability p.
+
+    >>> drawn(torch.tensor([[0.0, 1.0, 0.0]])).tolist()
+    [1]
+    """
+    return (p / torch.empty_like(p).exponential_()).argmax(1)
+
+
 def of_rows(each: Tensor, lengths: Tensor) -> Tensor:
     """(B,): the sums of numbers that stand one after the other, so many for each row.
 
     >>> of_rows(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2, 0, 1])).tolist()
     [3.0, 0.0, 3.0]
     """
-    rows = torch.repeat_interleave(lengths).to(each.device)
+    rows = beside(torch.repeat_interleave(lengths), each)
     return each.new_zeros(len(lengths)).index_add(0, rows, each)
 
 
@@ -298,22 +312,20 @@ def pairs_batched(rows: Sequence[Encoded], *, vocabulary: int) -> PairBatch:
     ([[5, 2], [2, 0]], [[7, 8, 2], [2, 0, 0]])
     """
 
-    def padded(name: str) -> Padded:
-        return pad([torch.from_numpy(row[name].astype(np.int64)) for row in rows])
-
+    rows = Rows.of(rows)
     source: Padded | Grid
-    if "picture" in rows[0]:
+    if rows.has("picture"):
         source = gridded([torch.from_numpy(unpacked(row["picture"], row["shape"])).permute(2, 0, 1) for row in rows])
-    elif "map" in rows[0]:  # features of the places of a grid
+    elif rows.has("map"):  # features of the places of a grid
         maps = [row["map"].reshape(*row["shape"], -1).astype(np.float32) for row in rows]
         source = gridded([torch.from_numpy(each).permute(2, 0, 1) for each in maps])
-    elif "frames" in rows[0]:
-        source = pad([torch.from_numpy(row["frames"].astype(np.float32)) for row in rows])
+    elif rows.has("frames"):
+        source = padded(rows, "frames", np.float32)
     else:
-        source = padded("source")
-    target = padded("target") if all("target" in row for row in rows) else None
-    if "copied" not in rows[0]:
+        source = padded(rows, "source", np.int64)
+    target = padded(rows, "target", np.int64) if rows.has("target") else None
+    if not rows.has("copied"):
         return PairBatch(source, target, None)
-    copied = padded("copied").values
+    copied = padded(rows, "copied", np.int64).values
     extra = max(0, int(copied.max()) + 1 - vocabulary) if copied.numel() else 0
     return PairBatch(source, target, copied, extra)

@@ -13,17 +13,25 @@ from torch.nn import functional
 
 from recurra.analysis.saliency import Probe, explained
 from recurra.config import TaggingModel
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Flat, Rows
 from recurra.encoders.dropout import LockedDropout
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.heads.head import Head
 from recurra.heads.values import Value
+from recurra.models.rows import filled, padded
 from recurra.named import built
 from recurra.padding import Padded
 from recurra.settings import about
 from recurra.stacks.recurrent import Recurrent
+
+
+class Known(NamedTuple):
+    """What there is to learn from in a batch, counted on the CPU: to count on a device is to wait for it."""
+
+    labels: int  # of all columns, values and sentences
+    complete: tuple[bool, ...]  # per column: whether every step has a tag
 
 
 class TaggerBatch(NamedTuple):
@@ -35,6 +43,7 @@ class TaggerBatch(NamedTuple):
     tags: tuple[Tensor, ...]  # per column (B, T), UNLABELLED where there is none
     values: Tensor | None  # (B, T, k), NaN where there is none
     label: Tensor | None  # (B,)
+    known: Known
 
     @property
     def elements(self) -> int:
@@ -140,19 +149,17 @@ class Tagger(nn.Module):
         """The summed loss, and over how many labels it was summed."""
         features, whole = self._read(batch)
         total = features.values.new_zeros(())
-        count = 0
-        for each, tags in zip(self.heads, batch.tags, strict=True):
-            total = total + each.loss(features, tags).sum()  # type: ignore[operator]
-            count += int((tags != UNLABELLED).sum())
+        for head, tags, is_complete in zip(self.heads, batch.tags, batch.known.complete, strict=True):
+            assert isinstance(head, Head)
+            lost = head.loss_of_all(features, tags) if is_complete else head.loss(features, tags)
+            total = total + lost.sum()
         if self.value is not None and batch.values is not None:
             total = total + self.value.loss(features, batch.values).sum()
-            count += int((~batch.values.isnan()).sum())
         if self.label is not None and batch.label is not None:
             scores = self.label(whole)
             lost = functional.cross_entropy(scores, batch.label, ignore_index=UNLABELLED, reduction="sum")
             total = total + self.label_weight * lost
-            count += int((batch.label != UNLABELLED).sum())
-        return total, count
+        return total, batch.known.labels
 
     def probe(
         self,
@@ -218,57 +225,43 @@ class Tagger(nn.Module):
 
 def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> TaggerBatch:
     """Encoded sentences as one batch; their spelling only where a model reads it."""
-    names = rows[0].keys()
+    rows = Rows.of(rows)
     words = spellings = frames = values = label = None
-    if "words" in names:
-        words = padded([row["words"] for row in rows], np.int64)
-        spellings = spelt(rows, words) if spelling else None
-    if "frames" in names:
-        frames = padded([row["frames"] for row in rows], np.float32)
-    tags = tuple(filled([row[f"tags{n}"] for row in rows], np.int64, UNLABELLED) for n in range(columns))
-    if "values" in names:
-        values = filled([row["values"] for row in rows], np.float32, np.nan)
-    if "label" in names:
-        label = torch.from_numpy(np.concatenate([row["label"] for row in rows]).astype(np.int64))
-    return TaggerBatch(words, spellings, frames, tags, values, label)
+    if rows.has("words"):
+        words = padded(rows, "words", np.int64)
+        spellings = spelt(rows) if spelling else None
+    if rows.has("frames"):
+        frames = padded(rows, "frames", np.float32)
+    tags = tuple(filled(rows, f"tags{number}", np.int64, UNLABELLED) for number in range(columns))
+    if rows.has("values"):
+        values = filled(rows, "values", np.float32, np.nan)
+    if rows.has("label"):
+        label = torch.from_numpy(rows.flat("label").values.astype(np.int64))
+    steps = int((words if frames is None else frames).lengths.sum())  # type: ignore[union-attr]
+    tagged = [int((column != UNLABELLED).sum()) for column in tags]
+    labels = sum(tagged)
+    labels += 0 if values is None else int((~values.isnan()).sum())
+    labels += 0 if label is None else int((label != UNLABELLED).sum())
+    return TaggerBatch(
+        words, spellings, frames, tags, values, label, Known(labels, tuple(each == steps for each in tagged))
+    )
 
 
-def spelt(rows: Sequence[Encoded], words: Padded) -> Spellings:
-    """Each distinct word of the batch once."""
+def spelt(rows: Rows) -> Spellings:
+    """Each distinct word of the batch once, in the order in which they are first met.
+
+    >>> met = {"characters": np.array([7, 8, 7, 7, 8]), "widths": np.array([2, 1, 2])}
+    >>> found = spelt(Rows([met, {"characters": np.array([9]), "widths": np.array([1])}]))
+    >>> found.characters.values.tolist(), found.rows.tolist()
+    ([[7, 8], [7, 0], [9, 0]], [[0, 1, 0], [2, 0, 0]])
+    """
+    characters, widths = rows.flat("characters").values, rows.flat("widths")
+    text, size = characters.tobytes(), characters.itemsize
+    ends = (np.cumsum(widths.values, dtype=np.int64) * size).tolist()
     known: dict[bytes, int] = {}
-    spellings: list[NDArray[np.int32]] = []
-    index = np.zeros(words.values.shape, np.int64)
-    for number, row in enumerate(rows):
-        text = row["characters"].tobytes()
-        size = row["characters"].itemsize
-        end = 0
-        places = []
-        for width in row["widths"].tolist():
-            start, end = end, end + width * size
-            word = text[start:end]
-            place = known.get(word)
-            if place is None:
-                place = known[word] = len(spellings)
-                spellings.append(np.frombuffer(word, row["characters"].dtype))
-            places.append(place)
-        index[number, : len(places)] = places
-    if not spellings:  # a batch of empty rows
-        spellings.append(np.zeros(0, np.int32))
-    return Spellings(padded(spellings, np.int64), torch.from_numpy(index))
-
-
-def padded(sequences: Sequence[NDArray[Any]], dtype: type) -> Padded:
-    """Arrays of different length as the rows of one batch."""
-    lengths = np.array([len(sequence) for sequence in sequences], np.int64)
-    return Padded(filled(sequences, dtype), torch.from_numpy(lengths))
-
-
-def filled(sequences: Sequence[NDArray[Any]], dtype: type, fill: float = 0) -> Tensor:
-    """Arrays of different length as the rows of one tensor."""
-    if len(sequences) == 1:  # nothing to fill up
-        return torch.from_numpy(sequences[0][None].astype(dtype))
-    longest = max(len(sequence) for sequence in sequences)
-    whole = np.full((len(sequences), longest, *sequences[0].shape[1:]), fill, dtype)
-    for row, sequence in zip(whole, sequences, strict=True):
-        row[: len(sequence)] = sequence
-    return torch.from_numpy(whole)
+    places = [known.setdefault(text[start:end], len(known)) for start, end in zip([0, *ends], ends, strict=False)]
+    words = known or [b""]  # a batch of empty rows
+    lengths = np.array([len(word) // size for word in words], np.int64)
+    spellings = Flat(np.frombuffer(b"".join(words), characters.dtype), lengths).padded(np.int64)
+    index = Flat(np.array(places, np.int64), widths.lengths).padded(np.int64)
+    return Spellings(Padded(torch.from_numpy(spellings), torch.from_numpy(lengths)), torch.from_numpy(index))

@@ -42,6 +42,10 @@ class Output(nn.Module, ABC):
     def loss(self, features: Tensor, targets: Tensor) -> Tensor:
         """(N,): -log p of each target, (N,) ids, given features (N, H); one that is UNLABELLED costs nothing."""
 
+    def total(self, features: Tensor, targets: Tensor) -> Tensor:
+        """The sum of `loss` over all targets, for training: an output may have a way to it that needs less memory."""
+        return self.loss(features, targets).sum()
+
     @abstractmethod
     def log_probabilities(self, features: Tensor) -> Tensor:
         """(N, V): log p of every token given features (N, H)."""

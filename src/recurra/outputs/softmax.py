@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import final
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
+from recurra.cells.weights import is_bare
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import Output, at_least_single, tied_readout
+from recurra.products.cross_entropy import Options, cost, cost_in_pieces
 
 
 @final
@@ -34,6 +37,23 @@ class Softmax(Output):
         targets = self.checked_targets(self.checked(features), targets)
         o = at_least_single(self.readout(features))
         return functional.cross_entropy(o, targets, ignore_index=UNLABELLED, reduction="none")
+
+    def total(self, features: Tensor, targets: Tensor) -> Tensor:
+        if not self.goes_in_pieces(features):
+            return super().total(features, targets)
+        targets = self.checked_targets(self.checked(features), targets)
+        return self.cost(features, targets, Options(ignored=UNLABELLED))
+
+    def cost(self, features: Tensor, targets: Tensor, options: Options) -> Tensor:
+        """What targets (N,) cost given features (N, H), with label smoothing or a second pass; see `Options`."""
+        if not self.goes_in_pieces(features):
+            return cost(self.log_probabilities(features), targets, options)
+        return cost_in_pieces(self.checked(features), self.readout.weight, self.readout.bias, targets, options)
+
+    def goes_in_pieces(self, features: Tensor) -> bool:
+        """Whether a cost is computed from a few rows at a time, its gradient with it: on a GPU, in training."""
+        is_trained = torch.is_grad_enabled() and torch._C._functorch.peek_interpreter_stack() is None
+        return features.device.type == "cuda" and is_trained and is_bare(self.readout)
 
     def log_probabilities(self, features: Tensor) -> Tensor:
         return functional.log_softmax(at_least_single(self.readout(self.checked(features))), dim=1)

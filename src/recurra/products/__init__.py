@@ -1,1 +1,1 @@
-"""Matrix products that torch does not offer: packed for few rows, and gradients computed once for many steps."""
+"""Matrix products that torch does not offer: packed for few rows, differentiated once for many steps, or in pieces."""

@@ -261,6 +261,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
         return batched(rows, reads=self.reads, spelling=self.spells)
 
+    @property
+    def draws_in_batch(self) -> bool:
+        return False
+
     def build(self) -> Classifier:
         from recurra.models.classifier import Classifier
 

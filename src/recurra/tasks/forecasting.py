@@ -239,6 +239,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
         return batched(rows)
 
+    @property
+    def draws_in_batch(self) -> bool:
+        return False
+
     def build(self) -> Forecaster:
         from recurra.models.forecaster import Forecaster
 

@@ -262,6 +262,10 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             return chunks_batched(rows)
         return lines_batched([self._in_order(row["tokens"]) for row in rows], end=self.end)
 
+    @property
+    def draws_in_batch(self) -> bool:
+        return False
+
     def _in_order(self, line: NDArray[Any]) -> NDArray[Any]:
         """A line in the order in which it is read; its end comes last both ways. Done twice, it is as it was."""
         return np.append(line[-2::-1], line[-1:]) if self.settings.model.direction == "backward" else line

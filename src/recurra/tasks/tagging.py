@@ -253,6 +253,10 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
         return batched(rows, columns=len(self.tags), spelling=self.settings.model.characters.cell != "none")
 
+    @property
+    def draws_in_batch(self) -> bool:
+        return False
+
     def build(self) -> Tagger:
         from recurra.models.tagger import Tagger
 

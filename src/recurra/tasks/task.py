@@ -244,6 +244,11 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def batch(self, rows: Sequence[Encoded]) -> Batch:
         """Rows as tensors. (torch)"""
 
+    @property
+    def draws_in_batch(self) -> bool:
+        """Whether `batch` may draw from torch's generator; if not, training calls it ahead of the step, in a thread."""
+        return True
+
     def noticed(self, examples: Sequence[Example]) -> str | None:  # most tasks have nothing to say
         """What is odd about examples that training does not see, in a sentence."""
 

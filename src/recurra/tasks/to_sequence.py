@@ -167,6 +167,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             rows = [self._recut(row, *pair) for row, pair in zip(rows, seeds, strict=True)]
         return pairs_batched(rows, vocabulary=len(self.texts.target.vocabulary))
 
+    @property
+    def draws_in_batch(self) -> bool:
+        return self._cuts_anew
+
     def _recut(self, row: Encoded, *seeds: int) -> Encoded:
         sides = [side for side in ("source", "target") if side in row]
         return {**row, **{s: self.texts.recut(row[s], s, seed) for s, seed in zip(sides, seeds, strict=False)}}  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from recurra.data.files import extension
 from recurra.data.images import packed_picture
 from recurra.data.normal import Normal
 from recurra.data.pictures import files_mark, picture_of
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
 from recurra.reading.givens import Given, are_short, asked, described_input, givens, key_of, with_columns
 from recurra.reading.samples import sent_picture, typed
@@ -143,9 +143,14 @@ class Vec2Seq(ToSequence[Given]):
         return row
 
     def batch(self, rows: Sequence[Encoded]) -> PairBatch:
-        if len({"map" in row for row in rows}) > 1:  # questions may be of either kind
+        rows = Rows.of(rows)
+        if "map" in rows.fields and not rows.has("map"):  # questions may be of either kind
             rows = [row if "map" in row else {**row, "map": row["frames"]} for row in rows]
         return super().batch(rows)
+
+    @property
+    def draws_in_batch(self) -> bool:
+        return super().draws_in_batch
 
     def left_out(self, row: Encoded) -> str | None:
         most = self.settings.data.max_length

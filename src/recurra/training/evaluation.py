@@ -65,9 +65,9 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
     """The loss per label in evaluation mode; NaN where nothing is labelled."""
     was_training = model.training
     model.eval()
-    total, count = 0.0, 0
+    total, count = torch.zeros((), dtype=torch.float64, device=next(model.parameters()).device), 0
     for numbers in in_order_of_length(task.lengths(Rows.of(rows)), tokens=tokens):
         loss = task.loss(model, fitted(task.batch([rows[number] for number in numbers]), model))
-        total, count = total + float(loss.total), count + loss.labels
+        total, count = total + loss.total.double(), count + loss.labels  # looked at once, at the end
     model.train(was_training)
-    return total / count if count else float("nan")
+    return float(total) / count if count else float("nan")

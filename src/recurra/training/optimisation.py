@@ -6,7 +6,7 @@ import copy
 import inspect
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -131,6 +131,16 @@ def optimisers(part: Part, model: nn.Module, learning_rate: float) -> list[tuple
     return found
 
 
+def can_skip(one: torch.optim.Optimizer) -> bool:
+    """Whether its attribute `found_inf`, a number on the device, makes it leave the weights alone where it is 1.
+
+    >>> weight = torch.zeros(1, requires_grad=True)
+    >>> can_skip(optimiser("adam", [weight], 0.1)), can_skip(optimiser("rmsprop", [weight], 0.1))
+    (True, False)
+    """
+    return bool(getattr(one, "_step_supports_amp_scaling", False))
+
+
 def sparse_tables(model: nn.Module) -> list[Tensor]:
     """Those parameters of a model whose gradients name rows."""
     kinds = (nn.Embedding, nn.EmbeddingBag)
@@ -189,6 +199,7 @@ class Average:
         self.model = copy.deepcopy(model, memo=dict(tables))
         for parameter in self.model.parameters():
             parameter.requires_grad_(id(parameter) in tables)
+        self._averaged, self._pairs = model, pairs_of(self.model, model)  # to look through a model takes long
 
     @torch.no_grad()
     def update(self, model: nn.Module, count: int, progress: float, worse: int = 0) -> int:
@@ -202,11 +213,24 @@ class Average:
             is_early = progress < self.options["after"] if self.name == "mean" else worse < self.options["patience"]
             is_waiting = count == 0 and is_early  # once it has begun, an average goes on
             weight, count = 1 / (count + 1), -1 if is_waiting else count
-        pairs = zip(self.model.parameters(), model.parameters(), strict=True)
-        kept = [(mine, new) for mine, new in pairs if mine is not new]
-        ours: list[Tensor] = [mine for mine, _ in kept]
-        theirs: list[Tensor] = [new for _, new in kept]
-        torch._foreach_lerp_(ours, theirs, weight)
-        for mine, new in zip(self.model.buffers(), model.buffers(), strict=True):
+        pairs = self._pairs if model is self._averaged else pairs_of(self.model, model)
+        torch._foreach_lerp_(pairs.ours, pairs.theirs, weight)
+        for mine, new in pairs.buffers:
             mine.copy_(new)
         return count + 1
+
+
+class Pairs(NamedTuple):
+    """The tensors of an average, and those that go into it."""
+
+    ours: list[Tensor]
+    theirs: list[Tensor]
+    buffers: list[tuple[Tensor, Tensor]]
+
+
+def pairs_of(average: nn.Module, model: nn.Module) -> Pairs:
+    """What is averaged, side by side; what both share is left out."""
+    both = zip(average.parameters(), model.parameters(), strict=True)
+    kept = [(mine, new) for mine, new in both if mine is not new]
+    buffers = list(zip(average.buffers(), model.buffers(), strict=True))
+    return Pairs([mine for mine, _ in kept], [new for _, new in kept], buffers)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from recurra.config import Training
 from recurra.data.batches import Batches
-from recurra.data.store import Encoded, Rows, Store
+from recurra.data.store import Rows, Store
 from recurra.errors import CheckpointError, TrainingError, is_lack_of_memory
 from recurra.interrupts import LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
@@ -29,6 +29,7 @@ from recurra.padding import fitted
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about
 from recurra.tasks.task import Carried, Loss, Moment, Task
+from recurra.training.ahead import Ahead, Part, Ready
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
 from recurra.training.device import usable_device
 from recurra.training.evaluation import loss_of, outputs_to_score
@@ -36,9 +37,11 @@ from recurra.training.guard import culprit
 from recurra.training.log import FILE as LOG
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from recurra.training.model_size import bounded_parameters
-from recurra.training.optimisation import Average, Schedule, optimisers
+from recurra.training.optimisation import Average, Schedule, can_skip, optimisers
+from recurra.training.outcomes import Arriving, Attempt, Outcome, Outcomes
 from recurra.training.preparation import HeldOut, digest_of
 from recurra.training.progress import Progress
+from recurra.training.tempo import Tempo
 
 CHECKPOINT = "last/checkpoint.safetensors"
 MODEL = "model.safetensors"
@@ -97,24 +100,24 @@ class Position:
         raise CheckpointError(f"{path} is not a checkpoint of this version of recurra ({what}).")
 
 
-class Update(NamedTuple):
-    """What one update of the weights leaves to be told."""
-
-    loss: float  # per label
-    norm: float  # of the gradient
-    elements: int  # read
-    logged: Mapping[str, float]  # what the task wants in the log
-
-
 class Summed(NamedTuple):
     """Batches whose gradients were added up."""
 
-    total: float  # of their losses
+    attempts: Sequence[Attempt]  # those that have labels
+    losses: Sequence[Tensor]  # of each
     labels: int
     first: int  # labels of the first: what the gradients are divided by
     weights: Sequence[float]  # by which the learning rate is multiplied
     logged: Mapping[str, float]
-    last: tuple[Sequence[Encoded], int, Carried]  # rows and number of the last one, and what was carried to it
+
+
+class Update(NamedTuple):
+    """What one update of the weights leaves to be looked at."""
+
+    attempts: Sequence[Attempt]
+    found: Arriving  # the loss of each, and the norm of the gradient
+    labels: int
+    logged: Mapping[str, float]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -157,6 +160,12 @@ class Trainer:
             rows=len(store), elements=int(lengths.sum()), data=digest_of(store), valid=valid.digest()
         )
         self.carried: Carried = ()
+        # What a GPU has found is looked at some steps later, so that it never waits. Until then, a step whose loss or
+        # gradient is not finite must leave the weights alone, and so must those after it.
+        self.looks_late = self.device.type == "cuda" and all(can_skip(one) for _, one in self.optimisers)
+        self.went_wrong = torch.zeros((), device=self.device)  # 1 from the first such step on
+        self.outcomes = Outcomes()
+        self.tempo = Tempo.on(self.device)
         self.saved_step = 0  # of the last checkpoint
         self.is_best_unsaved = False  # the weights are the best so far, and only the last checkpoint knows others
         self.is_split_told = False  # that a batch was too large for the memory
@@ -182,6 +191,7 @@ class Trainer:
 
     def save(self, log: Log) -> None:
         """Everything that resuming needs, and the weights where they are the best so far: at once or not at all."""
+        self._tell(log, every=True)
         if self.position.step:
             self._refuse_weights_that_are_not_finite()
         self.position.log_bytes = log.position
@@ -279,7 +289,7 @@ class Trainer:
         minutes = training.minutes
         left = None if minutes is None else max(60 * minutes - position.seconds, 0.0)
         self.progress.start(position.step, total, training.epochs, left)
-        began, saved, logged = time.monotonic() - position.seconds, time.monotonic(), 0.0
+        began = time.monotonic() - position.seconds
         self.model.train()
         with stopping() as stop:
             if not self.checkpoint.exists():
@@ -287,47 +297,105 @@ class Trainer:
             if position.step and position.validated != position.step and self._is_time_to_validate(len(batches)):
                 self._validate(log, stop)  # which Ctrl-C has cut short
                 self.save(log)
-            while (ended := self._ended()) is None:
-                if position.batch >= len(batches):
-                    position.epoch, position.batch = position.epoch + 1, 0
-                    batches = self.task.batches(self.store, position.epoch)
-                    continue
-                progress = self._progress(batches)
-                before = time.monotonic()
-                try:
-                    with stop.in_step(self._stopped_in_step):
-                        update = self._step(batches, progress)
-                except KeyboardInterrupt:
-                    raise Interrupted(self._stopped_in_step()) from None
-                speed = update.elements / max(1e-9, time.monotonic() - before)
-                position.step += 1
-                position.batch += training.accumulate
-                position.seconds = time.monotonic() - began
-                if self.average is not None:
-                    position.averaged = self.average.update(self.model, position.averaged, progress, position.worse)
-                rate = self.optimisers[0][1].param_groups[0]["lr"]
-                epoch = position.epoch + min(1.0, position.batch / max(1, len(batches)))
-                self.progress.step(position.step, epoch, update.loss, rate, update.elements)
-                if position.seconds - logged >= LOG_SECONDS or position.step == 1:
-                    told = (update.loss, rate, update.norm, speed, position.seconds, update.logged)
-                    log.write(TrainLine(position.step, epoch, *told))
-                    logged = position.seconds
-                if self._is_time_to_validate(len(batches)):
-                    self._validate(log, stop)
-                    position.seconds = time.monotonic() - began
-                    self.save(log)
-                    saved = time.monotonic()
-                elif time.monotonic() - saved >= 60 * training.save_minutes:
-                    self.save(log)
-                    saved = time.monotonic()
-                if stop.is_asked:
-                    raise Interrupted(self._stopped_after_step(log))
+            with self._ahead() as ahead:
+                ended = self._steps(ahead, log, stop, began, len(batches))
+            self._tell(log, every=True)
             if position.validated != position.step:
                 self._validate(log, stop)
             position.seconds = time.monotonic() - began
             position.ended = ended
             log.write(EventLine(position.step, ended))
             self.save(log)
+
+    def _ahead(self) -> Ahead:
+        """The batches from the present position on."""
+        position, training = self.position, self.training
+        return Ahead(
+            self.task,
+            self.store,
+            epoch=position.epoch,
+            batch=position.batch,
+            accumulate=training.accumulate,
+            epochs=training.epochs,
+            device=self.device,
+            say=self.progress.note,
+        )
+
+    def _steps(self, ahead: Ahead, log: Log, stop: Stop, began: float, batches: int) -> str:
+        """One step after the other, and why they ended. The first epoch has so many batches."""
+        position, training = self.position, self.training
+        saved, logged = time.monotonic(), 0.0
+        while (ended := self._ended()) is None:
+            if position.batch >= batches > 0:
+                position.epoch, position.batch = position.epoch + 1, 0
+                batches = 0  # not known before its first step
+                continue
+            progress = self._progress(batches)
+            before = time.monotonic()
+            try:
+                with stop.in_step(self._stopped_in_step):
+                    ready = ahead.step(position.epoch, position.batch)
+                    update = self._step(ready, progress)
+            except KeyboardInterrupt:
+                raise Interrupted(self._stopped_in_step()) from None
+            batches = len(ready.batches)
+            speed = ready.elements / max(1e-9, time.monotonic() - before)
+            position.step += 1
+            position.batch += training.accumulate
+            position.seconds = time.monotonic() - began
+            if self.average is not None:
+                position.averaged = self.average.update(self.model, position.averaged, progress, position.worse)
+            rate = self.optimisers[0][1].param_groups[0]["lr"]
+            epoch = position.epoch + min(1.0, position.batch / max(1, batches))
+            is_logged = position.seconds - logged >= LOG_SECONDS or position.step == 1
+            logged = position.seconds if is_logged else logged
+            self.outcomes.add(
+                Outcome(
+                    step=position.step,
+                    epoch=epoch,
+                    learning_rate=rate,
+                    elements=ready.elements,
+                    tokens_per_second=speed,
+                    seconds=position.seconds,
+                    logged=update.logged,
+                    is_logged=is_logged,
+                    labels=update.labels,
+                    attempts=update.attempts,
+                    found=update.found,
+                )
+            )
+            self._tell(log)
+            self.tempo.step(time.monotonic() - before)
+            if is_logged:
+                self.tempo.look()
+            if self._is_time_to_validate(batches):
+                self._validate(log, stop)
+                position.seconds = time.monotonic() - began
+                self.save(log)
+                saved = time.monotonic()
+            elif time.monotonic() - saved >= 60 * training.save_minutes:
+                self.save(log)
+                saved = time.monotonic()
+            if stop.is_asked:
+                raise Interrupted(self._stopped_after_step(log))
+        return ended
+
+    def _tell(self, log: Log, *, every: bool = False) -> None:
+        """Look at the steps whose numbers have arrived, or wait for all; one that went wrong ends the training."""
+        for one in self.outcomes.seen(every=every):
+            self._check(one.attempts, one.losses, one.norm)
+            self.progress.step(one.step, one.epoch, one.loss, one.learning_rate, one.elements)
+            if one.is_logged:
+                told = (one.loss, one.learning_rate, one.norm, one.tokens_per_second, one.seconds, one.logged)
+                log.write(TrainLine(one.step, one.epoch, *told))
+
+    def _check(self, attempts: Sequence[Attempt], losses: Sequence[float], norm: float) -> None:
+        """Refuse a loss or a gradient that is not finite; with scaled gradients, the scaler deals with these."""
+        for attempt, loss in zip(attempts, losses, strict=True):
+            if not math.isfinite(loss):
+                self._refuse(f"the loss became {loss}", attempt)
+        if attempts and not math.isfinite(norm) and not self.scaler.is_enabled():
+            self._refuse(f"the gradient became {norm}", attempts[-1])
 
     def _stopped_in_step(self) -> str:
         """The weights may be half changed; the last checkpoint holds whole ones."""
@@ -344,6 +412,7 @@ class Trainer:
     def _stopped_after_step(self, log: Log) -> str:
         """Save what is needed to go on from here, and say so. Between two steps any thread may do this, but one."""
         with self.stopping:
+            self._tell(log, every=True)
             log.write(EventLine(self.position.step, "interrupted"))
             self.save(log)
         return (
@@ -351,15 +420,13 @@ class Trainer:
             f"Continue with: recurra train {self.folder} --resume"
         )
 
-    def _step(self, batches: Batches, progress: float) -> Update:
+    def _step(self, ready: Ready, progress: float) -> Update:
         """One update of the weights."""
         position, training = self.position, self.training
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
-        parts = [self.task.chosen(self.store, each) for each in self._batches_of_step(batches)]
-        elements = sum(int(self.task.lengths(Rows.of(rows)).sum()) for rows in parts)
-        total, count, first, weights, logged, last = self._backward(parts)
+        attempts, losses, count, first, weights, logged = self._backward(ready.parts)
         if count == 0:
-            return Update(float("nan"), 0.0, elements, logged)
+            return Update((), Arriving(torch.zeros(1), None), 0, logged)
         gradients = []
         for _, one in self.optimisers:
             for group in one.param_groups:
@@ -376,22 +443,36 @@ class Trainer:
         if training.clip_value is not None:
             torch._foreach_clamp_min_(gradients, -training.clip_value)
             torch._foreach_clamp_max_(gradients, training.clip_value)
-        norm = float(torch.nn.utils.get_total_norm(gradients))
-        if not math.isfinite(norm) and not self.scaler.is_enabled():
-            self._refuse(f"the gradient became {norm}", *last)
-        if training.clip is not None and norm > training.clip:
-            torch._foreach_mul_(gradients, training.clip / norm)
+        norm = torch.nn.utils.get_total_norm(gradients)
+        numbers = torch.stack([each.double() for each in (*losses, norm)])
+        if self.looks_late:
+            self._mark_wrong(numbers)
+        else:
+            self._check(attempts, numbers[:-1].tolist(), float(norm))
+        if training.clip is not None:
+            self._clip(gradients, norm, training.clip)
         for _, one in self.optimisers:
             self.scaler.step(one)
         self.scaler.update()
-        return Update(total / count, norm, elements, logged)
+        return Update(attempts, self.outcomes.copying(numbers), count, logged)
 
-    def _batches_of_step(self, batches: Batches) -> Sequence[Any]:
-        """The batches whose gradients are added up for the present step."""
-        first = self.position.batch
-        return batches[first : first + self.training.accumulate]
+    def _mark_wrong(self, numbers: Tensor) -> None:
+        """Where a loss or the norm is not finite, let the optimisers skip this update and all after it."""
+        if self.scaler.is_enabled():  # which makes them skip where a gradient is not
+            return
+        is_wrong = (0 * numbers).sum() != 0  # NaN, unless all are finite
+        self.went_wrong = torch.maximum(self.went_wrong, is_wrong.to(self.went_wrong.dtype))
+        for _, one in self.optimisers:
+            one.found_inf = self.went_wrong  # type: ignore[attr-defined]
 
-    def _backward(self, parts: Sequence[Sequence[Encoded]]) -> Summed:
+    def _clip(self, gradients: list[Tensor], norm: Tensor, most: float) -> None:
+        """Scale the gradients so that their norm is `most` at most."""
+        if self.looks_late:  # the device decides: times 1 changes nothing
+            torch._foreach_mul_(gradients, (most / norm.double()).clamp(max=1.0).to(gradients[0].dtype))
+        elif float(norm) > most:
+            torch._foreach_mul_(gradients, most / float(norm))
+
+    def _backward(self, parts: Sequence[Part]) -> Summed:
         """The gradients of a step's batches; where memory runs out, of their halves, one after the other."""
         carried = self.carried
         try:
@@ -401,7 +482,7 @@ class Trainer:
                 raise
         # What the failed attempt held is released with its error, before the second one.
         self._free(carried)
-        halves = [half for rows in parts for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :]) if len(half)]
+        halves = [half for part in parts for half in halved(part) if len(half.rows)]
         is_split = len(halves) > len(parts) and not carried
         if is_split:
             try:
@@ -432,9 +513,9 @@ class Trainer:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _lack_of_memory(self, parts: Sequence[Sequence[Encoded]], *, is_split: bool) -> str:
+    def _lack_of_memory(self, parts: Sequence[Part], *, is_split: bool) -> str:
         """What was too large for the memory, and what to do."""
-        rows = max(parts, key=lambda each: int(self.task.lengths(Rows.of(each)).sum()))
+        rows = max((part.rows for part in parts), key=lambda each: int(self.task.lengths(Rows.of(each)).sum()))
         lengths = self.task.lengths(Rows.of(rows))
         longest = int(lengths.argmax())
         examples = "1 example" if len(rows) == 1 else f"{len(rows):,} examples"
@@ -446,63 +527,65 @@ class Trainer:
             f"training.batch_size) or a smaller model, or remove very long examples."
         )
 
-    def _summed(self, parts: Sequence[Sequence[Encoded]]) -> Summed:
+    def _summed(self, parts: Sequence[Part]) -> Summed:
         """The gradients of some batches, added up."""
         for parameter in self.parameters:
             parameter.grad = None
-        total, count, first = 0.0, 0, 0
+        count, first = 0, 0
+        attempts: list[Attempt] = []
+        losses: list[Tensor] = []
         weights: list[float] = []
         logged: dict[str, float] = {}
-        last: tuple[Sequence[Encoded], int, Carried] = ((), 0, self.carried)
-        for number, rows in enumerate(parts):
-            last = rows, number, self.carried
-            loss = self._loss(*last)
+        for number, part in enumerate(parts):
+            attempt = Attempt(part, self.position.epoch, self.position.step, number, self.carried)
+            loss = self._loss(attempt)
             if loss.labels == 0:
                 continue
             first = first or loss.labels
             self.scaler.scale(loss.total / first).backward()
-            value = float(loss.total.detach())
-            if not math.isfinite(value):
-                self._refuse(f"the loss became {value}", *last)
-            total, count = total + value, count + loss.labels
+            attempts.append(attempt)
+            losses.append(loss.total.detach())
+            count += loss.labels
             weights.append(loss.weight)
             logged |= loss.logged
             self.carried = loss.carried
-        return Summed(total, count, first, weights, logged, last)
+        return Summed(attempts, losses, count, first, weights, logged)
 
-    def _loss(self, rows: Sequence[Encoded], number: int, carried: Carried) -> Loss:
+    def _loss(self, attempt: Attempt) -> Loss:
         """The loss of a batch. What is drawn in it depends on seed, step and number alone.
 
         Task.batch comes after the seed, so that it may draw too: how a word is cut into subwords, which tokens are
-        hidden. The rows come from Task.chosen, which only training asks and which may mark them for that.
+        hidden; one that draws nothing was called ahead. The rows come from Task.chosen, which only training asks and
+        which may mark them for that.
         """
-        seed = ((self.training.seed << 40) + (self.position.step << 8) + number) % LARGEST_SEED
+        part, _, step, number, carried = attempt
+        seed = ((self.training.seed << 40) + (step << 8) + number) % LARGEST_SEED
         # torch.manual_seed keeps a traceback for each kind of device that was never used: a millisecond a step.
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
-        batch = fitted(self.task.batch(rows), self.model)
+        batch = fitted(self.task.batch(part.rows) if part.batch is None else part.batch, self.model)
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
-            return self.task.loss(self.model, batch, Moment(self.position.step, carried))
+            return self.task.loss(self.model, batch, Moment(step, carried))
 
-    def _refuse(self, what: str, rows: Sequence[Encoded], number: int, carried: Carried) -> None:
+    def _refuse(self, what: str, attempt: Attempt) -> None:
         """End with a sentence that names step, layer and batch. The last checkpoint is from before."""
-        why = culprit(self.model, lambda: self._loss(rows, number, carried).total)
-        places = [self.task.place(row) for row in rows]
+        why = culprit(self.model, lambda: self._loss(attempt).total)
+        places = [self.task.place(row) for row in attempt.part.rows]
         shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
         raise TrainingError(
-            f"{what} at step {self.position.step + 1} (epoch {self.position.epoch + 1}): {why}. The batch was {shown}. "
+            f"{what} at step {attempt.step + 1} (epoch {attempt.epoch + 1}): {why}. The batch was {shown}. "
             f"Look at these examples, or train with a lower training.learning_rate or training.clip"
             + (f": --from {self.folder} starts from the last saved weights." if self._has_model() else ".")
         )
 
-    def _progress(self, batches: Batches) -> float:
-        """The share of training that is done, by whichever limit is nearest."""
+    def _progress(self, batches: int) -> float:
+        """The share of training that is done, by whichever limit is nearest; the epoch has so many batches."""
         position, training = self.position, self.training
         shares = [0.0]
         if training.epochs is not None:
-            shares.append((position.epoch + position.batch / max(1, len(batches))) / training.epochs)
+            shares.append((position.epoch + position.batch / max(1, batches)) / training.epochs)
         if training.steps is not None:
             shares.append(position.step / training.steps)
         if training.minutes is not None:
@@ -548,6 +631,7 @@ class Trainer:
             position.validated = position.best_step = position.step
             self.is_best_unsaved = True
             return
+        self._tell(log, every=True)
         began = time.monotonic()
         try:
             with stop.at_once(lambda: self._stopped_after_step(log)):
@@ -585,6 +669,12 @@ class Trainer:
 
     def _has_model(self) -> bool:
         return (self.folder / MODEL).exists()
+
+
+def halved(part: Part) -> tuple[Part, Part]:
+    """The first and the second half of a batch's rows."""
+    middle = len(part.rows) // 2
+    return Part(part.rows[:middle]), Part(part.rows[middle:])
 
 
 def summed(gradient: Tensor) -> Tensor:

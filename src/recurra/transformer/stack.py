@@ -12,7 +12,7 @@ from recurra.attention import Memory
 from recurra.attention.rotary import rotation
 from recurra.cells.weights import check_flag, check_rate, check_size
 from recurra.errors import ConfigError, DataError
-from recurra.padding import Padded, inputs_of
+from recurra.padding import Padded, beside, inputs_of
 from recurra.stacks.recurrent import States
 from recurra.transformer.layer import Cache, Sight, TransformerLayer
 
@@ -144,7 +144,7 @@ class Transformer(nn.Module):
 
     def after(self, reading: Reading, x: Padded, states: States | None) -> States:
         """The states after a batch: the last columns of each row, as many as are needed."""
-        steps, pasts, lengths = x.values.shape[1], self._pasts(states, x), x.lengths.to(x.values.device)
+        steps, pasts, lengths = x.values.shape[1], self._pasts(states, x), beside(x.lengths, x.values)
         real = torch.cat([pasts[0].real, x.mask], dim=1) if pasts else x.mask
         position = pasts[0].position + lengths if pasts else lengths
         kept = real.shape[1] if self.context is None else min(self.context, real.shape[1])
@@ -168,7 +168,7 @@ class Transformer(nn.Module):
         angles = rotation(of_heads, self.output_size // self.heads, x.values)
         if not self.causal:
             # A row without any step sees its padding: whatever it finds there is put to zero in the end.
-            allowed = None if x.is_full else x.mask | (x.lengths == 0).to(device)[:, None]
+            allowed = None if x.is_full else x.mask | beside(x.lengths == 0, x.values)[:, None]
             return Sight(angles, None if allowed is None else allowed[:, None, None], False)
         if not before and (self.context is None or self.context >= steps - 1):
             return Sight(angles, None, True)  # padding stands to the right, where no real step looks

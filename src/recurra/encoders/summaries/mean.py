@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import final
 
 from recurra.encoders.summaries.summary import Summarised, Summary
-from recurra.padding import Padded
+from recurra.padding import Padded, beside
 from recurra.stacks.recurrent import States
 
 
@@ -19,5 +19,5 @@ class Mean(Summary):
         self.output_size = input_size
 
     def forward(self, outputs: Padded, states: States) -> Summarised:
-        counts = outputs.lengths.to(outputs.values.device).clamp_min(1).unsqueeze(1)
+        counts = beside(outputs.lengths, outputs.values).clamp_min(1).unsqueeze(1)
         return Summarised(outputs.zeroed().values.sum(1) / counts)
