@@ -178,6 +178,25 @@ def test_masks_that_last_a_sequence_can_be_kept_over_steps() -> None:
         torch.testing.assert_close(y, whole.values[:, t], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("options", [{}, {"skip": "residual"}, {"skip": "highway"}, {"mix": "learned"}])
+def test_unchecked_steps_give_the_outputs_of_the_whole_sequence(options: dict[str, Any]) -> None:
+    rnn, x = model("peephole_lstm", 4, 4, layers=3, engine="loop", **options), batch([5, 5], 4)
+    whole, last = rnn(x)
+    states, fixed = rnn.start(2), rnn.fixed(2)
+    for t in range(5):
+        y, states = rnn.advance(x.values[:, t], states, fixed)
+        torch.testing.assert_close(y, whole.values[:, t], rtol=0, atol=1e-12)
+    for found, expected in zip(flat(states), flat(last), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_unchecked_steps_are_refused_where_steps_are() -> None:
+    one_way, locked = Recurrent("lstm", 3, 4, direction="backward"), Recurrent("lstm", 3, 4, dropout=0.5, locked=True)
+    for rnn, reason in ((one_way, "cannot run one step at a time"), (locked, "locked dropout uses one mask")):
+        with pytest.raises(ConfigError, match=reason):
+            rnn.advance(torch.zeros(1, 3), rnn.start(1), rnn.fixed(1))
+
+
 def test_a_users_own_cell_works_without_a_word_to_anyone() -> None:
     rnn = Recurrent("tests.own_cells:Leaky", 3, 3, layers=2)
     outputs, [_, [state]] = rnn(Padded(torch.ones(1, 3, 3), torch.tensor([2])))

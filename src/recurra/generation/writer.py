@@ -133,10 +133,7 @@ class Writer:
             pages[row].add(token)
             return self._ends_line(token) or (self.until is not None and pages[row].holds(self.until))
 
-        def step(tokens: Tensor, states: States, _: tuple[()]) -> tuple[Tensor, States]:
-            return self.model.step(tokens, states)
-
-        return followed(step, sampler, tokens, states, (), length=self.length, is_end=is_end)
+        return followed(self.model.stepping(), sampler, tokens, states, (), length=self.length, is_end=is_end)
 
     def _ends_line(self, token: int) -> bool:
         return token == self.task.end and (self.until == "\n" or self.task.settings.data.independent)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -23,7 +22,7 @@ from recurra.search.exhaustive import exhaustive
 from recurra.search.greedy import greedy
 from recurra.search.rules import Rules
 from recurra.search.sampling import Filter, sample
-from recurra.search.search import Hypothesis
+from recurra.search.search import Hypothesis, Step
 from recurra.search.tree import Tree
 
 
@@ -31,7 +30,7 @@ class Searchable(Protocol):
     """What a search asks of a network, or of several that are one."""
 
     def start(self, batch: PairBatch) -> tuple[Tensor, Any, Any]: ...
-    def step(self, tokens: Tensor, moving: Any, fixed: Any, *, extra: int = 0) -> tuple[Tensor, Any]: ...
+    def stepping(self, extra: int = 0) -> Step[Any, Any]: ...
     def weights(self, moving: Any) -> Tensor | None: ...
     def extents(self, source: Padded | Grid) -> Extents: ...
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor: ...
@@ -59,9 +58,9 @@ class Ensemble(nn.Module):
         started = [member.start(batch) for member in self._members()]
         return started[0][0], tuple(each[1] for each in started), tuple(each[2] for each in started)
 
-    def step(self, tokens: Tensor, moving: Any, fixed: Any, *, extra: int = 0) -> tuple[Tensor, Any]:
-        """log of the mean probability of what may come next."""
-        return together([partial(member.step, extra=extra) for member in self._members()])(tokens, moving, fixed)
+    def stepping(self, extra: int = 0) -> Step[Any, Any]:
+        """A step whose log p is that of the mean probability of what may come next."""
+        return together([member.stepping(extra) for member in self._members()])
 
     def weights(self, moving: Any) -> Tensor | None:
         """Where the members have looked, on average."""
@@ -118,7 +117,7 @@ def searched(
         prefix=words.prefix,
         no_repeat=decoding.no_repeat,
     )
-    step = partial(model.step, extra=batch.extra)
+    step = model.stepping(batch.extra)
     seen = model.weights if watch or decoding.coverage_penalty else None
     every: dict[str, Any] = {
         "length": lengths,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, gridded, pad
+from recurra.search.search import Step
 from recurra.wirings import Features, Source, WiringState
 
 
@@ -164,10 +165,26 @@ class SequenceToSequence(nn.Module):
         tokens = torch.full((len(batch.source.values),), self.sizes.start, device=batch.source.values.device)
         return tokens, started.state, Fixed(started.source, batch.copied)
 
-    def step(self, tokens: Tensor, state: WiringState, fixed: Fixed, *, extra: int = 0) -> tuple[Tensor, WiringState]:
-        """log p of what may come after one more token of each row, (N,) to (N, V + extra); and the state after it."""
-        h, state = self.decoder.step(self._known(tokens), state, fixed.source)
+    def step(
+        self, tokens: Tensor, state: WiringState, fixed: Fixed, *, extra: int = 0, cells: Any = None
+    ) -> tuple[Tensor, WiringState]:
+        """log p of what may come after one more token of each row, (N,) to (N, V + extra); and the state after it.
+
+        `cells` is what the decoder's cells keep over a sequence of so many rows, where it is known.
+        """
+        h, state = self.decoder.step(self._known(tokens), state, fixed.source, cells)
         return self._scored(h, state.weights, fixed.copied, extra), state
+
+    def stepping(self, extra: int = 0) -> Step[WiringState, Fixed]:
+        """`step`, with what the cells keep over a sequence prepared once for all steps of the same number of rows."""
+        kept: list[tuple[int, Any]] = []
+
+        def step(tokens: Tensor, state: WiringState, fixed: Fixed) -> tuple[Tensor, WiringState]:
+            if not kept or kept[0][0] != len(tokens):
+                kept[:] = [(len(tokens), self.decoder.wiring.fixed(len(tokens), self.decoder.embedding.weight))]
+            return self.step(tokens, state, fixed, extra=extra, cells=kept[0][1])
+
+        return step
 
     def probe(
         self, batch: Callable[[int], PairBatch], tokens: Sequence[str], written: Sequence[str], title: str

@@ -51,7 +51,8 @@ class AttendingFirst(Wiring):
         first, seen = self.attend(x, state.cells[0], state.past, source, of_first)
         s, others = first[0], state.cells[1:]
         if self.above is not None:
-            s, upper = self.above.step(self.dropout(s), only(others), fixed=of_others)
+            assert of_others is not None, "`fixed` prepares the layers above where there are some"
+            s, upper = self.above.advance(self.dropout(s), only(others), of_others)
             others = layers_of(upper)
         h = self.readout(source, s, seen.context)
         return h, WiringState((first, *others), seen.past, None, seen.weights)
