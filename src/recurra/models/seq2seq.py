@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from recurra.analysis.saliency import Probe, explained
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
@@ -159,11 +160,19 @@ class SequenceToSequence(nn.Module):
         log_p, y = self._log_p(batch, ALWAYS)
         return log_p.gather(1, y.unsqueeze(1)).squeeze(1).double()
 
-    def start(self, batch: PairBatch) -> tuple[Tensor, WiringState, Fixed]:
-        """What a search begins with: <s> for each source, the decoder's state, and what it keeps of the sources."""
-        started = self.decoder.start(self.read(batch.source))
+    def start(self, batch: PairBatch, *, multiple: int = 1) -> tuple[Tensor, WiringState, Fixed]:
+        """What a search begins with: <s> for each source, the decoder's state, and what it keeps of the sources.
+
+        With `multiple`, memories have empty places behind, up to a multiple of so many.
+        """
+        read = self.read(batch.source)
+        read = read._replace(memory=read.memory.rounded(multiple))
+        started = self.decoder.start(read)
         tokens = torch.full((len(batch.source.values),), self.sizes.start, device=batch.source.values.device)
-        return tokens, started.state, Fixed(started.source, batch.copied)
+        copied = batch.copied
+        if copied is not None:
+            copied = functional.pad(copied, (0, read.memory.mask.shape[1] - copied.shape[1]))
+        return tokens, started.state, Fixed(started.source, copied)
 
     def step(
         self, tokens: Tensor, state: WiringState, fixed: Fixed, *, extra: int = 0, cells: Any = None
