@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -195,6 +196,15 @@ def test_answers_of_one_search_stay_when_the_next_is_replayed() -> None:
     for each, copy in zip(one, copies, strict=True):
         assert each.watched is not None
         assert torch.equal(each.watched, copy)
+
+
+def test_searches_of_several_threads_do_not_disturb_each_other() -> None:
+    model, graphs = Chain().eval(), Graphs(from_visit=1)
+    expected = {rows: found(model, None, rows=rows, length=40) for rows in (1, 2, 3)}
+    starts = [rows for rows in (1, 2, 3) for _ in range(8)]
+    with ThreadPoolExecutor(6) as pool:
+        for rows, answer in zip(starts, pool.map(lambda rows: found(model, graphs, rows, 40), starts), strict=True):
+            assert tokens_of(answer) == tokens_of(expected[rows])
 
 
 def hooked(model: Chain) -> None:

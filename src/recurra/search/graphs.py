@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
+from threading import RLock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -99,6 +100,7 @@ class Graphs:
         self.most_rooms, self.most_bytes, self.from_visit = most_rooms, most_bytes, from_visit
         self.rooms: OrderedDict[Hashable, Room] = OrderedDict()
         self.recorded = 0  # how many recordings were made
+        self.lock = RLock()  # recorded steps have one set of tensors: one search at a time
         self._pool: Any = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -42,6 +43,11 @@ def walked(search: Search[State, Given], state: State, given: Given, sentences: 
 
     When less than half of the rows go on, the others are left behind.
     """
+    with nullcontext() if graphs is None else graphs.lock:
+        _walked(search, state, given, sentences, graphs)
+
+
+def _walked(search: Search[State, Given], state: State, given: Given, sentences: Ids, graphs: Graphs | None) -> None:
     track, written = Track(search, state, given, graphs), 0
     while True:
         track.go()
