@@ -38,6 +38,7 @@ from recurra.config import Seq2SeqDecoding, Seq2SeqModel
 from recurra.models.searching import PLACES, SearchTokens, searched
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, Sizes
 from recurra.padding import Padded
+from recurra.search.continuing import FAILURES
 from recurra.search.graphs import Graphs, graphs_of
 from recurra.search.search import Hypothesis
 from recurra.settings import settings_from
@@ -198,7 +199,7 @@ def measure(extent: Extent, device: torch.device, dtype: torch.dtype, given: arg
         for search in ("greedy", "beam"):
             compare(begun, search, extent, graphs, given)
         memory = sum(room.size for room in graphs.rooms.values()) / 2**20
-        reasons = ", ".join(graphs.refusals) or "nothing refused"
+        reasons = ", ".join([*graphs.refusals, *FAILURES]) or "nothing refused"
         print(f"{'':16}{graphs.recorded} recordings, {memory:.0f} MiB of their tensors, {reasons}", flush=True)
 
 

@@ -64,8 +64,13 @@ class Bars:
 
     def allowed(
         self, log_p: Tensor, closed: Tensor | None, step: Tensor, past: Tensor | None, prefixes: Prefixes | None
-    ) -> Tensor:
-        """log p (N, V) with -inf for what may not be chosen at `step` (1,) after `past` (N, L), real up to there."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """log p (N, V) with -inf for what may not be chosen at `step` (1,) after `past` (N, L), real up to there.
+
+        And what is still to be closed in all rows (V,): whoever looks for the largest does that on the way.
+        """
+        if past is None and prefixes is None:
+            return log_p, closed
         out = log_p if closed is None else log_p.masked_fill(closed, -torch.inf)
         if past is not None and self.law.no_repeat <= past.shape[1]:
             out = out.masked_fill(repeating(past, step, self.law.no_repeat, out.shape[1]), -torch.inf)
@@ -74,7 +79,7 @@ class Bars:
             is_it = torch.arange(out.shape[1], device=out.device) == tokens
             begun = (step < prefixes.lengths).unsqueeze(1)
             out = torch.where(begun, log_p.masked_fill(~is_it, -torch.inf), out)
-        return out
+        return out, None
 
 
 def flags(ids: list[int], size: int) -> Tensor:

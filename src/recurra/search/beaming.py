@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from recurra.search.bars import Bars, Prefixes, prefixes_of
+from recurra.search.continuing import continued
 from recurra.search.front import Numbers
 from recurra.search.graphs import Graphs
-from recurra.search.largest import in_order, largest
+from recurra.search.largest import in_order
 from recurra.search.rules import NONE, Flags, Ids, Law, Rules
 from recurra.search.score import check_penalties, divisors, uncovered
 from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, check_count, lengths_of, no_token, selected
@@ -127,31 +128,24 @@ class Beaming(Generic[Moving, Fixed]):
         step, device = self.stepping(), state.tokens.device
         sentences, width = state.totals.shape
         numbers = state.step + torch.arange(self.stretch_size, device=device)
-        offsets = torch.arange(0, sentences * width, width, device=device).unsqueeze(1)
         closed: list[Tensor | None] = []
         _, tokens, moving, totals, covered, past, alive, best, written = state
-        each: list[tuple[Tensor, Tensor, Tensor | None, Tensor | None]] = []
+        each: list[tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]] = []
         for at in range(self.stretch_size):
             log_p, moving = step(tokens, moving, given.fixed)
             if not at:
                 self.kept.make(log_p.shape[1], device)
                 closed = self.kept.closed(numbers)
             seen = None if self.watch is None else self.watch(moving)
-            log_p = self.kept.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes)
-            log_p = log_p if log_p.dtype == torch.float64 else log_p.float()
-            count = min(width, log_p.shape[1])
-            values, ids = largest(log_p, count)
-            sums = (totals.unsqueeze(2) + values.reshape(sentences, width, count)).flatten(1)
-            kept, order = in_order(sums, width)  # of equals, those of better parents, then those with lower ids
-            parents, chosen = order // count, ids.reshape(sentences, width * count).gather(1, order)
+            log_p, shut = self.kept.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes)
+            kept, chosen, parents, rows, totals = continued(log_p, shut, totals, self.kept.is_end)
             lack = None
             if self.coverage_penalty and seen is not None:
                 covered = seen if covered is None else covered + seen
                 by_row = self.coverage_penalty * uncovered(covered, given.places)
                 lack = by_row.view(sentences, width).gather(1, parents).double()
-            each.append((kept, chosen * width + parents, lack, seen))
-            totals = kept.masked_fill(self.kept.is_end[chosen], -torch.inf)
-            tokens, rows = chosen.flatten(), (parents + offsets).flatten()
+            each.append((kept, chosen, parents, lack, seen))
+            tokens = chosen.flatten()
             moving, covered, past = selected((moving, covered, past), rows)
             if past is not None:
                 past = past.index_copy(1, numbers[at : at + 1], tokens.unsqueeze(1))
@@ -252,12 +246,17 @@ class Beaming(Generic[Moving, Fixed]):
 
     def _written(
         self,
-        each: list[tuple[Tensor, Tensor, Tensor | None, Tensor | None]],
+        each: list[tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]],
         written: Written | None,
         numbers: Tensor,
     ) -> tuple[Written, Written]:
         """What these steps have kept, and what all have."""
-        now = Written(*(None if part[0] is None else torch.stack(part) for part in zip(*each, strict=True)))  # type: ignore[arg-type]
+        parts = [None if part[0] is None else torch.stack(part) for part in zip(*each, strict=True)]
+        totals, chosen, parents, lacks, watched = parts
+        assert totals is not None
+        assert chosen is not None
+        assert parents is not None
+        now = Written(totals, chosen * self.width + parents, lacks, watched)
         if written is None:
             room = (None if part is None else part.new_zeros(self.columns, *part.shape[1:]) for part in now)
             written = Written(*room)  # type: ignore[arg-type]  # None where there is none

@@ -100,7 +100,8 @@ class Following(Generic[Moving, Fixed]):
                 bars.make(log_p.shape[1], device)
                 closed = bars.closed(numbers)
             past = chosen if bars.needs_past else None
-            log_p = bars.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes)
+            log_p, shut = bars.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes)
+            log_p = log_p if shut is None else log_p.masked_fill(shut, -torch.inf)
             if self.keep is None or chances is None:
                 value, tokens = log_p.max(1)  # of equals, the first
             else:
