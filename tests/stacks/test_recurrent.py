@@ -17,7 +17,8 @@ from recurra import ConfigError, DataError, EngineError, Padded, Recurrent, deta
 from recurra.cells import build
 from recurra.engines import ENGINES, Work
 from recurra.engines.cost import work_of
-from tests.variants import batch, flat, model, random_states
+from recurra.stacks.one_step import lstm_step
+from tests.variants import CELLS, batch, flat, model, random_states
 
 
 def one_layer(rnn: Recurrent, number: int, way: int) -> Recurrent:
@@ -188,6 +189,35 @@ def test_unchecked_steps_give_the_outputs_of_the_whole_sequence(options: dict[st
         torch.testing.assert_close(y, whole.values[:, t], rtol=0, atol=1e-12)
     for found, expected in zip(flat(states), flat(last), strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("variant", ["lstm", "lstm without bias", "lstm sigmoid", "peephole"])
+def test_steps_on_a_gpu_are_those_of_the_cell(variant: str, dtype: torch.dtype) -> None:
+    rnn = model(CELLS[variant], 4, 5, layers=2, engine="loop").eval().to("cuda", dtype)
+    x, states, fixed = torch.randn(3, 4, device="cuda", dtype=dtype), random_states(rnn, 3), rnn.fixed(3)
+    expected, after = rnn.advance(x, states, fixed)
+    with torch.no_grad():
+        found, states = rnn.advance(x, states, fixed)
+    tolerance = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 3e-2}[dtype]
+    for one, other in zip([found, *flat(states)], [expected, *flat(after)], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("variant", ["lstm sigmoid", "peephole", "coupled", "gru"])
+def test_no_other_cell_is_taken_for_torchs_lstm(variant: str) -> None:
+    cell, x = build(CELLS[variant], 4, 5), torch.randn(3, 4)
+    assert lstm_step(cell, x, cell.start(3, x), cell.fixed(3, x)) is None
+
+
+def test_an_lstm_that_is_masked_or_watched_is_not_taken_for_torchs() -> None:
+    x = torch.randn(3, 4)
+    dropping = build({"name": "lstm", "wrap": [{"name": "recurrent_dropout", "rate": 0.5}]}, 4, 5)
+    hooked = build("lstm", 4, 5)
+    hooked.from_input.register_forward_hook(lambda *_: None)  # type: ignore[union-attr]
+    for cell in (dropping, hooked):
+        assert lstm_step(cell, x, cell.start(3, x), cell.fixed(3, x)) is None
 
 
 def test_unchecked_steps_are_refused_where_steps_are() -> None:

@@ -27,6 +27,7 @@ from recurra.named import choose as choose_name
 from recurra.padding import Padded, inputs_of
 from recurra.settings import about
 from recurra.stacks import merge as merges
+from recurra.stacks.one_step import stepped
 
 States: TypeAlias = tuple[tuple[AnyState, ...], ...]
 """A state per layer and direction; batch first on every leaf."""
@@ -190,7 +191,7 @@ class Recurrent(nn.Module):
             state, own = states[number][0], fixed[number][0]
             if any(field.dtype != x.dtype for field in state):  # autocast has lowered it
                 state = type(state)(*(field.to(x.dtype) for field in state))
-            state = cell.step(cell.project(y, own), state, own)
+            state = stepped(cell, y, state, own)
             found.append((state,))
             return [state[0]]
 

@@ -13,6 +13,7 @@ from recurra.cells import AnyState
 from recurra.encoders.dropout import Dropout
 from recurra.padding import Padded
 from recurra.products.deferring import deferring
+from recurra.stacks import one_step
 from recurra.stacks.recurrent import Fixed, Recurrent
 from recurra.wirings.querying import memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
@@ -77,5 +78,4 @@ class AttendingFirst(Wiring):
 def stepped(stack: Recurrent, x: Tensor, state: AnyState, fixed: Any) -> AnyState:
     """One step of a stack of one layer."""
     cell: Any = stack.cells[0][0]  # type: ignore[index]  # a ModuleList for each layer
-    found: AnyState = cell.step(cell.project(x, fixed[0][0]), state, fixed[0][0])
-    return found
+    return one_step.stepped(cell, x, state, fixed[0][0])
