@@ -33,7 +33,7 @@ class Bars:
         self.needs_past = law.no_repeat > 0
         self.is_end = torch.empty(0, dtype=torch.bool)  # (V,)
         self.banned: Tensor | None = None  # (V,): never chosen; None: anything may be
-        self.divisors = torch.from_numpy(np.zeros(0) if divisors is None else divisors)  # (L,): see `score`
+        self.divisors = torch.tensor([] if divisors is None else divisors, dtype=torch.float64)  # (L,): see `score`
         self.early: Tensor | None = None  # (V,): not chosen while an answer is too short; None: it never is
 
     @property

@@ -17,7 +17,7 @@ from recurra.search.largest import in_order
 from recurra.search.rules import NONE, Flags, Ids, Law, Rules
 from recurra.search.score import check_penalties, divisors, uncovered
 from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, check_count, lengths_of, no_token, selected
-from recurra.search.walking import columns_of, first_rows, on, select_first, stretch_of, walked
+from recurra.search.walking import alive_of, columns_of, first_rows, on, select_first, stretch_of, walked
 
 
 class Written(NamedTuple):
@@ -105,7 +105,7 @@ class Beaming(Generic[Moving, Fixed]):
             totals=totals,
             covered=None,
             past=first.new_zeros(len(first), self.columns) if self.kept.needs_past else None,
-            alive=on(device, torch.from_numpy(numbers >= 0)),
+            alive=alive_of(numbers, device),
             best=totals.new_full((sentences, self.best), -torch.inf),
             written=None,
         )
@@ -235,7 +235,7 @@ class Beaming(Generic[Moving, Fixed]):
             views = [None] * len(found.lengths) if found.watched is None else found.watched.unbind()
             columns = (each.tolist() for each in found[:6])
             for sentence, length, tokens, total, score, ended, view in zip(*columns, views, strict=True):
-                seen = None if view is None else view[:length]
+                seen = view if view is None or len(view) == length else view[:length]
                 answers[sentence].append(Hypothesis(tokens[:length], total, ended, score, seen))
         return answers
 
@@ -267,11 +267,14 @@ class Beaming(Generic[Moving, Fixed]):
 
     def _fail(self, totals: Numbers, sentences: Ids, scores: Numbers) -> None:
         """Writes down where a sentence has no number or no answer."""
+        is_lost = ~(scores > -np.inf).any(1)
+        if not is_lost.any() and not np.isnan(totals.sum()):  # no sum of what is at most 0 is NaN
+            return
         is_wrong = np.asarray(np.isnan(totals).any(2))  # (L, n)
         for at in np.nonzero(is_wrong.any(0))[0].tolist():
             self.failures.append((int(is_wrong[:, at].argmax()), False, int(sentences[at])))
         is_dead = np.asarray(~(totals > -np.inf).any(2))
-        for at in np.nonzero(~(scores > -np.inf).any(1) & ~is_wrong.any(0))[0].tolist():
+        for at in np.nonzero(is_lost & ~is_wrong.any(0))[0].tolist():
             self.failures.append((int(is_dead[:, at].argmax()), not self.law.is_empty, int(sentences[at])))
 
 

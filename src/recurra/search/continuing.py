@@ -47,12 +47,33 @@ def continued(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tens
     ([[-2.0, -2.5]], [[0, 0]], [[0, 1]], [[-inf, -inf]])
     """
     log_p = log_p if log_p.dtype == torch.float64 else log_p.float()
-    if log_p.is_cuda and not FAILURES and fits_a_kernel(totals.shape[1], log_p.shape[1]):
-        try:
-            return by_kernels(log_p, closed, totals, is_end)
-        except Exception as error:  # a compiler may be missing, or the GPU too old: Triton has many names for it
-            FAILURES.append(f"Triton failed ({type(error).__name__}: {error})")
-    return by_torch(log_p, closed, totals, is_end)
+    found = tried(log_p, closed, totals, is_end)
+    return by_torch(log_p, closed, totals, is_end) if found is None else found
+
+
+def most_probable(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest log p of each row (N, V) and its token, (N,) each; of equals, the lowest id. `totals` (N, 1) are 0.
+
+    >>> zero, never = torch.zeros(1, 1).double(), torch.tensor([False, True, False])
+    >>> most_probable(torch.tensor([[-3.0, -1.0, -3.0]]), never, zero, never)
+    (tensor([-3.]), tensor([0]))
+    """
+    found = tried(log_p if log_p.dtype == torch.float64 else log_p.float(), closed, totals, is_end)
+    if found is not None:
+        return found.kept.squeeze(1), found.chosen.squeeze(1)
+    best = (log_p if closed is None else log_p.masked_fill(closed, -torch.inf)).max(1)
+    return best.values, best.indices
+
+
+def tried(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued | None:
+    """What the kernels find, on a GPU for which there are some."""
+    if not log_p.is_cuda or FAILURES or not fits_a_kernel(totals.shape[1], log_p.shape[1]):
+        return None
+    try:
+        return by_kernels(log_p, closed, totals, is_end)
+    except Exception as error:  # a compiler may be missing, or the GPU too old: Triton has many names for it
+        FAILURES.append(f"Triton failed ({type(error).__name__}: {error})")
+        return None
 
 
 def by_kernels(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued:

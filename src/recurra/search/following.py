@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from recurra.search.bars import Bars, Prefixes, prefixes_of
+from recurra.search.continuing import most_probable
 from recurra.search.front import Numbers
 from recurra.search.graphs import Graphs
 from recurra.search.rules import NONE, Flags, Ids, Law, Rules
 from recurra.search.sampling import Filter, Sampler, drawn
 from recurra.search.score import divisors, uncovered
 from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, lengths_of, no_token, selected
-from recurra.search.walking import columns_of, first_rows, on, select_first, stretch_of, walked
+from recurra.search.walking import alive_of, columns_of, first_rows, on, select_first, stretch_of, walked
 
 
 class Followed(NamedTuple):
@@ -26,9 +27,9 @@ class Followed(NamedTuple):
     tokens: Tensor  # (N,): the last ones
     moving: Any
     alive: Tensor  # (N,)
-    chosen: Tensor  # (N, L): the tokens so far, and whatever comes after the end of a row
-    gained: Tensor  # (N, L): log p of each
-    watched: Tensor | None  # (N, L, S); None before the first steps, or where nothing is watched
+    chosen: Tensor | None  # (N, L): the tokens so far, and anything after a row's end; None before the first steps
+    gained: Tensor | None  # (N, L): log p of each
+    watched: Tensor | None  # (N, L, S); None also where nothing is watched
 
 
 class Ways(NamedTuple):
@@ -65,18 +66,10 @@ class Following(Generic[Moving, Fixed]):
 
     def start(self, tokens: Tensor, moving: Moving, numbers: Ids) -> Followed:
         """Before the first step."""
-        first, begun = selected((tokens, moving), select_first(numbers, tokens.device))
-        count = len(numbers)
-        chosen = torch.zeros(count, self.columns, dtype=torch.long, device=tokens.device)
-        return Followed(
-            step=torch.zeros(1, dtype=torch.long, device=tokens.device),
-            tokens=first,
-            moving=begun,
-            alive=on(tokens.device, torch.from_numpy(numbers >= 0)),
-            chosen=chosen,
-            gained=torch.zeros_like(chosen, dtype=torch.float64),
-            watched=None,
-        )
+        if len(numbers) > len(tokens):
+            tokens, moving = selected((tokens, moving), select_first(numbers, tokens.device))
+        alive = alive_of(numbers, tokens.device)
+        return Followed(torch.zeros(1, dtype=torch.long, device=tokens.device), tokens, moving, alive, None, None, None)
 
     def given(self, fixed: Fixed, numbers: Ids, device: torch.device, sampler: Sampler | None) -> Ways:
         """What the steps are given."""
@@ -92,7 +85,10 @@ class Following(Generic[Moving, Fixed]):
         step, bars, device = self.stepping(), self.kept, state.tokens.device
         numbers = state.step + torch.arange(self.stretch_size, device=device)
         chances = None if given.chances is None else given.chances.index_select(1, numbers)
-        chosen, closed = state.chosen, list[Tensor | None]()
+        closed, room = list[Tensor | None](), (len(state.tokens), self.columns)
+        chosen = state.tokens.new_zeros(room) if state.chosen is None else state.chosen
+        gained = torch.zeros_like(chosen, dtype=torch.float64) if state.gained is None else state.gained
+        nothing = gained.new_zeros(len(chosen), 1)
         tokens, moving, ids, values, seen = state.tokens, state.moving, list[Tensor](), list[Tensor](), list[Tensor]()
         for at in range(self.stretch_size):
             log_p, moving = step(tokens, moving, given.fixed)
@@ -101,10 +97,10 @@ class Following(Generic[Moving, Fixed]):
                 closed = bars.closed(numbers)
             past = chosen if bars.needs_past else None
             log_p, shut = bars.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes)
-            log_p = log_p if shut is None else log_p.masked_fill(shut, -torch.inf)
             if self.keep is None or chances is None:
-                value, tokens = log_p.max(1)  # of equals, the first
+                value, tokens = most_probable(log_p, shut, nothing, bars.is_end)
             else:
+                log_p = log_p if shut is None else log_p.masked_fill(shut, -torch.inf)
                 tokens = drawn(log_p, self.keep, chances[:, at : at + 1])
                 value = log_p.gather(1, tokens.unsqueeze(1)).squeeze(1)
             ids.append(tokens)
@@ -113,18 +109,18 @@ class Following(Generic[Moving, Fixed]):
                 seen.append(self.watch(moving))
             if bars.needs_past:
                 chosen.index_copy_(1, numbers[at : at + 1], tokens.unsqueeze(1))
-        found, gained = torch.stack(ids, dim=1), torch.stack(values, dim=1)
+        found, now = torch.stack(ids, dim=1), torch.stack(values, dim=1).double()
         if not bars.needs_past:
             chosen.index_copy_(1, numbers, found)
-        state.gained.index_copy_(1, numbers, gained.double())
+        gained.index_copy_(1, numbers, now)
         watched = state.watched
         if seen:
             if watched is None:
                 watched = seen[0].new_zeros(len(tokens), self.columns, seen[0].shape[1])
             watched.index_copy_(1, numbers, torch.stack(seen, dim=1))
-        is_over = bars.is_end[found] | ~gained.isfinite() | (numbers + 1 >= given.limits.unsqueeze(1))
+        is_over = bars.is_end[found] | ~now.isfinite() | (numbers + 1 >= given.limits.unsqueeze(1))
         alive = state.alive & ~is_over.any(1)
-        return Followed(state.step + self.stretch_size, tokens, moving, alive, chosen, state.gained, watched)
+        return Followed(state.step + self.stretch_size, tokens, moving, alive, chosen, gained, watched)
 
     def alive(self, state: Followed) -> Tensor:
         return state.alive
@@ -146,7 +142,9 @@ class Following(Generic[Moving, Fixed]):
 
     def answers(self, length_penalty: float, coverage_penalty: float, places: Tensor | None) -> list[Hypothesis]:
         """The sequence of each row, when all are over."""
-        steps, is_end = np.arange(self.length), np.isin(self.tokens, self.law.ends)
+        steps, is_end = np.arange(self.length), np.zeros(self.tokens.shape, np.bool_)
+        for end in self.law.ends:
+            is_end |= self.tokens == end
         is_over = is_end | ~np.isfinite(self.gained) | (steps + 1 >= self.law.lengths[:, None])
         lengths = is_over.argmax(1) + 1
         every = np.arange(len(lengths))
@@ -162,7 +160,7 @@ class Following(Generic[Moving, Fixed]):
                 lack = uncovered(watched.masked_fill(mask, 0).sum(1), real)
                 scores[sentences] += coverage_penalty * lack.double().numpy()
             for sentence, view in zip(sentences.tolist(), watched.unbind(), strict=True):
-                views[sentence] = view[: lengths[sentence]]
+                views[sentence] = view if len(view) == lengths[sentence] else view[: lengths[sentence]]
         return [
             Hypothesis(tokens[:length], total, ended, score, view)
             for tokens, length, total, ended, score, view in zip(

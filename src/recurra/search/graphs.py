@@ -8,7 +8,7 @@ in a pool that all graphs of a model share, since only one of them runs at a tim
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
@@ -35,7 +35,7 @@ MOST_SHAPES = 2
 
 GROWS = "the model's state grows with every step"
 WARM_UPS = 2
-PLAIN = (bool, int, float, str)
+PLAIN = frozenset((bool, int, float, str))
 
 
 class Walk(Protocol[State, Given_contra]):
@@ -263,15 +263,9 @@ def marks_of(model: nn.Module) -> Marks:
         if module._forward_hooks or module._forward_pre_hooks:
             return Marks(f"{type(module).__name__} has forward hooks, which replayed steps would not call", None)
         found += [each for each in module.__dict__.values() if each.__class__ in PLAIN]
-        found += places(module)
+        found += [each.data_ptr() for each in module._parameters.values() if each is not None]
+        found += [each.data_ptr() for each in module._buffers.values() if each is not None]
     return Marks(None, tuple(found))
-
-
-def places(module: nn.Module) -> Iterator[int]:
-    for tensors in (module._parameters, module._buffers):
-        for tensor in tensors.values():
-            if tensor is not None:
-                yield tensor.data_ptr()
 
 
 def rounded(count: int) -> int:

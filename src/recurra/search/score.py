@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -21,9 +23,12 @@ def divisor(length: int, length_penalty: float) -> float:
     return ((5 + length) / 6) ** length_penalty
 
 
+@functools.lru_cache(maxsize=64)
 def divisors(length: int, length_penalty: float) -> NDArray[np.float64]:
     """(length + 1,): what log P of sequences of 0, 1, …, `length` tokens is divided by."""
-    return np.array([divisor(each, length_penalty) for each in range(length + 1)])
+    found = np.array([divisor(each, length_penalty) for each in range(length + 1)])
+    found.flags.writeable = False
+    return found
 
 
 def uncovered(sums: Tensor, places: Tensor | None) -> Tensor:

@@ -153,6 +153,8 @@ def lengths_of(length: int | Sequence[int], rows: int) -> list[int]:
         return [check_count(length, "length")] * rows
     if len(length) != rows:
         raise ConfigError(f"there are {len(length)} lengths for {rows} sequences: give one for each, or one for all.")
+    if {*map(type, length)} == {int} and min(length) > 0:  # of many sequences, the usual case
+        return [*length]
     return [check_count(each, "length") for each in length]
 
 

@@ -88,6 +88,13 @@ def first_rows(rows: int) -> Ids:
     return np.concatenate([np.arange(rows), np.full(rounded(rows) - rows, -1)])
 
 
+def alive_of(numbers: Ids, device: torch.device) -> Tensor:
+    """(B,): true for each row that is a sentence."""
+    if len(numbers) and numbers[-1] >= 0:
+        return torch.ones(len(numbers), dtype=torch.bool, device=device)
+    return on(device, torch.from_numpy(numbers >= 0))
+
+
 def select_first(numbers: Ids, device: torch.device, each: int = 1) -> Tensor:
     """Which row of a batch each of the first rows begins as: its own, `each` times; the first where it is none."""
     return torch.from_numpy(np.repeat(np.maximum(numbers, 0), each)).to(device)
