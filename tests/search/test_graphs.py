@@ -54,8 +54,16 @@ def test_a_shape_is_recorded_when_it_comes_again() -> None:
         numbers.append(graphs.recorded)
     assert numbers == [0, 1, 1]
     found(model, graphs, rows=3)
-    assert graphs.recorded == 1
-    assert len(graphs.rooms) == 2
+    assert graphs.recorded == numbers[-1]
+    assert len(graphs.rooms) == 1
+
+
+def test_shapes_that_come_once_drive_out_no_recording() -> None:
+    model, graphs = Chain().eval(), Graphs(most_rooms=1)
+    for rows in (2, 2, 3, 4, 5, 6, 2):
+        found(model, graphs, rows=rows, ends=())
+    assert graphs.recorded == 2  # from the start, and from then on
+    assert len(graphs.rooms) == 1
 
 
 def test_weights_that_change_in_place_are_seen_in_the_same_recording() -> None:
@@ -207,6 +215,16 @@ def test_searches_of_several_threads_do_not_disturb_each_other() -> None:
     with ThreadPoolExecutor(6) as pool:
         for rows, answer in zip(starts, pool.map(lambda rows: found(model, graphs, rows, 40), starts), strict=True):
             assert tokens_of(answer) == tokens_of(expected[rows])
+
+
+def test_inference_mode_leaves_nothing_behind_that_later_searches_cannot_write_to() -> None:
+    model, graphs = Chain().eval(), Graphs(from_visit=1)
+    expected = found(model, None, ends=())
+    with torch.inference_mode():
+        assert tokens_of(found(model, graphs, ends=())) == tokens_of(expected)
+    for _ in range(2):
+        assert tokens_of(found(model, graphs, ends=())) == tokens_of(expected)
+    assert graphs.refusals == []
 
 
 def hooked(model: Chain) -> None:

@@ -7,7 +7,7 @@ in a pool that all graphs of a model share, since only one of them runs at a tim
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -23,12 +23,15 @@ State = TypeVar("State")
 Given = TypeVar("Given")
 Given_contra = TypeVar("Given_contra", contravariant=True)
 
-MOST_ROOMS = 16
+MOST_ROOMS = 32
 MOST_BYTES = 1 << 30
 """What rooms may hold together; the least recently used is dropped first, the last one never."""
 
 FROM_VISIT = 2
 """A shape of batch is recorded when it comes for the second time: recording takes longer than one search."""
+
+MOST_COUNTED = 4096
+"""Shapes of which it is known how often they came."""
 
 MOST_SHAPES = 2
 """A state may have one shape at the start and another from the first steps on; more shapes mean that it grows."""
@@ -67,7 +70,6 @@ class Room:
     """Recorded steps for batches of one shape."""
 
     def __init__(self) -> None:
-        self.visits = 0
         self.refusal: str | None = None  # why nothing is recorded here
         self.given: Any = None
         self.nodes: dict[Hashable, Node] = {}
@@ -101,6 +103,7 @@ class Graphs:
         self.rooms: OrderedDict[Hashable, Room] = OrderedDict()
         self.recorded = 0  # how many recordings were made
         self.lock = RLock()  # recorded steps have one set of tensors: one search at a time
+        self._visits: Counter[Hashable] = Counter()
         self._pool: Any = None
 
     @property
@@ -110,12 +113,18 @@ class Graphs:
 
     def room(self, key: Hashable) -> Room | None:
         """The room for what has this key; None before it pays to record, or where nothing can be recorded."""
-        room = self.rooms.setdefault(key, Room())
+        if key not in self.rooms:
+            if len(self._visits) > MOST_COUNTED:
+                self._visits.clear()
+            self._visits[key] += 1
+            if self._visits[key] < self.from_visit:
+                return None
+            self.rooms[key] = Room()
         self.rooms.move_to_end(key)
-        room.visits += 1
         while len(self.rooms) > self.most_rooms:
             self.rooms.popitem(last=False)
-        return room if room.visits >= self.from_visit and room.refusal is None else None
+        room = self.rooms[key]
+        return room if room.refusal is None else None
 
     def record(self, walk: Walk[Any, Any], room: Room, node: Node) -> None:
         """Records the steps from a node on; where that fails, the room says why. The node's state stays as it is."""
@@ -126,8 +135,9 @@ class Graphs:
             if len(room.nodes) == MOST_SHAPES:
                 room.refusal = GROWS
             else:
+                # What is handed on as it is, such as what is only written to, need not be copied.
                 own = {id(leaf): leaf for leaf in leaves(node.state)}
-                room.nodes[shape] = Node(mapped(after, lambda leaf: own.get(id(leaf), torch.empty_like(leaf))))
+                room.nodes[shape] = Node(mapped(after, lambda leaf: own.pop(id(leaf), torch.empty_like(leaf))))
         if room.refusal is None:
             target = room.nodes[shape]
 
@@ -225,6 +235,7 @@ class Track(Generic[State, Given]):
             room.given = mapped(self.given, Tensor.clone)
         else:
             copy(self.given, room.given)
+        if room.kept is not None:
             self.walk.kept = room.kept
         if shape in room.nodes:
             copy(self._state, room.nodes[shape].state)

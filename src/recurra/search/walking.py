@@ -11,7 +11,7 @@ from torch import Tensor
 
 from recurra.search.graphs import Graphs, Track, Walk, rounded
 from recurra.search.rules import Ids
-from recurra.search.trees import mapped
+from recurra.search.trees import leaves, mapped
 
 STRETCH = 10
 """Steps after which it is looked which sentences are over."""
@@ -43,7 +43,14 @@ def walked(search: Search[State, Given], state: State, given: Given, sentences: 
 
     When less than half of the rows go on, the others are left behind.
     """
-    with nullcontext() if graphs is None else graphs.lock:
+    device = leaves(state)[0].device
+    with (
+        # Tensors that recorded steps keep are written to by later searches, which inference mode would forbid.
+        torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext(),
+        torch.no_grad(),
+        torch.cuda.device(device) if device.type == "cuda" else nullcontext(),
+        nullcontext() if graphs is None else graphs.lock,
+    ):
         _walked(search, state, given, sentences, graphs)
 
 
@@ -67,8 +74,8 @@ def _walked(search: Search[State, Given], state: State, given: Given, sentences:
         # Rows that are over fill the batch up.
         rows = np.concatenate([staying, np.nonzero(~is_alive)[0][: size - len(staying)]])
         sentences = np.where(is_alive[rows], sentences[rows], -1)
-        device = search.alive(track.state).device
-        state, given = search.selected(track.state, track.given, torch.from_numpy(rows).to(device))
+        here = torch.from_numpy(rows).to(leaves(track.state)[0].device)
+        state, given = search.selected(track.state, track.given, here)
         track = Track(search, state, given, graphs)
 
 
