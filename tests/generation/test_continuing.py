@@ -15,6 +15,7 @@ import torch
 import recurra
 from recurra import ConfigError, DataError, Trained
 from recurra.cli import main
+from recurra.generation.writer import Writer
 from recurra.manifest import seal
 from recurra.tasks.language_model import LanguageModel
 from recurra.training.writing import Manner, generate
@@ -376,6 +377,21 @@ def test_a_model_that_does_not_know_what_comes_next_says_so(tmp_path: Path, caps
         generate(tagger)
     assert main(["generate", str(tmp_path / "run")]) == 2
     assert f"the run {tmp_path / 'run'} cannot generate text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("until", [None, "\n", "o"])
+@pytest.mark.parametrize("kind", ["characters", "words", "lines_alone"])
+def test_texts_drawn_on_the_device_are_those_drawn_token_by_token(
+    kind: str, until: str | None, request: pytest.FixtureRequest
+) -> None:
+    model = request.getfixturevalue(kind)
+    manner = Manner(seed=3, length=37, temperature=0.9, top_k=9, until=until)
+    writers = [Writer(language_model(model), model.model, manner) for _ in range(2)]
+    writers[1].on_device = True
+    one, other = (writer.texts(["one", "", "two"], count=3) for writer in writers)
+    for found, expected in zip(other, one, strict=True):
+        assert found._replace(log_probability=0.0) == expected._replace(log_probability=0.0)
+        assert found.log_probability == pytest.approx(expected.log_probability, abs=1e-4)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")

@@ -17,7 +17,8 @@ from recurra import ConfigError, DataError, EngineError, Padded, Recurrent, deta
 from recurra.cells import build
 from recurra.engines import ENGINES, Work
 from recurra.engines.cost import work_of
-from tests.variants import batch, flat, model, random_states
+from recurra.stacks.one_step import lstm_step
+from tests.variants import CELLS, batch, flat, model, random_states
 
 
 def one_layer(rnn: Recurrent, number: int, way: int) -> Recurrent:
@@ -176,6 +177,54 @@ def test_masks_that_last_a_sequence_can_be_kept_over_steps() -> None:
     for t in range(5):
         y, states = rnn.step(x.values[:, t], states, fixed=fixed)
         torch.testing.assert_close(y, whole.values[:, t], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"skip": "residual"}, {"skip": "highway"}, {"mix": "learned"}])
+def test_unchecked_steps_give_the_outputs_of_the_whole_sequence(options: dict[str, Any]) -> None:
+    rnn, x = model("peephole_lstm", 4, 4, layers=3, engine="loop", **options), batch([5, 5], 4)
+    whole, last = rnn(x)
+    states, fixed = rnn.start(2), rnn.fixed(2)
+    for t in range(5):
+        y, states = rnn.advance(x.values[:, t], states, fixed)
+        torch.testing.assert_close(y, whole.values[:, t], rtol=0, atol=1e-12)
+    for found, expected in zip(flat(states), flat(last), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("variant", ["lstm", "lstm without bias", "lstm sigmoid", "peephole"])
+def test_steps_on_a_gpu_are_those_of_the_cell(variant: str, dtype: torch.dtype) -> None:
+    rnn = model(CELLS[variant], 4, 5, layers=2, engine="loop").eval().to("cuda", dtype)
+    x, states, fixed = torch.randn(3, 4, device="cuda", dtype=dtype), random_states(rnn, 3), rnn.fixed(3)
+    expected, after = rnn.advance(x, states, fixed)
+    with torch.no_grad():
+        found, states = rnn.advance(x, states, fixed)
+    tolerance = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 3e-2}[dtype]
+    for one, other in zip([found, *flat(states)], [expected, *flat(after)], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("variant", ["lstm sigmoid", "peephole", "coupled", "gru"])
+def test_no_other_cell_is_taken_for_torchs_lstm(variant: str) -> None:
+    cell, x = build(CELLS[variant], 4, 5), torch.randn(3, 4)
+    assert lstm_step(cell, x, cell.start(3, x), cell.fixed(3, x)) is None
+
+
+def test_an_lstm_that_is_masked_or_watched_is_not_taken_for_torchs() -> None:
+    x = torch.randn(3, 4)
+    dropping = build({"name": "lstm", "wrap": [{"name": "recurrent_dropout", "rate": 0.5}]}, 4, 5)
+    hooked = build("lstm", 4, 5)
+    hooked.from_input.register_forward_hook(lambda *_: None)  # type: ignore[union-attr]
+    for cell in (dropping, hooked):
+        assert lstm_step(cell, x, cell.start(3, x), cell.fixed(3, x)) is None
+
+
+def test_unchecked_steps_are_refused_where_steps_are() -> None:
+    one_way, locked = Recurrent("lstm", 3, 4, direction="backward"), Recurrent("lstm", 3, 4, dropout=0.5, locked=True)
+    for rnn, reason in ((one_way, "cannot run one step at a time"), (locked, "locked dropout uses one mask")):
+        with pytest.raises(ConfigError, match=reason):
+            rnn.advance(torch.zeros(1, 3), rnn.start(1), rnn.fixed(1))
 
 
 def test_a_users_own_cell_works_without_a_word_to_anyone() -> None:

@@ -108,13 +108,13 @@ class Decoder(nn.Module):
         return Started(state, source)
 
     def step(self, tokens: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
-        """Features (N, F) after one more token (N,) of each row."""
-        x = self._with_summary(self.dropout(self.scale * self.embedding(tokens)), source)
+        """Features (N, F) after one more token (N,) of each row; `fixed` is what the wiring keeps over a sequence."""
+        x = self._with_summary(self.dropout(self._embedded(tokens)), source)
         return self.wiring.step(x, state, source, fixed)
 
     def forward(self, inputs: Padded, started: Started) -> Features:
         """Features (B, T, F) after each of the tokens (B, T) that are read."""
-        x = self._with_summary(self.dropout(self.scale * self.embedding(inputs.values)), started.source)
+        x = self._with_summary(self.dropout(self._embedded(inputs.values)), started.source)
         return self.wiring(Padded(x, inputs.lengths), *started)
 
     def led(self, first: Tensor, steps: int, started: Started, choose: Next) -> Features:
@@ -130,6 +130,10 @@ class Decoder(nn.Module):
                 tokens = choose(h, state.weights, number)
         seen = [each for each in weights if each is not None]
         return Features(torch.stack(features, dim=1), torch.stack(seen, dim=1) if seen else None)
+
+    def _embedded(self, tokens: Tensor) -> Tensor:
+        x: Tensor = self.embedding(tokens)
+        return x if self.scale == 1.0 else self.scale * x
 
     def _with_summary(self, x: Tensor, source: Source) -> Tensor:
         if "every" not in self.conditioning or source.summary is None:

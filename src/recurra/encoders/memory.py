@@ -34,6 +34,25 @@ class Places(NamedTuple):
             return cls(features, values.mask.flatten(1), values.values.shape[3])
         return cls(values.values, values.mask)
 
+    def rounded(self, multiple: int) -> Places:
+        """The same with empty places behind, up to a multiple of so many: batches of few different shapes.
+
+        A grid stays as it is, and so do fewer places than that.
+
+        >>> places = Places(torch.ones(1, 5, 2), torch.ones(1, 5, dtype=torch.bool)).rounded(4)
+        >>> places.values.shape, places.mask.int().tolist()
+        (torch.Size([1, 8, 2]), [[1, 1, 1, 1, 1, 0, 0, 0]])
+        """
+        missing = missing_places(self.mask.shape[1], multiple)
+        if self.columns is not None or not missing:
+            return self
+        return Places(functional.pad(self.values, (0, 0, 0, missing)), functional.pad(self.mask, (0, missing)))
+
+
+def missing_places(count: int, multiple: int) -> int:
+    """How many empty places bring so many to a multiple; none where they are fewer than that."""
+    return -count % multiple if count >= multiple else 0
+
 
 class Extents(NamedTuple):
     """How many places the memory of each source really has."""

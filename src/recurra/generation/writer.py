@@ -13,8 +13,10 @@ from recurra.generation.generated import MOST_ROWS, Generated, Manner
 from recurra.generation.growing import Language, Page, overlap, unknown_tokens
 from recurra.models.language_model import NextToken
 from recurra.padding import Padded
+from recurra.search.following import follow
+from recurra.search.graphs import graphs_of, marks_of
 from recurra.search.sampling import Filter, Sampler
-from recurra.search.search import Chosen, check_count, collected, followed, selected
+from recurra.search.search import Chosen, Hypothesis, check_count, collected, followed, selected
 from recurra.stacks.recurrent import States
 
 LONGEST = 1024
@@ -43,6 +45,7 @@ class Writer:
         self.allow_unknown = allow_unknown
         self.length = check_count(decoding.max_length if manner.length is None else manner.length, "length")
         self.seed = manner.seed
+        self.on_device = model.embedding.weight.is_cuda  # drawn there, without waiting for it at each token
         unknown = task.vocabulary.unknown
         self.keep = Filter(
             banned=() if allow_unknown or unknown is None else (unknown,),
@@ -65,8 +68,8 @@ class Writer:
         for start in rows[::at_once]:
             numbers = [row % len(prompts) for row in rows[start : start + at_once]]
             pages = [Page(self.task, prompts[number], self.is_backward) for number in numbers]
-            steps = self._steps([read[number] for number in numbers], pages, first + start)
-            for page, (drawn, log_probability, ended, *_) in zip(pages, collected(len(pages), steps), strict=True):
+            written = self._written([read[number] for number in numbers], pages, first + start)
+            for page, (drawn, log_probability, ended, *_) in zip(pages, written, strict=True):
                 tokens, text = self.task.vocabulary.tokens_of(drawn), page.text()
                 text = self._cut(text, drawn[-1]) if ended else text
                 found.append(Generated(page.prompt, text, page.beside(text), tokens, log_probability, ended))
@@ -125,6 +128,30 @@ class Writer:
         found: list[int] = self.task.ids(prompt)[:-1].tolist()
         return [self.task.end, *(reversed(found) if self.is_backward else found)]
 
+    def _written(self, read: Sequence[list[int]], pages: Sequence[Page], first: int) -> list[Hypothesis]:
+        """What is drawn for each prompt; its page is filled with it."""
+        if not self.on_device or self.until not in (None, "\n"):  # what else ends a text is seen in its letters
+            return collected(len(pages), self._steps(read, pages, first))
+        tokens, states = self._after(read)
+        marks = marks_of(self.model)
+        found = follow(
+            self.model.stepping,
+            tokens,
+            states,
+            (),
+            length=self.length,
+            ends=[token for token in [self.task.end] if self._ends_line(token)],
+            keep=self.keep,
+            seed=self.seed,
+            first=first,
+            graphs=graphs_of(self.model) if tokens.is_cuda and marks.refusal is None else None,
+            marks=marks.key,
+        )
+        for page, each in zip(pages, found, strict=True):
+            for token in each.tokens:
+                page.add(token)
+        return found
+
     def _steps(self, read: Sequence[list[int]], pages: Sequence[Page], first: int) -> Iterator[Chosen]:
         tokens, states = self._after(read)
         sampler = Sampler(self.keep, seed=self.seed, first=first)
@@ -133,10 +160,7 @@ class Writer:
             pages[row].add(token)
             return self._ends_line(token) or (self.until is not None and pages[row].holds(self.until))
 
-        def step(tokens: Tensor, states: States, _: tuple[()]) -> tuple[Tensor, States]:
-            return self.model.step(tokens, states)
-
-        return followed(step, sampler, tokens, states, (), length=self.length, is_end=is_end)
+        return followed(self.model.stepping(), sampler, tokens, states, (), length=self.length, is_end=is_end)
 
     def _ends_line(self, token: int) -> bool:
         return token == self.task.end and (self.until == "\n" or self.task.settings.data.independent)

@@ -24,8 +24,9 @@ from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
 from recurra.padding import Padded, beside
+from recurra.search.search import Step
 from recurra.settings import SettingError, about, name_of
-from recurra.stacks.recurrent import Recurrent, States
+from recurra.stacks.recurrent import Fixed, Recurrent, States
 from recurra.transformer import Cache, Transformer, continued
 
 TRIAL_SIZE = 4
@@ -191,6 +192,21 @@ class NextToken(nn.Module):
         """log p of what may come after one more token of each row, (B,) to (B, V); and the states after it."""
         h, states = self.stack.step(self.embedding(tokens), states)
         return self.output.log_probabilities(h), states
+
+    def stepping(self) -> Step[States, tuple[()]]:
+        """`step` for states that came from `start`, a text or an earlier step: their shapes are not checked again."""
+        if self.recurrent is None:
+            return lambda tokens, states, _: self.step(tokens, states)
+        recurrent = self.recurrent
+        kept: list[tuple[int, Fixed]] = []  # what the cells keep over a sequence, for so many rows
+
+        def step(tokens: Tensor, states: States, _: tuple[()]) -> tuple[Tensor, States]:
+            if not kept or kept[0][0] != len(tokens):
+                kept[:] = [(len(tokens), recurrent.fixed(len(tokens)))]
+            h, states = recurrent.advance(self.embedding(tokens), states, kept[0][1])
+            return self.output.log_probabilities(h), states
+
+        return step
 
     def start(self, rows: int) -> States:
         """The states before the first token, for so many rows."""

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from recurra.config import Seq2SeqDecoding
-from recurra.encoders.memory import Extents
+from recurra.encoders.memory import Extents, missing_places
 from recurra.errors import ConfigError
 from recurra.models.seq2seq import PairBatch, SequenceToSequence
 from recurra.padding import Grid, Padded
 from recurra.search.beam import beam
+from recurra.search.beaming import follow_beam
 from recurra.search.ensemble import together
 from recurra.search.exhaustive import exhaustive
+from recurra.search.following import follow
+from recurra.search.graphs import Graphs, Marks, graphs_of, marks_of
 from recurra.search.greedy import greedy
 from recurra.search.rules import Rules
 from recurra.search.sampling import Filter, sample
-from recurra.search.search import Hypothesis
+from recurra.search.search import Hypothesis, Step
 from recurra.search.tree import Tree
+
+PLACES = 8
+"""On a device, memories have a multiple of so many places: recorded steps are replayed for all batches of a shape."""
 
 
 class Searchable(Protocol):
     """What a search asks of a network, or of several that are one."""
 
-    def start(self, batch: PairBatch) -> tuple[Tensor, Any, Any]: ...
-    def step(self, tokens: Tensor, moving: Any, fixed: Any, *, extra: int = 0) -> tuple[Tensor, Any]: ...
+    def start(self, batch: PairBatch, *, multiple: int = 1) -> tuple[Tensor, Any, Any]: ...
+    def stepping(self, extra: int = 0) -> Step[Any, Any]: ...
     def weights(self, moving: Any) -> Tensor | None: ...
     def extents(self, source: Padded | Grid) -> Extents: ...
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor: ...
@@ -54,14 +61,14 @@ class Ensemble(nn.Module):
         super().__init__()
         self.members = nn.ModuleList(members)
 
-    def start(self, batch: PairBatch) -> tuple[Tensor, Any, Any]:
+    def start(self, batch: PairBatch, *, multiple: int = 1) -> tuple[Tensor, Any, Any]:
         """What a search begins with."""
-        started = [member.start(batch) for member in self._members()]
+        started = [member.start(batch, multiple=multiple) for member in self._members()]
         return started[0][0], tuple(each[1] for each in started), tuple(each[2] for each in started)
 
-    def step(self, tokens: Tensor, moving: Any, fixed: Any, *, extra: int = 0) -> tuple[Tensor, Any]:
-        """log of the mean probability of what may come next."""
-        return together([partial(member.step, extra=extra) for member in self._members()])(tokens, moving, fixed)
+    def stepping(self, extra: int = 0) -> Step[Any, Any]:
+        """A step whose log p is that of the mean probability of what may come next."""
+        return together([member.stepping(extra) for member in self._members()])
 
     def weights(self, moving: Any) -> Tensor | None:
         """Where the members have looked, on average."""
@@ -97,13 +104,19 @@ def searched(
     watch: bool = False,
     draws: Sequence[int] | None = None,
     record: list[Tree] | None = None,
+    on_device: bool | None = None,
+    graphs: Graphs | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses for each source, best first; with watch, and attention, where each token looked.
 
     Sources that are equal are drawn alike, but where `draws` says which of their draws each is. A beam writes its way
-    down in `record`.
+    down in `record`. The search runs where the model is, without waiting for the device at each step, if that is a GPU
+    and `why_on_host` has no objection, or where `on_device` says so; there, steps are recorded in `graphs`.
     """
-    tokens, moving, fixed = model.start(batch)
+    on_device = batch.source.values.is_cuda if on_device is None else on_device
+    on_device = on_device and why_on_host(decoding, words, record) is None
+    multiple = PLACES if on_device else 1
+    tokens, moving, fixed = model.start(batch, multiple=multiple)
     # However short a source is, there is room for all that its answer must have, and for an end where that may be.
     must = max(decoding.min_length, len(words.prefix) + len(words.forced))
     lengths = [decoding.max_length] * len(tokens)
@@ -118,7 +131,6 @@ def searched(
         prefix=words.prefix,
         no_repeat=decoding.no_repeat,
     )
-    step = partial(model.step, extra=batch.extra)
     seen = model.weights if watch or decoding.coverage_penalty else None
     every: dict[str, Any] = {
         "length": lengths,
@@ -127,27 +139,71 @@ def searched(
         "length_penalty": decoding.length_penalty,
         "watch": seen,
         "coverage_penalty": decoding.coverage_penalty,
-        "places": real_places(model.extents(batch.source)) if decoding.coverage_penalty else None,
+        "places": real_places(model.extents(batch.source), multiple) if decoding.coverage_penalty else None,
     }
+    if on_device:
+        stepping = partial(model.stepping, batch.extra)
+        return searched_on_device(model, batch, decoding, draws, graphs, (stepping, tokens, moving, fixed), every)
+    step = model.stepping(batch.extra)
     if decoding.search == "beam":
         return beam(step, tokens, moving, fixed, width=decoding.width, best=decoding.best, record=record, **every)
     if decoding.search == "greedy":
         return [[each] for each in greedy(step, tokens, moving, fixed, **every)]
     if decoding.search == "sampling":
         keep = Filter(temperature=decoding.temperature, top_k=decoding.top_k, top_p=decoding.top_p)
-        numbers = numbers_of(batch) if draws is None else [*map(operator.add, numbers_of(batch), draws)]
+        numbers = numbers_of(batch, draws)
         drawn = [
             sample(step, tokens, moving, fixed, keep=keep, seed=decoding.seed + number, numbers=numbers, **every)
             for number in range(decoding.best)
         ]
-        return [sorted(row, key=lambda each: -each.score) for row in zip(*drawn, strict=True)]
+        return by_score(drawn)
     if decoding.search == "exhaustive":
         return exhaustive(step, tokens, moving, fixed, best=decoding.best, **every)
     raise ConfigError(f"decoding.search = '{decoding.search}' is not a search method.")
 
 
-def numbers_of(batch: PairBatch) -> list[int]:
-    """A number for each source, made from what it holds: it is answered alike wherever it stands."""
+def why_on_host(decoding: Seq2SeqDecoding, words: SearchTokens, record: list[Tree] | None = None) -> str | None:
+    """Why a search is kept by the host, which waits for the device at each step; None where it need not be."""
+    if decoding.search not in ("beam", "greedy", "sampling"):
+        return f"decoding.search = '{decoding.search}' runs on the host"
+    if words.forced:
+        return "decoding.forced divides a beam by how many forced tokens its hypotheses have, which is done on the host"
+    return None if record is None else "the tree of a beam is recorded on the host"
+
+
+def searched_on_device(
+    model: Searchable,
+    batch: PairBatch,
+    decoding: Seq2SeqDecoding,
+    draws: Sequence[int] | None,
+    graphs: Graphs | None,
+    begun: tuple[Callable[[], Step[Any, Any]], Tensor, Any, Any],
+    every: dict[str, Any],
+) -> list[list[Hypothesis]]:
+    """Hypotheses for each source, as `searched` has them, from a search that does not wait for the device."""
+    marks = marks_of(model) if isinstance(model, nn.Module) else Marks("it is no module", None)
+    if marks.refusal is not None:
+        graphs = None
+    elif graphs is None and begun[1].is_cuda:
+        graphs = graphs_of(model)  # type: ignore[arg-type]  # marks say that it is a module
+    every = {**every, "graphs": graphs, "marks": (marks.key, batch.extra)}
+    if decoding.search == "beam":
+        return follow_beam(*begun, width=decoding.width, best=decoding.best, **every)
+    if decoding.search == "greedy":
+        return [[each] for each in follow(*begun, **every)]
+    keep = Filter(temperature=decoding.temperature, top_k=decoding.top_k, top_p=decoding.top_p)
+    seeds, numbers = range(decoding.seed, decoding.seed + decoding.best), numbers_of(batch, draws)
+    return by_score([follow(*begun, keep=keep, seed=seed, numbers=numbers, **every) for seed in seeds])
+
+
+def by_score(drawn: Sequence[Sequence[Hypothesis]]) -> list[list[Hypothesis]]:
+    """What was drawn for each source, best first."""
+    return [sorted(row, key=lambda each: -each.score) for row in zip(*drawn, strict=True)]
+
+
+def numbers_of(batch: PairBatch, draws: Sequence[int] | None = None) -> list[int]:
+    """A number for each source, made from what it holds, and from which of its draws it is: it is answered alike
+    wherever it stands."""
     values = batch.source.values.cpu().numpy()
     if isinstance(batch.source, Grid):
         sizes = batch.source.sizes.tolist()
@@ -155,11 +211,12 @@ def numbers_of(batch: PairBatch) -> list[int]:
     else:
         real = [row[:length] for row, length in zip(values, batch.source.lengths.tolist(), strict=True)]
     digests = [blake2b(each.tobytes(), digest_size=8) for each in real]
-    return [int.from_bytes(digest.digest(), "little") for digest in digests]
+    found = [int.from_bytes(digest.digest(), "little") for digest in digests]
+    return found if draws is None else [*map(operator.add, found, draws)]
 
 
-def real_places(extents: Extents) -> Tensor:
-    """(B, S): which places of the memories there are.
+def real_places(extents: Extents, multiple: int = 1) -> Tensor:
+    """(B, S): which places of the memories there are, with as many empty ones behind as `start` has put there.
 
     >>> real_places(Extents([(2, 1), (1, 2)], 2)).int().tolist()
     [[1, 0, 1, 0], [1, 1, 0, 0]]
@@ -167,7 +224,9 @@ def real_places(extents: Extents) -> Tensor:
     rows = max((rows for rows, _ in extents.each), default=0)
     columns = extents.columns or max((columns for _, columns in extents.each), default=0)
     each = [Grid(torch.empty(1, 0, rows, columns), torch.tensor([extent])).mask.flatten(1) for extent in extents.each]
-    return torch.cat(each) if each else torch.ones(0, rows * columns, dtype=torch.bool)
+    found = torch.cat(each) if each else torch.ones(0, rows * columns, dtype=torch.bool)
+    missing = 0 if extents.columns is not None else missing_places(columns, multiple)
+    return functional.pad(found, (0, missing))
 
 
 def seen_in(watched: Tensor, extent: tuple[int, int], columns: int | None) -> Tensor:

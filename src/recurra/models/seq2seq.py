@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from recurra.analysis.saliency import Probe, explained
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
@@ -23,6 +24,7 @@ from recurra.models.rows import padded
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside, gridded
 from recurra.products.cross_entropy import Options, cost
+from recurra.search.search import Step
 from recurra.wirings import Features, Source, WiringState
 
 
@@ -149,16 +151,40 @@ class SequenceToSequence(nn.Module):
         log_p, y = self._log_p(batch, ALWAYS)
         return log_p.gather(1, y.unsqueeze(1)).squeeze(1).double()
 
-    def start(self, batch: PairBatch) -> tuple[Tensor, WiringState, Fixed]:
-        """What a search begins with: <s> for each source, the decoder's state, and what it keeps of the sources."""
-        started = self.decoder.start(self.read(batch.source))
-        tokens = torch.full((len(batch.source.values),), self.sizes.start, device=batch.source.values.device)
-        return tokens, started.state, Fixed(started.source, batch.copied)
+    def start(self, batch: PairBatch, *, multiple: int = 1) -> tuple[Tensor, WiringState, Fixed]:
+        """What a search begins with: <s> for each source, the decoder's state, and what it keeps of the sources.
 
-    def step(self, tokens: Tensor, state: WiringState, fixed: Fixed, *, extra: int = 0) -> tuple[Tensor, WiringState]:
-        """log p of what may come after one more token of each row, (N,) to (N, V + extra); and the state after it."""
-        h, state = self.decoder.step(self._known(tokens), state, fixed.source)
+        With `multiple`, memories have empty places behind, up to a multiple of so many.
+        """
+        read = self.read(batch.source)
+        read = read._replace(memory=read.memory.rounded(multiple))
+        started = self.decoder.start(read)
+        tokens = torch.full((len(batch.source.values),), self.sizes.start, device=batch.source.values.device)
+        copied = batch.copied
+        if copied is not None:
+            copied = functional.pad(copied, (0, read.memory.mask.shape[1] - copied.shape[1]))
+        return tokens, started.state, Fixed(started.source, copied)
+
+    def step(
+        self, tokens: Tensor, state: WiringState, fixed: Fixed, *, extra: int = 0, cells: Any = None
+    ) -> tuple[Tensor, WiringState]:
+        """log p of what may come after one more token of each row, (N,) to (N, V + extra); and the state after it.
+
+        `cells` is what the decoder's cells keep over a sequence of so many rows, where it is known.
+        """
+        h, state = self.decoder.step(self._known(tokens), state, fixed.source, cells)
         return self._scored(h, state.weights, fixed.copied, extra), state
+
+    def stepping(self, extra: int = 0) -> Step[WiringState, Fixed]:
+        """`step`, with what the cells keep over a sequence prepared once for all steps of the same number of rows."""
+        kept: list[tuple[int, Any]] = []
+
+        def step(tokens: Tensor, state: WiringState, fixed: Fixed) -> tuple[Tensor, WiringState]:
+            if not kept or kept[0][0] != len(tokens):
+                kept[:] = [(len(tokens), self.decoder.wiring.fixed(len(tokens), self.decoder.embedding.weight))]
+            return self.step(tokens, state, fixed, extra=extra, cells=kept[0][1])
+
+        return step
 
     def probe(
         self, batch: Callable[[int], PairBatch], tokens: Sequence[str], written: Sequence[str], title: str

@@ -117,6 +117,8 @@ class Law:
         )
 
     def _check_forced(self) -> None:
+        if not len(self.forced):
+            return
         for name, others in (("banned", self.banned), ("what ends an answer", self.ends)):
             for token in self.forced.tolist():
                 if token in others:

@@ -121,12 +121,13 @@ class Sampler:
         self._streams: dict[int, np.random.Generator] = {}
 
     def __call__(self, log_p: Tensor, rows: list[int]) -> Tensor:
-        sums = filtered(log_p, self.keep).exp().cumsum(1)
-        whole = sums[:, -1:]
-        chances = torch.tensor([[self._stream(row).random()] for row in rows], dtype=sums.dtype, device=sums.device)
-        # The first token whose sum lies above the chance; it stays below the whole, so that there is one.
-        drawn = torch.minimum(chances * whole, whole.nextafter(torch.zeros_like(whole)))
-        return torch.searchsorted(sums, drawn, right=True).squeeze(1).clamp_max(sums.shape[1] - 1)
+        chances = [[self._stream(row).random()] for row in rows]
+        return drawn(log_p, self.keep, torch.tensor(chances, dtype=torch.float64, device=log_p.device))
+
+    def chances(self, rows: Sequence[int], count: int) -> Tensor:
+        """(rows, count): the next random numbers of rows, in [0, 1)."""
+        found = [self._stream(row).random(count) for row in rows]
+        return torch.from_numpy(np.stack(found)) if found else torch.zeros(0, count, dtype=torch.float64)
 
     def _stream(self, row: int) -> np.random.Generator:
         if row not in self._streams:
@@ -134,6 +135,15 @@ class Sampler:
             key = np.array([self.seed % 2**64, number % 2**64], np.uint64)
             self._streams[row] = np.random.Generator(np.random.Philox(key=key))
         return self._streams[row]
+
+
+def drawn(log_p: Tensor, keep: Filter, chances: Tensor) -> Tensor:
+    """A token for each row (B, V), by a random number from [0, 1) for each, (B, 1) of float64."""
+    sums = filtered(log_p, keep).exp().cumsum(1)
+    whole = sums[:, -1:]
+    # The first token whose sum lies above the chance; it stays below the whole, so that there is one.
+    bounds = torch.minimum(chances * whole, whole.nextafter(torch.zeros_like(whole)))
+    return torch.searchsorted(sums, bounds, right=True).squeeze(1).clamp_max(sums.shape[1] - 1)
 
 
 def sample(

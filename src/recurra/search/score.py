@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from recurra.errors import ConfigError
@@ -17,6 +21,14 @@ def divisor(length: int, length_penalty: float) -> float:
     (1.0, 2.0, 1.0)
     """
     return ((5 + length) / 6) ** length_penalty
+
+
+@functools.lru_cache(maxsize=64)
+def divisors(length: int, length_penalty: float) -> NDArray[np.float64]:
+    """(length + 1,): what log P of sequences of 0, 1, …, `length` tokens is divided by."""
+    found = np.array([divisor(each, length_penalty) for each in range(length + 1)])
+    found.flags.writeable = False
+    return found
 
 
 def uncovered(sums: Tensor, places: Tensor | None) -> Tensor:

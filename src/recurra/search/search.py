@@ -13,6 +13,7 @@ from torch import Tensor
 from recurra.errors import ConfigError, DataError
 from recurra.search.rules import Law
 from recurra.search.score import divisor, uncovered
+from recurra.search.trees import mapped
 
 Moving = TypeVar("Moving")
 Fixed = TypeVar("Fixed")
@@ -143,12 +144,7 @@ def selected(tree: Any, rows: Tensor) -> Any:
     >>> a.tolist(), b.tolist(), nothing
     ([2, 2, 1], [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], None)
     """
-    if isinstance(tree, Tensor):
-        return tree.index_select(0, rows)
-    if not isinstance(tree, tuple):
-        return tree
-    parts = [selected(part, rows) for part in tree]
-    return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return mapped(tree, lambda leaf: leaf.index_select(0, rows))
 
 
 def lengths_of(length: int | Sequence[int], rows: int) -> list[int]:
@@ -157,6 +153,8 @@ def lengths_of(length: int | Sequence[int], rows: int) -> list[int]:
         return [check_count(length, "length")] * rows
     if len(length) != rows:
         raise ConfigError(f"there are {len(length)} lengths for {rows} sequences: give one for each, or one for all.")
+    if {*map(type, length)} == {int} and min(length) > 0:  # of many sequences, the usual case
+        return [*length]
     return [check_count(each, "length") for each in length]
 
 

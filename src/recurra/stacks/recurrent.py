@@ -27,6 +27,7 @@ from recurra.named import choose as choose_name
 from recurra.padding import Padded, inputs_of
 from recurra.settings import about
 from recurra.stacks import merge as merges
+from recurra.stacks.one_step import stepped
 
 States: TypeAlias = tuple[tuple[AnyState, ...], ...]
 """A state per layer and direction; batch first on every leaf."""
@@ -171,31 +172,30 @@ class Recurrent(nn.Module):
         The results are the same as for the whole sequence. To use one dropout mask for a sequence in training, or to
         avoid preparing weights at every step, pass the same `fixed` to every step: rnn.fixed(rows, x).
         """
-        if self.bidirectional or self.direction == "backward":
-            raise ConfigError(
-                "a backward or bidirectional stack cannot run one step at a time: its first output needs the last "
-                "input. Use bidirectional = false and direction = 'forward', or pass the whole sequence."
-            )
-        if self.training and self.dropout and self.locked:
-            raise ConfigError(
-                "locked dropout uses one mask for all steps of a row, so it cannot train one step at a time. Pass "
-                "the whole sequence, or call eval() first."
-            )
+        self._check_steps()
         if not isinstance(x, Tensor) or x.dim() != 2:
             found_shape = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise DataError(
                 f"step needs one element per row, of shape (rows, {self.input_size}), but got {found_shape}."
             )
         batch, states, fixed = self._prepared(self._checked(Padded.full(x.unsqueeze(1))), states, fixed)
+        return self.advance(batch.values.squeeze(1), states, fixed)
+
+    def advance(self, x: Tensor, states: States, fixed: Fixed) -> tuple[Tensor, States]:
+        """`step` without checks of x and the states: for callers whose states came from `start` or an earlier step."""
+        self._check_steps()
         found: list[tuple[AnyState, ...]] = []
 
         def read(number: int, y: Tensor) -> list[Tensor]:
-            [reader] = self._readers(number, states, fixed)
-            state = reader.cell.step(reader.cell.project(y, reader.fixed), reader.state, reader.fixed)
+            cell: Any = self.cells[number][0]  # type: ignore[index]  # a ModuleList for each layer
+            state, own = states[number][0], fixed[number][0]
+            if any(field.dtype != x.dtype for field in state):  # autocast has lowered it
+                state = type(state)(*(field.to(x.dtype) for field in state))
+            state = stepped(cell, y, state, own)
             found.append((state,))
             return [state[0]]
 
-        return self._mixed(self._through(batch.values.squeeze(1), None, read)), tuple(found)
+        return self._mixed(self._through(x, None, read)), tuple(found)
 
     def start(self, rows: int, like: Tensor | None = None) -> States:
         """The states before the first step, for so many rows."""
@@ -323,6 +323,19 @@ class Recurrent(nn.Module):
         if self.mix_weights is None or self.mix_scale is None:
             return stacked.mean(-1)
         return self.mix_scale * (stacked @ self.mix_weights.softmax(0))
+
+    def _check_steps(self) -> None:
+        """A ConfigError where this stack cannot run one step at a time."""
+        if self.bidirectional or self.direction == "backward":
+            raise ConfigError(
+                "a backward or bidirectional stack cannot run one step at a time: its first output needs the last "
+                "input. Use bidirectional = false and direction = 'forward', or pass the whole sequence."
+            )
+        if self.training and self.dropout and self.locked:
+            raise ConfigError(
+                "locked dropout uses one mask for all steps of a row, so it cannot train one step at a time. Pass "
+                "the whole sequence, or call eval() first."
+            )
 
     def _checked(self, x: Padded) -> Padded:
         x = inputs_of(x, self.input_size, "Recurrent")

@@ -36,7 +36,8 @@ class Alone(Wiring):
         return self.cells.fixed(rows, like)
 
     def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
-        s, states = self.cells.step(x, only(state.cells), fixed=fixed)
+        kept = self.fixed(len(x), x) if fixed is None else fixed
+        s, states = self.cells.advance(x, only(state.cells), kept)
         return self.readout(source, s), state._replace(cells=layers_of(states))
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:

@@ -60,11 +60,11 @@ class Between(Wiring):
 
     def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         lower_fixed, upper_fixed = self.fixed(len(x), x) if fixed is None else fixed
-        below, lower = self.first.step(x, only(state.cells[:1]), fixed=lower_fixed)
+        below, lower = self.first.advance(x, only(state.cells[:1]), lower_fixed)
         query = state.cells[0][0] if self.looks_back else below
         seen = self.attention.step(query, memory_of(source), state.past)
         read = torch.cat([self.dropout(below), seen.context], dim=-1)
-        s, upper = self.above.step(read, only(state.cells[1:]), fixed=upper_fixed)
+        s, upper = self.above.advance(read, only(state.cells[1:]), upper_fixed)
         h = self.readout(source, s, seen.context)
         return h, WiringState((*layers_of(lower), *layers_of(upper)), seen.past, None, seen.weights)
 

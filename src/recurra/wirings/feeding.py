@@ -46,7 +46,8 @@ class Feeding(Wiring):
 
     def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         assert state.fed is not None, "`start` gives zeros"
-        s, states = self.cells.step(torch.cat([x, state.fed], dim=-1), only(state.cells), fixed=fixed)
+        kept = self.fixed(len(x), x) if fixed is None else fixed
+        s, states = self.cells.advance(torch.cat([x, state.fed], dim=-1), only(state.cells), kept)
         seen = self.attention.step(s, memory_of(source), state.past)
         h = self.readout(source, s, seen.context)
         return h, WiringState(layers_of(states), seen.past, h, seen.weights)

@@ -41,7 +41,8 @@ class Outside(Wiring):
         return self.cells.fixed(rows, like)
 
     def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
-        s, states = self.cells.step(x, only(state.cells), fixed=fixed)
+        kept = self.fixed(len(x), x) if fixed is None else fixed
+        s, states = self.cells.advance(x, only(state.cells), kept)
         # Not the state of the last cell: with a way past it, what comes out is more than that.
         query = s if state.fed is None else state.fed
         seen = self.attention.step(query, memory_of(source), state.past)

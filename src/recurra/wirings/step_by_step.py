@@ -13,6 +13,7 @@ from recurra.cells import AnyState
 from recurra.encoders.dropout import Dropout
 from recurra.padding import Padded
 from recurra.products.deferring import deferring
+from recurra.stacks import one_step
 from recurra.stacks.recurrent import Fixed, Recurrent
 from recurra.wirings.looping import looped
 from recurra.wirings.querying import memory_of
@@ -52,7 +53,8 @@ class AttendingFirst(Wiring):
         first, seen = self.attend(x, state.cells[0], state.past, source, of_first)
         s, others = first[0], state.cells[1:]
         if self.above is not None:
-            s, upper = self.above.step(self.dropout(s), only(others), fixed=of_others)
+            assert of_others is not None, "`fixed` prepares the layers above where there are some"
+            s, upper = self.above.advance(self.dropout(s), only(others), of_others)
             others = layers_of(upper)
         h = self.readout(source, s, seen.context)
         return h, WiringState((first, *others), seen.past, None, seen.weights)
@@ -81,5 +83,4 @@ class AttendingFirst(Wiring):
 def stepped(stack: Recurrent, x: Tensor, state: AnyState, fixed: Any) -> AnyState:
     """One step of a stack of one layer."""
     cell: Any = stack.cells[0][0]  # type: ignore[index]  # a ModuleList for each layer
-    found: AnyState = cell.step(cell.project(x, fixed[0][0]), state, fixed[0][0])
-    return found
+    return one_step.stepped(cell, x, state, fixed[0][0])
