@@ -35,7 +35,9 @@ def test_a_feature_outside_of_the_table_is_refused(wrong: int, dtype: torch.dtyp
 
 @pytest.mark.parametrize("ends", [[3], [1], [10**9], [2, 0, 2], [-5, 2], []])
 def test_ends_that_do_not_fit_the_features_are_refused(ends: list[int]) -> None:
-    with pytest.raises(DataError, match="must ascend from 0 to the number of its features, 2, but are"):
+    with pytest.raises(
+        DataError, match="must not decrease, and the last must be the number of all features, 2, but they are"
+    ):
         Bag(10, 3, gain=1.0)(Bags(ids(1, 2), torch.tensor(ends, dtype=torch.int64)))
 
 
@@ -73,7 +75,9 @@ def test_the_optimisers_state_of_another_table_is_refused(shape: tuple[int, int]
     weight.grad = torch.sparse_coo_tensor(torch.tensor([[9]]), torch.ones(1, 3), (10, 3), check_invariants=True)
     optimiser = LazyAdam([weight])
     optimiser.state[weight] = {"step": 1, "exp_avg": torch.zeros(shape), "exp_avg_sq": torch.zeros(shape)}
-    with pytest.raises(TrainingError, match=r"but the table has \(10, 3\): it belongs to another model"):
+    with pytest.raises(
+        TrainingError, match=r"the embedding has the shape \(10, 3\), but its state .*belongs to another model"
+    ):
         optimiser.step()
 
 

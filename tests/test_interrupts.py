@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -9,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from recurra.cli import main
 from recurra.interrupts import ended_by_ctrl_c, last_words, watch_of_this_command
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
 PRELUDE = """
 import hashlib, sys, time
+from recurra.cli import main
 from recurra.interrupts import ended_by_ctrl_c, last_words, watch_of_this_command
 
 def computes(rounds=10**9):
@@ -126,3 +129,24 @@ def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback(tmp_path:
     code = f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_module('recurra', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "\nrecurra: stopped.\n")
+
+
+def test_a_stopped_command_ends_before_its_memory_is_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab.py").write_text(
+        "order = []\n"
+        "class Held:\n"
+        "    def __del__(self): order.append('freed')\n"
+        "def read():\n"
+        "    examples = Held()\n"
+        "    raise KeyboardInterrupt\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "slow.py").write_text("import lab\nlab.read()\n")
+    lab = importlib.import_module("lab")
+
+    def stopped() -> int:
+        lab.order.append("ended")
+        return 130
+
+    assert main(["cells", "slow:Cell"], stopped=stopped) == 130
+    assert lab.order == ["ended", "freed"]

@@ -11,14 +11,11 @@ def main() -> int:
         del sys.path[0]
     try:
         from recurra.cli import main as command_line
-        from recurra.interrupts import STATUS, leave
+        from recurra.interrupts import leave
     except KeyboardInterrupt:
         print("\nrecurra: stopped.", file=sys.stderr)
         return 130
-    status = command_line()
-    if status == STATUS:
-        leave()
-    return status
+    return command_line(stopped=leave)
 
 
 if __name__ == "__main__":

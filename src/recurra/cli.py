@@ -27,8 +27,11 @@ from recurra.manifest import is_trained
 from recurra.text.visible import without_controls
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. 0: done; 2: the user's mistake, said in one sentence; 130: stopped by Ctrl-C."""
+def main(arguments: Sequence[str] | None = None, *, stopped: Callable[[], int] = lambda: STATUS) -> int:
+    """Run one command. 0: done; 2: the user's mistake, said in one sentence; 130: stopped by Ctrl-C.
+
+    stopped is called when Ctrl-C has ended the command, before its memory is freed, and gives the status.
+    """
     # A user's own cell is found in the current folder, but never in place of an installed module. A run folder may come
     # from anybody, and is never looked into for modules.
     if "" not in sys.path and not is_trained(Path()):
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nrecurra: {str(stop) or 'stopped.'}", file=sys.stderr)
-        return STATUS
+        return stopped()
     except (MemoryError, RuntimeError) as error:
         if not is_lack_of_memory(error):
             raise

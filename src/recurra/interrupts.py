@@ -21,6 +21,9 @@ from typing import NoReturn, TypeAlias, final
 PATIENCE_SECONDS = 1.5
 """After Ctrl-C, so long the watching thread waits for Python to end the command by itself."""
 
+SHORT_PATIENCE_SECONDS = 0.5
+"""The same where a checkpoint is to be written afterwards, and all that is lost is a computation of scores."""
+
 STATUS = 130
 """The exit status of a command that Ctrl-C has ended."""
 
@@ -41,6 +44,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._last_words: LastWords = _stopped
+        self._patience = PATIENCE_SECONDS
         self._is_over = threading.Event()
 
     def __call__(self, _number: int, _frame: FrameType | None) -> NoReturn:
@@ -48,19 +52,20 @@ class Watch:
         raise KeyboardInterrupt
 
     @contextlib.contextmanager
-    def saying(self, last_words: LastWords) -> Iterator[None]:
-        """Inside, a process that has to be ended ends with these words."""
-        before, self._last_words = self._last_words, last_words
+    def saying(self, last_words: LastWords, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+        """Inside, a process that has to be ended, so many seconds after Ctrl-C, ends with these words."""
+        before = self._last_words, self._patience
+        self._last_words, self._patience = last_words, patience
         try:
             yield
         finally:
-            self._last_words = before
+            self._last_words, self._patience = before
 
     def look(self, signals: socket.socket) -> None:
         """Read the numbers of signals as they come, and end the process if Ctrl-C has not ended it soon after."""
         with signals:
             while seen := signals.recv(64):
-                if signal.SIGINT in seen and not self._is_over.wait(PATIENCE_SECONDS):
+                if signal.SIGINT in seen and not self._is_over.wait(self._patience):
                     try:
                         while (said := self._last_words()) is None:
                             if self._is_over.wait(0.05):
@@ -85,7 +90,7 @@ def _end(said: str) -> NoReturn:
 
 
 def leave() -> NoReturn:
-    """End a command that Ctrl-C has stopped, without taking torch apart first, which takes long on a busy machine."""
+    """End a command that Ctrl-C has stopped, without freeing its memory first, which takes long on a busy machine."""
     atexit._run_exitfuncs()  # temporary folders are removed
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

@@ -530,7 +530,7 @@ def rehearsed(this: Setup, progress: Progress) -> str:
 
     with this.given.placing(this.kind.Settings):
         task, store = prepared(this.kind, this.settings, progress.note)
-        return rehearsal(task, store)
+        return rehearsal(task, store, progress.note)
 
 
 class Spread(NamedTuple):

@@ -375,7 +375,7 @@ def test_the_page_stays_at_hand_while_it_answers_and_draws_two_hundred_tokens(pa
 
 def test_the_command_for_a_program_says_what_was_asked(page: Page) -> None:
     page.goto("/?run=translation&input=it's")
-    page.get_by_text("What a program would send").click()
+    page.get_by_text("The same request from a program").click()
     expect(page.locator(".command code")).to_contain_text("""/api/runs/translation/predict' -H 'Content-Type: """)
     expect(page.locator(".command code")).to_contain_text(r"""{"inputs":["it'\''s"],"decoding":{"best":5}}""")
     page.locator(".command").get_by_role("button", name="Copy").click()

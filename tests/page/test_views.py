@@ -413,7 +413,7 @@ def test_a_likelihood_is_shown_without_a_continuation_where_the_run_does_not_gen
     view.evaluate(ANSWER, [{"answer": "likelihood", "generates": False}, SURPRISE])
     expect(view.locator("main")).to_contain_text("perplexity 4.48")
     expect(view.locator("main").get_by_role("button")).to_have_count(0)
-    expect(view.locator("main")).not_to_contain_text("how it goes on")
+    expect(view.locator("main")).not_to_contain_text("continuation")
 
 
 @pytest.fixture
@@ -442,7 +442,7 @@ SERIES = {"input": {"columns": ["level", "flow", "rain"]}, "answer": "series"}
 def test_columns_of_a_forecast_stand_side_by_side_with_one_legend(view: Page) -> None:
     steps = [[1.0, -2.0, 3.0], [2.0, -1.0, 0.0]]
     view.evaluate(ANSWER, [SERIES, {"output": "x", "values": steps, "low": steps, "high": steps}])
-    expect(view.locator(".key")).to_have_text(["given", "what follows", "90 % of what may follow"])
+    expect(view.locator(".key")).to_have_text(["given", "forecast", "90 % interval"])
     expect(view.locator(".pointed")).to_have_text(["Point at a step, or move with the arrow keys.", "", ""])
     places = "all => all.map((each) => [each.getBoundingClientRect().left, each.getBoundingClientRect().top])"
     (left, top), (right, same), (_, below) = view.locator(".chart").evaluate_all(places)
@@ -560,7 +560,7 @@ def test_answers_that_do_not_stand_by_their_probability_say_what_they_stand_by(v
       const place = document.createElement("div");
       const [best, ...alternatives] = logs.map((log) => ({ output: "x ^ { 2 }", score: -1, log_probability: log }));
       drawWritten(place, { ...best, alternatives }, { run: { input: {} }, best: 1, choose() {} });
-      return [place.textContent.includes("by their score"), place.querySelectorAll(".nth math").length];
+      return [place.textContent.includes("Sorted by score"), place.querySelectorAll(".nth math").length];
     }"""
     assert view.evaluate(drawn, [-1, -2, -3]) == [False, 3]
     assert view.evaluate(drawn, [-1, -3, -2]) == [True, 3]
@@ -665,3 +665,13 @@ def test_tags_of_many_parts_take_lines_and_not_the_width_of_the_sentence(view: P
     assert widest < 160
     assert lines == 1  # the tags of one column stand in one line
     assert is_whole
+
+
+def test_a_small_picture_of_many_columns_shades_them_by_their_values(view: Page) -> None:
+    shades = """async (steps) => {
+      const { sparkline } = await import("/page/chart.js");
+      const paths = [...sparkline(steps).querySelectorAll(".raster")].filter((path) => path.getAttribute("d"));
+      return paths.map((path) => [path.getAttribute("stroke-opacity"), path.getAttribute("d").split("M").length - 1]);
+    }"""
+    assert view.evaluate(shades, [[low] * 5 for low in (0, 2, 5)]) == [["0.4", 5], ["1", 5]]
+    assert view.evaluate(shades, [[0] * 5, [1] * 5, [1] * 5]) == [["1", 10]]

@@ -243,7 +243,7 @@ def test_forecasts_are_drawn_beside_what_came(tmp_path: Path) -> None:
     page = Whole(report(run))
     assert shown(run).count("<svg") == 6, "each in a wide form and in one for phones"
     assert [f"steps {first} to {first + 4}" in page.text for first in (56, 51, 46)] == [True] * 3
-    assert "<b>level, step ahead 5: what came " in page.text
+    assert "<b>level, step ahead 5: actual " in page.text
     (tmp_path / "short.csv").write_text("time,level\n1,2\n2,3\n3,5\n")
     with_little = made("forecasting", str(tmp_path / "short.csv"), "decoding.horizon=5")
     assert "too short to forecast their end" in shown(with_little)

@@ -138,7 +138,7 @@ def test_an_optimiser_that_needs_all_rows_is_refused(part: str | dict[str, objec
         ("model.bag.words=0", "model.bag.words must be at least 1, but is 0"),
         ("model.bag.dropout=1.5", "model.bag.dropout must"),
         ("model.bag.gain=0", "model.bag.gain must be above 0, but is 0"),
-        ("model.bag.characters=[5, 3]", r"model.bag.characters must be the shortest and the longest length, as in"),
+        ("model.bag.characters=[5, 3]", r"model.bag.characters must be the shortest and the longest n-gram, as in"),
         ("model.bag.characters=[3]", r"but is \[3\]"),
         ("model.members=['bag', 'tree']", "model.members must name rnn, pyramid, transformer, cnn and bag"),
     ],

@@ -268,12 +268,33 @@ def test_the_last_validation_is_done_within_the_minutes(tmp_path: Path) -> None:
 
 def test_a_dry_run_estimates_the_time_of_an_epoch_and_the_memory(tmp_path: Path) -> None:
     this = small_setup(tmp_path)
-    told = rehearsal(*prepared(this.kind, this.settings, lambda _: None))
+    said: list[str] = []
+    told = rehearsal(*prepared(this.kind, this.settings, lambda _: None), said.append)
+    [before] = said
+    assert re.fullmatch(
+        r"computing the largest batch, \d+ rows of \d+, or a part of it, to measure time and memory", before
+    )
     assert re.search(r"^time     about [\d.]+ s an epoch on this machine, .* s for the largest batch$", told, re.M)
     memory = re.search(r"^memory   about ([\d.]+) MiB in all: ([\d.]+) MiB for .*; ([\d.]+) MiB kept", told, re.M)
     assert memory is not None
     whole, weights, kept = map(float, memory.groups())
     assert weights + kept < whole < 1000
+
+
+def test_a_batch_that_is_too_large_to_be_tried_is_estimated_from_a_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    this = small_setup(tmp_path, "training.batch_size=40")
+    task, store = prepared(this.kind, this.settings, lambda _: None)
+    kept = re.compile(r"; ([\d.]+) MiB kept for the backward pass")
+    whole = kept.search(rehearsal(task, store))
+    monkeypatch.setattr("recurra.training.rehearsal.LARGE_BYTES", 0)
+    told = rehearsal(task, store)
+    part = kept.search(told)
+    assert whole is not None
+    assert part is not None
+    assert "for the largest batch (estimated from 4 of its 40 rows)" in told
+    assert float(part[1]) == pytest.approx(float(whole[1]), rel=0.2)
 
 
 def test_a_loss_that_is_no_number_names_step_layer_and_batch(tmp_path: Path) -> None:

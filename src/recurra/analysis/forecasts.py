@@ -40,16 +40,16 @@ class Forecast:
         >>> line = np.arange(6.0)[:, None]
         >>> print(Forecast("a", ["x"], line[3:4], line[4:] + 1, line[4:]).view().text())
         a
-        step ahead what came forecast
-        0                  3        –
-        1                  4        5
-        2                  5        6
+        step ahead actual forecast
+        0               3        –
+        1               4        5
+        2               5        6
         """
         panels = []
         for column, name in list(enumerate(self.columns))[:COLUMNS]:
             before, said, came = (each[:, column].tolist() for each in (self.before, self.said, self.came))
             ahead = list(range(1, len(said) + 1))
-            series = Curve("what came", [*before, *came], list(range(1 - len(before), len(came) + 1)), "soft")
+            series = Curve("actual", [*before, *came], list(range(1 - len(before), len(came) + 1)), "soft")
             forecast = Curve("forecast", said, ahead, "strong")
             bands = []
             if self.low is not None and self.high is not None:

@@ -28,6 +28,6 @@ class BagModel:
         given = self.characters
         if given is not None and not (len(given) == 2 and 1 <= given[0] <= given[1]):
             raise SettingError(
-                f"model.bag.characters must be the shortest and the longest length, as in [3, 5], but is {given}.",
+                f"model.bag.characters must be the shortest and the longest n-gram, as in [3, 5], but is {given}.",
                 ("model", "bag", "characters"),
             )

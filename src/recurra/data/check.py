@@ -190,6 +190,9 @@ class _Survey:
         if self.format == "text" and self.first_line.startswith(PREFIX):
             what = f"the first line begins with {PREFIX}, as fastText writes labels: set data.format = fasttext"
             oddities.insert(0, Oddity("", what, 1, [1]))
+        if self.format == "text" and "\t" in self.first_line:
+            what = "the first line has tabs, as the rows of a table have: set data.format = tsv, or give --format tsv"
+            oddities.insert(0, Oddity("", what, 1, [1]))
         columns = [survey.found() for survey in self.columns.values()]
         if _swapped({column.name: column for column in columns}):
             what = "text looks like a label and label like a text: swap them in data.columns"

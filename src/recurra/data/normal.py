@@ -60,7 +60,7 @@ class Normal(NamedTuple):
             }
             for name, (mean, spread) in scales.items():
                 if mean.ndim != 1 or mean.shape != spread.shape or not (spread > 0).all():
-                    raise ValueError(f"'{name}' has no mean and spread for each column")
+                    raise ValueError(f"'{name}' must have one mean and one spread above 0 for each column")
             return scales
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise CheckpointError(f"{path} cannot be read ({error}): the run folder is incomplete.") from error

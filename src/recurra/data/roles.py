@@ -35,15 +35,17 @@ TARGETS: Final = (
 CONTEXTS: Final = ("context", "passage", "paragraph", "article")
 """Texts that are read together with another one, such as a question."""
 
-TIMES: Final = ("time", "date", "datetime", "timestamp", "year", "month", "day", "hour", "week", "created", "updated")
-MOMENTS: Final = ("time", "date", "datetime", "timestamp", "year", "ds", "step")
+TIMES: Final = (
+    *("time", "date", "datetime", "timestamp", "ts", "year", "month", "day", "hour", "week", "created", "updated"),
+)
+MOMENTS: Final = ("time", "date", "datetime", "timestamp", "ts", "year", "ds", "step")
 """Columns that say to which time a step of a series belongs."""
 
 SERIES: Final = ("series", "series_id", "unique_id", "item_id")
 """Columns that say which series a row belongs to."""
 
 IDS: Final = (
-    *("id", "index", "idx", "uid", "uuid", "guid", "row", "nr", "no", "unnamed", "user", "author"),
+    *("id", "qid", "index", "idx", "uid", "uuid", "guid", "row", "nr", "no", "unnamed", "user", "author"),
     *("split", "fold", "url", "link"),
 )
 """Columns that tell rows apart or say where they come from: nothing to read or to predict."""

@@ -106,8 +106,8 @@ def checked(ids: Tensor, ends: Tensor, rows: int) -> tuple[Tensor, Tensor]:
     starts = torch.cat([ends.new_zeros(1), ends])
     if (len(ends) == 0 and len(ids)) or starts[-1] != len(ids) or bool((starts[1:] < starts[:-1]).any()):
         raise DataError(
-            f"the ends of the texts in a batch must ascend from 0 to the number of its features, {len(ids)}, but "
-            f"are {ends.tolist() if len(ends) < 9 else ends[:8].tolist()}."
+            f"the ends of the texts must not decrease, and the last must be the number of all features, {len(ids)}, "
+            f"but they are {ends.tolist() if len(ends) < 9 else ends[:8].tolist()}."
         )
     return ids.to(torch.int32).contiguous(), ends.to(torch.int64).contiguous()
 

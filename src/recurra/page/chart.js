@@ -43,17 +43,24 @@ export function sparkline(steps, { width = 240, height = 44 } = {}) {
   return svg("svg", { class: "sparkline", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, lines);
 }
 
-/** A row for each column, with a dash where it is above its middle. */
+/** Shades between the least and the greatest value of a column. */
+const SHADES = 5;
+
+/** A row for each column: the darker a dash, the greater the value within its column. */
 function raster(columns, width, height) {
   const [across, down] = [width / columns[0].length, height / columns.length];
-  const dashes = columns.flatMap((values, row) => {
+  const dashes = Array.from({ length: SHADES + 1 }, () => "");
+  for (const [row, values] of columns.entries()) {
     const [low, high] = extent(values);
     const y = ((row + 0.5) * down).toFixed(1);
-    return values.map((value, step) => (value > (low + high) / 2 ? `M${(step * across).toFixed(1)} ${y}h${across.toFixed(1)}` : ""));
-  });
-  const found = svg("path", { class: "raster", d: dashes.join("") });
-  found.style.strokeWidth = 0.8 * down;
-  return found;
+    for (const [step, value] of values.entries()) {
+      const shade = Math.round((SHADES * (value - low)) / (high - low));
+      dashes[shade] += `M${(step * across).toFixed(1)} ${y}h${across.toFixed(1)}`;
+    }
+  }
+  const paths = dashes.map((d, shade) => svg("path", { class: "raster", d, "stroke-opacity": shade / SHADES })).slice(1);
+  for (const each of paths) each.style.strokeWidth = 0.8 * down;
+  return svg("g", {}, paths);
 }
 
 /** Round numbers from low to high, about so many. */

@@ -22,7 +22,7 @@ export function drawContinuation(place, answer, context) {
   const { ask, run, value } = context;
   const mine = keptOf(ask);
   const text = Array.isArray(value) ? value.join(" ") : value;
-  const written = element("span", { class: "continued", title: "How the model goes on" });
+  const written = element("span", { class: "continued", title: "The continuation by the model" });
   const said = element("p", { class: "continued-said", role: "status" });
   const seed = element("span", { class: "answer-aside" });
   const another = element("button", { type: "button", onclick: () => write(mine.seed + 1) }, "Another");
@@ -120,7 +120,7 @@ function about(answer, run) {
   const bits = answer.nll / Math.LN2;
   return [
     element("span", { class: "key surprise" }, "surprising"),
-    ...(run.generates ? [element("span", { class: "key continued-key" }, "how it goes on")] : []),
+    ...(run.generates ? [element("span", { class: "key continued-key" }, "continuation")] : []),
     `${bits.toFixed(2)} bits a token, perplexity ${short(answer.perplexity)}.`,
   ];
 }

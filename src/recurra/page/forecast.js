@@ -12,18 +12,18 @@ const SHOWN = 200;
 export function drawForecast(place, answer, { run, value }) {
   const given = rows(value) ?? [];
   if (!answer.values.length) {
-    place.append(element("p", { class: "answer-words" }, "Nothing follows on nothing: give a step or more."));
+    place.append(element("p", { class: "answer-words" }, "Give at least one step to forecast from."));
     return;
   }
   const names = answer.values[0].map((_, column) => run.input.columns[column] ?? `value ${column + 1}`);
   if (answer.probabilities) {
     const found = coins(given, answer, names);
-    place.append(legend(["given", "what follows, the stronger the more probable"], "filled"), found);
+    place.append(legend(["given", "forecast: the stronger, the more probable"], "filled"), found);
     found.scrollLeft = found.scrollWidth; // to what follows
   }
   else {
     const charts = names.map((_, column) => one(given, answer, column, names));
-    const keys = ["given", "what follows", ...(answer.low ? ["90 % of what may follow"] : [])];
+    const keys = ["given", "forecast", ...(answer.low ? ["90 % interval"] : [])];
     place.append(legend(keys), element("div", { class: "charts" }, charts));
   }
   place.append(table(answer, names, given.length));
@@ -52,7 +52,7 @@ function one(given, answer, column, names) {
     band,
     marked: past.length,
     first: before + 1,
-    label: `${names[column]}: ${past.length} steps that were given and ${next.length} that follow, ending at ${short(next.at(-1), 4)}`,
+    label: `${names[column]}: ${past.length} given steps and a forecast of ${next.length}, ending at ${short(next.at(-1), 4)}`,
     said,
     hint: column === 0,
     ...(names.length > 1 ? { height: LOW } : {}),
@@ -80,7 +80,7 @@ function coins(given, answer, names) {
     const after = answer.probabilities.map((step) => cell(step[column], false));
     return element("tr", {}, element("th", { scope: "row" }, name), before, after);
   });
-  const label = `${past.length} steps that were given and ${answer.probabilities.length} that follow`;
+  const label = `${past.length} given steps and a forecast of ${answer.probabilities.length}`;
   return element("div", { class: "table-place" }, element("table", { class: "coins", "aria-label": label }, element("tbody", {}, body)));
 }
 
@@ -99,5 +99,5 @@ function table(answer, names, given) {
   });
   const head = element("thead", {}, element("tr", {}, heads.map((name) => element("th", { scope: "col" }, name))));
   const inner = element("table", {}, head, element("tbody", {}, body));
-  return element("details", {}, element("summary", {}, "What follows as numbers"), element("div", { class: "table-place" }, inner));
+  return element("details", {}, element("summary", {}, "The forecast as numbers"), element("div", { class: "table-place" }, inner));
 }

@@ -16,7 +16,7 @@ export function pad(run, { onchange }) {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
     role: "img",
     tabindex: 0,
-    "aria-label": "A pad to write on. Control and Z takes back a stroke, Delete clears it.",
+    "aria-label": "A pad to write on. Ctrl+Z undoes a stroke, Delete clears the pad.",
   });
   const ghost = element("p", { class: "pad-hint", "aria-hidden": true }, "Write here");
   const undo = element("button", { type: "button", class: "quiet", onclick: () => put(strokes.slice(0, -1)) }, "Undo");

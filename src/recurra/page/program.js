@@ -12,7 +12,7 @@ export function program() {
   const node = element(
     "details",
     { class: "program" },
-    element("summary", {}, "What a program would send"),
+    element("summary", {}, "The same request from a program"),
     element("div", { class: "command" }, element("pre", { tabindex: "0", "aria-label": "A command for the shell" }, code), copy),
   );
 

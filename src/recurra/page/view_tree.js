@@ -58,8 +58,8 @@ export function draw(place, numbers, { state, change }) {
 
   view.append(
     reading(
-      "A column is a step, the best above: a plain box was kept, a double line is finished, a dashed one was dropped.",
-      "The number is the score so far. Orange is the way to what leads; what is no longer followed turns pale.",
+      "Each column is a step of the search, the best candidates at the top: solid boxes were kept, double ones are finished,",
+      "dashed ones were dropped. The number is the score so far. Orange marks the path to the best answer; pale paths ended.",
     ),
   );
   place.append(view);

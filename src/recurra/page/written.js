@@ -22,8 +22,8 @@ export function drawWritten(place, answer, context) {
 
 function large(chosen, context) {
   const notes = [];
-  if (chosen.cut_off) notes.push("It was cut off at its greatest length.");
-  if (chosen.output === "") notes.push(chosen.tokens?.length ? "It reads as nothing." : "The answer is empty: the model writes nothing.");
+  if (chosen.cut_off) notes.push("The answer was cut off at the maximum length.");
+  if (chosen.output === "") notes.push(chosen.tokens?.length ? "The answer has tokens, but no visible text." : "The answer is empty: the model writes nothing.");
   const math = formula(chosen.output);
   return element(
     "div",
@@ -83,7 +83,7 @@ function list(every, { best, choose }) {
 function order(every) {
   const logs = every.map((each) => each.log_probability);
   const isSorted = logs.every((log, number) => number === 0 || log <= logs[number - 1]);
-  const why = "They stand by their score, which weighs the length too, not by their probability alone.";
+  const why = "Sorted by score, which takes the length into account, not by probability alone.";
   return isSorted ? [] : [element("p", { class: "took" }, why)];
 }
 
@@ -97,7 +97,7 @@ function draws({ ask, run, value, decoding = {} }) {
   const chips = element("ul", { class: "drawn", "aria-live": "polite" });
   const said = element("p", { class: "continued-said", role: "status" });
   const button = element("button", { type: "button", onclick: draw }, "Draw some");
-  const about = element("span", { class: "answer-aside" }, run.input.colour ? "other names by chance" : "other answers by chance");
+  const about = element("span", { class: "answer-aside" }, run.input.colour ? "other names, sampled at random" : "other answers, sampled at random");
   const asked = JSON.stringify(value);
 
   function show() {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from recurra.data.roles import pair_roles, usual
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.labelled import is_series
+from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.settings import SettingError
 
@@ -22,6 +25,15 @@ BY_WIDTH = {2: ["source", "target"], 3: ["source", "target", "features"]}
 
 FEATURES = ("features", "language")
 """Columns of these names stand before the source unless data.features says otherwise."""
+
+BETWEEN_FEATURES = re.compile(r"[;|,\s]+")
+"""What separates the features of one source."""
+
+LOOKED_AT = 200
+"""Rows that are looked at to see whether a third column holds features."""
+
+MOST_FEATURES = 50
+"""Different features that these rows may have; more if there is one for every second row at most."""
 
 USUAL_FEATURES = (*FEATURES, "msd", "tags", "feats", "lang")
 """What a third column is called beside a source and a target."""
@@ -125,7 +137,22 @@ def _by_width(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Ro
             f'features. Name them: data.columns = ["source", "target"]; "_" leaves one out.'
         )
     data = dataclasses.replace(data, columns=BY_WIDTH[count])
+    if count == len(BY_WIDTH[3]):
+        _refuse_text_as_features(path, data)
     return data, next(pair_rows(path, data))
+
+
+def _refuse_text_as_features(path: str, data: Seq2SeqData) -> None:
+    """Refuse a third column in which new symbols keep coming: a licence, a comment or an id is no feature."""
+    seen = list(itertools.islice(pair_rows(path, data), LOOKED_AT))
+    cells = [str(row.values["features"]) for row in seen]
+    symbols = {symbol for cell in cells for symbol in BETWEEN_FEATURES.split(cell)}
+    if len(symbols) > max(MOST_FEATURES, len(cells) / 2):
+        raise DataError(
+            f"{place_of(path, seen[0].line)}: the third column would be read as features of the source, but in "
+            f"{len(cells)} rows it has {len(symbols)} different ones, as in {shown(cells[0])}. To leave it out, set "
+            f'data.columns = ["source", "target", "_"]; to read it, ["source", "target", "features"].'
+        )
 
 
 def _by_usual_names(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Row]:
@@ -172,6 +199,11 @@ def _with_roles(data: Seq2SeqData, first: Mapping[str, Any], place: str) -> Seq2
         if missing[1]:
             target = left.pop(0)
     if target is None or (source is None and frames is None):
+        if columns == ["text"] and "\t" in str(first["text"]):
+            raise DataError(
+                f"{place}: this file is read as plain text, but its lines have tabs, as the rows of a table have. Set "
+                f"data.format = tsv, or give --format tsv."
+            )
         raise DataError(
             f"{place}: sequence to sequence reads a column 'source' and writes a column 'target', but the columns are "
             f'{", ".join(columns)}. Name them: data.source = "…" and data.target = "…".'

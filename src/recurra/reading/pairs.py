@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -19,14 +18,12 @@ from recurra.data.formats.layout import named_cells
 from recurra.errors import DataError
 from recurra.reading.asked import PLAIN
 from recurra.reading.labelled import is_series, series, series_in
-from recurra.reading.pair_columns import as_trained, names, pair_rows, place_of, with_roles
+from recurra.reading.pair_columns import BETWEEN_FEATURES, as_trained, names, pair_rows, place_of, with_roles
 from recurra.reading.pair_tokens import ENOUGH, LOOKED_AT, with_tokens
 from recurra.reading.parts import drawn
 from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part
-
-_BETWEEN_FEATURES = re.compile(r"[;|,\s]+")
 
 
 class Pair(NamedTuple):
@@ -218,7 +215,7 @@ def _features(value: object, place: str, name: str) -> tuple[str, ...]:
         return tuple(itertools.chain.from_iterable(_features(part, place, name) for part in value))
     if isinstance(value, float | int) and not isinstance(value, bool):
         value = f"{value:g}"
-    return tuple(part for part in _BETWEEN_FEATURES.split(text_of(value, place, name)) if part)
+    return tuple(part for part in BETWEEN_FEATURES.split(text_of(value, place, name)) if part)
 
 
 def _nothing_there(path: str | Path, line: int, is_empty: Mapping[str, bool]) -> str:

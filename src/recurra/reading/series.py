@@ -33,6 +33,12 @@ SHORTEST = 2
 LOOKED_AT = 1000
 """Rows that are looked at to see which columns hold numbers."""
 
+FEWEST = 5
+"""Rows in which a column of numbers must ascend by equal steps to be taken for the time."""
+
+DATED = 0.9
+"""Share of the cells that are dates in a column of times."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
@@ -64,7 +70,7 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
     moments = [
         name for name in moments if name.lower() != "step" or name not in (data.values or ())
     ]  # it may be a value
-    time = data.time or next(iter(moments), None)
+    time = data.time or next(iter(moments), None) or _dates(columns, ahead) or _even_numbers(columns, ahead)
     series = data.series or next((name for name in columns if name.lower() in SERIES), None)
     for name in (time, series, *(data.values or ())):
         if name is not None:
@@ -192,6 +198,30 @@ def _is_number(cell: object) -> bool:
     except (TypeError, ValueError):
         return False
     return not math.isnan(number) and not _is_missing(cell)
+
+
+def _dates(columns: Sequence[str], ahead: Sequence[Row]) -> str | None:
+    """The only column of dates, whatever it is called; None where there is none, or more than one.
+
+    A few cells may be something else, such as "Total" in the last row: reading the times then refuses that row.
+    """
+    dates = []
+    for name in columns:
+        cells = [row.values.get(name) for row in ahead]
+        if sum(isinstance(cell, str) and is_date(cell) for cell in cells) >= DATED * len(cells):
+            dates.append(name)
+    return dates[0] if len(dates) == 1 else None
+
+
+def _even_numbers(columns: Sequence[str], ahead: Sequence[Row]) -> str | None:
+    """The first column, where its numbers ascend by equal steps and other columns hold numbers too; or None."""
+    first = columns[0]
+    cells = [row.values.get(first) for row in ahead]
+    if len(ahead) < FEWEST or not all(_is_number(cell) for cell in cells) or is_called(first, IDS):
+        return None
+    steps = np.diff([number_in(str(cell)) for cell in cells])
+    is_even = steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-6)
+    return first if is_even and any(_holds_numbers(name, ahead) for name in columns[1:]) else None
 
 
 def _holds_numbers(name: str, ahead: Sequence[Row]) -> bool:

@@ -80,7 +80,10 @@ def header_in_words(path: str | Path, data: Data, *, also_known: bool = True) ->
         return None
     if names is None or (not also_known and {*names} & {*_texts_in(table_of(data))}):
         return None
-    return f"{path}: the first line is taken for a header: {', '.join(names)}"
+    used = {*_texts_in(table_of(data))}
+    idle = [name for name in names if name and name not in used] if data.columns is None and also_known else []
+    aside = f"; not used: {', '.join(idle)}" if idle and len(idle) < len(names) else ""
+    return f"{path}: the first line is taken for a header: {', '.join(names)}{aside}"
 
 
 def _texts_in(table: Mapping[str, Any]) -> Iterator[str]:

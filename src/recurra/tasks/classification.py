@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from recurra.analysis.saliency import Probe
     from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
 
+LOOKED_AT = 1000
+"""Training examples that are looked at to see whether numbers are classes."""
+
 POSITIVE = ("1", "true", "yes", "positive", "pos")
 """Classes that are the one to be detected, of two."""
 
@@ -498,6 +501,17 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if self.is_pictured:
             return Purpose(does, PICTURES, "pictures", asked=f"input.{kind}", inputs="paths or arrays")
         return Purpose(does, rows="texts")
+
+    def noticed_in_training(self, rows: Any) -> str | None:
+        """Numbers with two values are probably classes."""
+        if self.targets is None or len(self.targets.mean) > 1:
+            return None
+        scaled = np.unique([float(rows[number]["targets"].item()) for number in range(min(len(rows), LOOKED_AT))])
+        if len(scaled) != 2:
+            return None
+        low, high = (f"{round(self.targets.unscaled(np.array([value])).item(), 4) + 0.0:g}" for value in scaled)
+        name = self._target_names(1)[0]
+        return f"'{name}' is {low} or {high} and is learned as a number: for two classes, set data.label = \"{name}\""
 
     def _target_names(self, width: int) -> tuple[str, ...]:
         """A name for each number that is predicted: its column's, or its place where columns hold lists."""

@@ -46,6 +46,9 @@ TOKENS = 8192
 Output: TypeAlias = "Forecast | Review"
 
 
+NAMED = 8
+"""Values that are listed in a notice; of more, the first and the last."""
+
 NO_FILE = "input"
 """Where a series is from that is asked about without a file."""
 
@@ -190,6 +193,16 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         found: NDArray[np.int64] = rows.lengths("values")
         return found
+
+    def noticed_in_training(self, rows: Any) -> str | None:
+        """What the columns of a table are taken for."""
+        data = self.settings.data
+        if data.frames is not None or not data.values:
+            return None
+        many = f"{data.values[0]} to {data.values[-1]}" if len(data.values) > NAMED else ", ".join(data.values)
+        time = f"time: {data.time}" if data.time is not None else "no column is the time, the rows are in order"
+        series = f"; series: {data.series}" if data.series is not None else ""
+        return f"{time}{series}; values: {many}"
 
     def held_out(self, part: Rows, parts: Sequence[Any]) -> str:
         if self.settings.data.frames is not None:

@@ -73,8 +73,8 @@ def check(rows: Tensor, slope: Tensor, weight: Tensor, first: Tensor, second: Te
     if not first.shape == second.shape == weight.shape:
         shapes = " and ".join(str(tuple(moment.shape)) for moment in (first, second))
         raise TrainingError(
-            f"the optimiser's state of a table has the shapes {shapes}, but the table has {tuple(weight.shape)}: it "
-            f"belongs to another model."
+            f"the embedding has the shape {tuple(weight.shape)}, but its state in the optimiser has {shapes}: the "
+            f"state belongs to another model."
         )
     if rows.dtype != torch.int64 or slope.shape != (len(rows), weight.shape[1]):
         raise TrainingError(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from recurra.data.store import Store
+from recurra.data.store import Encoded, Store
 from recurra.padding import fitted
 from recurra.tasks.task import Task
 from recurra.training.model_size import bounded_parameters
@@ -20,7 +21,15 @@ PROGRAM_BYTES = 350 * 2**20
 """About what Python with torch holds on the CPU."""
 
 
-def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
+LONG_SECONDS = 5.0
+LARGE_BYTES = 2**30
+"""A batch that would take longer, or keep more for its backward pass, is estimated from a few of its rows."""
+
+PARTS = 16
+"""Such a part of a batch is computed first, and then twice as much."""
+
+
+def rehearsal(task: Task[Any, Any, Any], store: Store, say: Callable[[str], None] = lambda _: None) -> str:
     """One step of the largest batch, and all that can be said before training."""
     training = task.settings.training
     device = device_of(training)
@@ -33,12 +42,20 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
     sizes = [rows * longest for rows, longest in map(batches.shape, range(len(batches)))]
     largest = max(range(len(sizes)), key=sizes.__getitem__)
     rows, longest = batches.shape(largest)
-    held, shapes = _held(task, model, fitted(task.batch(task.chosen(store, batches[largest])), model))
-    smallest = min(range(len(sizes)), key=sizes.__getitem__)
-    slowest = _step_seconds(task, model, store, batches[largest])
-    each = Line.through(
-        (sizes[smallest], _step_seconds(task, model, store, batches[smallest])), (sizes[largest], slowest)
-    )
+    say(f"computing the largest batch, {rows} rows of {longest}, or a part of it, to measure time and memory")
+    taken = task.chosen(store, batches[largest])
+    found = _estimated(task, model, taken)
+    if found is None:
+        held, shapes = _held(task, model, fitted(task.batch(taken), model))
+        smallest = min(range(len(sizes)), key=sizes.__getitem__)
+        slowest = _step_seconds(task, model, taken)
+        small = (sizes[smallest], _step_seconds(task, model, task.chosen(store, batches[smallest])))
+        each = Line.through(small, (sizes[largest], slowest))
+        aside = ""
+    else:
+        held, slowest, shapes, few = found
+        each = Line(0.0, slowest / sizes[largest])
+        aside = f" (estimated from {few} of its {rows} rows)"
     epoch = sum(each.at(size) for size in sizes)
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     copies = 2 + _optimiser_copies(training.optimizer) + (training.average is not None)
@@ -54,7 +71,7 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
         f"filled (the rest is padding); the largest has {rows} rows of {longest}",
         f"steps    {steps:,} an epoch" + (f", {limit:,} in all" if limit else ""),
         f"time     about {_seconds(epoch)} an epoch on this machine, validation not counted; "
-        f"{_seconds(slowest)} for the largest batch",
+        f"{_seconds(slowest)} for the largest batch{aside}",
         f"memory   about {_mebibytes(copies * weights + held + _program_bytes(device))} in all: "
         f"{_mebibytes(copies * weights)} for weights, gradients, optimiser and average; "
         f"{_mebibytes(held)} kept for the backward pass of the largest batch; the rest is the program itself",
@@ -68,6 +85,35 @@ def rehearsal(task: Task[Any, Any, Any], store: Store) -> str:
     lines += [f"{'':{wide}}{'in all':>16}{sum(p.numel() for p in model.parameters()):12,}", ""]
     lines += [f"{'layer':44}output for the largest batch", *dict.fromkeys(shapes)]
     return "\n".join(lines)
+
+
+class Estimate(NamedTuple):
+    """What a batch needs, as far as a part of it tells."""
+
+    held: int
+    seconds: float
+    shapes: list[str]  # of the part
+    rows: int  # of the part
+
+
+def _estimated(task: Task[Any, Any, Any], model: torch.nn.Module, taken: Sequence[Encoded]) -> Estimate | None:
+    """What a large batch needs, from its largest rows; None where the whole batch can be computed."""
+    few = len(taken) // PARTS
+    if few == 0:
+        return None
+    by_size = sorted(taken, key=lambda row: sum(values.nbytes for values in row.values()), reverse=True)
+    measured: list[tuple[int, float]] = []
+    shapes: list[str] = []
+    for count in (few, 2 * few):
+        held, shapes = _held(task, model, fitted(task.batch(by_size[:count]), model))
+        measured.append((held, _step_seconds(task, model, by_size[:count])))
+    (less, quick), (more, slow) = measured
+    whole = [
+        Line.through((few, small), (2 * few, large)).at(len(taken)) for small, large in ((less, more), (quick, slow))
+    ]
+    if whole[0] <= LARGE_BYTES and whole[1] <= LONG_SECONDS:
+        return None
+    return Estimate(int(whole[0]), whole[1], shapes, 2 * few)
 
 
 def _held(task: Task[Any, Any, Any], model: torch.nn.Module, batch: Any) -> tuple[int, list[str]]:
@@ -127,10 +173,10 @@ class Line(NamedTuple):
         return self.fixed + self.each * size
 
 
-def _step_seconds(task: Task[Any, Any, Any], model: torch.nn.Module, store: Store, chosen: Any) -> float:
-    """The time of one forward and backward pass; the largest batch was run before, so everything is compiled."""
+def _step_seconds(task: Task[Any, Any, Any], model: torch.nn.Module, rows: Sequence[Encoded]) -> float:
+    """The time of one forward and backward pass; another batch was run before, so everything is compiled."""
     began = time.monotonic()
-    loss = task.loss(model, fitted(task.batch(task.chosen(store, chosen)), model)).total
+    loss = task.loss(model, fitted(task.batch(rows), model)).total
     loss.backward()
     if loss.is_cuda:  # a GPU has only been told what to do until now
         torch.cuda.synchronize(loss.device)

@@ -22,7 +22,7 @@ from recurra.config import Training
 from recurra.data.batches import Batches
 from recurra.data.store import Rows, Store
 from recurra.errors import CheckpointError, TrainingError, is_lack_of_memory
-from recurra.interrupts import LastWords, watch_of_this_command
+from recurra.interrupts import PATIENCE_SECONDS, SHORT_PATIENCE_SECONDS, LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
 from recurra.named import fits
 from recurra.padding import fitted
@@ -56,7 +56,7 @@ LARGEST_SEED = 1 << 63
 MOST_THREADS = 256
 """Threads that any system can start; a machine with many cores may have more."""
 
-PATIENCE_SECONDS = 1.0
+STEP_PATIENCE_SECONDS = 1.0
 """After Ctrl-C, so long a step may go on to its end."""
 
 LOG_SECONDS = 1.0
@@ -729,7 +729,7 @@ class Stop:
         self.is_asked = False
         self.watch = watch_of_this_command()
         self._is_at_once = self._is_in_step = False
-        self._patience = threading.Timer(PATIENCE_SECONDS, self._cut_short)
+        self._patience = threading.Timer(STEP_PATIENCE_SECONDS, self._cut_short)
         self._patience.daemon = True
 
     def ask(self, number: int, _frame: Any) -> None:
@@ -747,9 +747,9 @@ class Stop:
         elif self._is_in_step:
             _thread.interrupt_main(signal.SIGINT)
 
-    def saying(self, last_words: LastWords) -> AbstractContextManager[None]:
+    def saying(self, last_words: LastWords, patience: float = PATIENCE_SECONDS) -> AbstractContextManager[None]:
         """Inside, a command that Ctrl-C has to end in the middle of a long call of C ends with these words."""
-        return contextlib.nullcontext() if self.watch is None else self.watch.saying(last_words)
+        return contextlib.nullcontext() if self.watch is None else self.watch.saying(last_words, patience)
 
     @contextlib.contextmanager
     def in_step(self, last_words: LastWords) -> Iterator[None]:
@@ -768,7 +768,7 @@ class Stop:
         try:
             if self.is_asked:
                 raise KeyboardInterrupt
-            with self.saying(last_words):
+            with self.saying(last_words, SHORT_PATIENCE_SECONDS):
                 yield
         finally:
             self._is_at_once = False

@@ -49,12 +49,12 @@ def test_a_time_that_starts_anew_needs_a_column_that_names_the_series() -> None:
     ]
     assert seen(["date", "shop", "sold"], rows) is None
     found = seen(["date", "shop", "sold"], rows, labels=("shop",))
-    assert found == SeriesTable("date", "shop", ["sold"], [], has_missing=False, has_more=False)
+    assert found == SeriesTable("date", "shop", ["sold"], [], has_missing=False, left_out=[])
     named = seen(["date", "series", "sold"], rows)
-    assert named == SeriesTable("date", "series", ["sold"], [], has_missing=False, has_more=False)
+    assert named == SeriesTable("date", "series", ["sold"], [], has_missing=False, left_out=[])
 
 
 def test_what_is_no_value_is_told_apart() -> None:
     rows: list[list[object]] = [[1, 7, None, "x"], [2, 8, 0.5, "y"], [3, 9, 0.25, "z"]]
     found = seen(["time", "id", "heat", "note"], rows, "jsonl")
-    assert found == SeriesTable("time", None, ["heat"], ["id"], has_missing=True, has_more=True)
+    assert found == SeriesTable("time", None, ["heat"], ["id"], has_missing=True, left_out=["note"])

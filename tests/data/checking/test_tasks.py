@@ -154,7 +154,11 @@ def test_several_files_and_odd_names_are_written_so_that_a_shell_reads_them(tmp_
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
-        ("tagging", "it needs a column of tokens and a column with one tag for each token."),
+        (
+            "tagging",
+            "it needs a column of tokens and a column with one tag for each token. A file with one word per line "
+            "needs an empty line after each sentence (--format conll).",
+        ),
         (
             "classification",
             "it needs a text, a picture or a series of numbers to read, and a label to predict (at most 200 values, "

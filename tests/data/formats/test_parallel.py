@@ -90,7 +90,7 @@ def test_one_file_is_not_parallel(tmp_path: Path) -> None:
 
 
 def test_columns_must_name_one_of_the_files() -> None:
-    with pytest.raises(ConfigError, match="must name at least one of the files"):
+    with pytest.raises(ConfigError, match="must give at least one of the files a column name, such as source"):
         Parallel(columns=["_", "_"])
 
 

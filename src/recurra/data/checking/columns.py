@@ -57,6 +57,7 @@ class Column(NamedTuple):
     rare: list[Rare]
     dates: bool = False  # each value that is there is a date
     row_numbers: bool = False  # an unnamed first column whose values count up by one
+    mostly_empty: bool = False  # more than half of its cells
 
 
 class ColumnSurvey:
@@ -92,7 +93,8 @@ class ColumnSurvey:
         self.kinds[kind] += 1
         self.pictures["text"] += is_path(value)
         self.pictures["arrays"] += is_drawing(value)
-        self.numeric = self.numeric and kind != "list of texts" and (kind != "text" or is_number(str(value)))
+        is_value = kind != "list of texts" and (kind != "text" or is_number(str(value), empty=True))
+        self.numeric = self.numeric and is_value
         self.dates = self.dates and isinstance(value, str) and (kind_of(value) in ("date", "missing"))
         self.counts_up = self.counts_up and self._follows(value)
         if length is not None:
@@ -135,7 +137,7 @@ class ColumnSurvey:
         return Column(
             name=self.name,
             kind=self._kind(kinds),
-            numeric=self.numeric and bool(self.kinds),
+            numeric=self.numeric and self.empty < self.kinds.total(),
             examples=self.examples,
             missing=self.missing,
             empty=self.empty,
@@ -147,6 +149,7 @@ class ColumnSurvey:
             rare=[Rare(value, count, lines) for value, (count, lines) in ordered if count < RARE],
             dates=self.dates and bool(self.kinds),
             row_numbers=self.counts_up and len(self.hashes) >= RARE and not is_named,
+            mostly_empty=2 * self.empty > self.kinds.total() > 0,
         )
 
     def _kind(self, kinds: list[str]) -> str:
@@ -208,5 +211,6 @@ def _parts(
     return "arrays" if isinstance(value[0], list) else "list of numbers", [], len(value)
 
 
-def is_number(text: str) -> bool:
-    return not math.isnan(number_in(text)) or text.strip().lower() == "nan"
+def is_number(text: str, *, empty: bool = False) -> bool:
+    """Whether a text is a number; an empty one on request, since cells of a table may be left empty."""
+    return not math.isnan(number_in(text)) or text.strip().lower() == "nan" or (empty and not text.strip())

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recurra.data.formats.reader import Value
-from recurra.data.roles import IDS, MOMENTS, ORDERS, SERIES, is_called, number_in, when
+from recurra.data.roles import IDS, MOMENTS, ORDERS, SERIES, TIMES, is_called, number_in, when
 
 MISSING = ("", "na", "nan", "null", "none")
 """How tables write that a value is not known."""
@@ -26,7 +26,12 @@ class SeriesTable(NamedTuple):
     values: list[str]
     others: list[str]  # numbers too, but no values, such as an id
     has_missing: bool
-    has_more: bool  # columns that are neither
+    left_out: list[str]  # columns that are neither
+    is_guess: bool = False  # the time is a column of numbers that ascend, not called a time
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self.left_out)
 
 
 class SeriesSurvey:
@@ -36,7 +41,7 @@ class SeriesSurvey:
     >>> for row in [("month", "rain"), ("2026-01", "31"), ("2026-02", "12.5"), ("2026-03", "")]:
     ...     survey.see(dict(zip(["column1", "column2"], row)))
     >>> survey.found("csv", [])
-    SeriesTable(time='month', series=None, values=['rain'], others=[], has_missing=True, has_more=False)
+    SeriesTable(time='month', series=None, values=['rain'], others=[], has_missing=True, left_out=[], is_guess=False)
     """
 
     def __init__(self) -> None:
@@ -77,7 +82,9 @@ class SeriesSurvey:
             if seen.kinds - {"missing"} == {"number"} and name not in (time, series)
         ]
         values = [name for name in numbers if not is_called(called[name], IDS)]
-        if not values or (series is None and not cells[time].grows):
+        left_out = [called[name] for name in cells if name not in (time, series, *numbers)]
+        is_guess = cells[time].kinds == {"number"} and not is_called(called[time], (*TIMES, *MOMENTS))
+        if not values or (series is None and not cells[time].grows) or (is_guess and left_out):
             return None
         return SeriesTable(
             called[time],
@@ -85,7 +92,8 @@ class SeriesSurvey:
             [called[name] for name in values],
             [called[name] for name in numbers if name not in values],
             any("missing" in cells[name].kinds for name in values),
-            bool({*cells} - {time, series, *numbers}),
+            left_out,
+            is_guess,
         )
 
     def _has_header(self, format: str) -> bool:
@@ -101,7 +109,8 @@ def _time(cells: Mapping[str, _Cells], called: Mapping[str, str]) -> str | None:
         if (found := next((name for name in timely if called[name].lower() == usual), None)) is not None:
             return found
     growing = [name for name in timely if cells[name].grows and not is_called(called[name], IDS)]
-    dates = [name for name in growing if cells[name].kinds == {"date"}]
+    dated = [name for name in timely if cells[name].kinds == {"date"}]
+    dates = [name for name in growing if name in dated] or (dated if len(dated) == 1 else [])
     return next(iter(dates or [name for name in growing if name == next(iter(cells))]), None)
 
 

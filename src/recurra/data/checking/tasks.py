@@ -11,7 +11,7 @@ from recurra.data.checking.columns import MOST_LABELS, Column
 from recurra.data.checking.pictures import PATHS, PIXELS, STROKES
 from recurra.data.checking.series import SeriesTable
 from recurra.data.formats.reader import Value
-from recurra.data.roles import IDS, MOMENTS, SERIES, is_called, label_columns, pair_roles, text_columns
+from recurra.data.roles import CONTEXTS, IDS, MOMENTS, SERIES, is_called, label_columns, pair_roles, text_columns
 from recurra.data.roles import TIMES as TIME_NAMES
 
 TASKS = ("tagging", "classification", "seq2seq", "vec2seq", "language_model", "forecasting")
@@ -102,7 +102,8 @@ def roles_of(
     is_series = series is not None and not series.has_more
     if roles is None and request.columns is None and format != "conllu" and not is_series:
         roles = _by_content(task, columns, parallel)
-        if roles is not None and task != "language_model" and _contradicts(task, roles):
+        classes = {column.name: "label" for column in columns if task == "classification" and _are_classes(column)}
+        if task != "language_model" and _contradicts(task, dict((roles or {}).items() - classes.items())):
             roles = None
     return roles
 
@@ -139,7 +140,8 @@ def _guess(task: str, columns: Sequence[Column], parallel: Sequence[str], roles:
     ):
         chosen = [name for name, its in roles.items() if its == role]
         left = [name for name in others if name not in roles]
-        if chosen and left and not (role in ("text", "label") and [*usual([*chosen, *left])] == chosen):
+        is_usual = role in ("text", "label") and [*usual([*chosen, *left])] == chosen
+        if chosen and left and (not is_usual or any(is_called(name, CONTEXTS) for name in left)):
             said.append(f"{' and '.join(chosen)} as {role}; other candidates are {', '.join(left)}")
     return ". ".join(said) or None
 
@@ -158,11 +160,40 @@ def _forecasting(request: Request, columns: Sequence[Column], series: SeriesTabl
     else:
         frames = _sequences(columns)
         if not frames or _labels(columns):
-            return Service("forecasting", None, _REASONS["forecasting"])
+            return Service("forecasting", None, _why_no_series(columns))
         if frames[0] != "frames":
             settings["frames"] = frames[0]
     given = {"format": request.format, "columns": request.columns}
-    return Service("forecasting", _typed("forecasting", request, given, settings), None)
+    return Service("forecasting", _typed("forecasting", request, given, settings), None, _guess_of(series))
+
+
+def _why_no_series(columns: Sequence[Column]) -> str:
+    """Why a table is no table of series, where it nearly is one."""
+    dates = [column.name for column in columns if column.dates]
+    others = [column for column in columns if column.name not in dates and not is_called(column.name, IDS)]
+    if not others or not all(column.numeric and column.kind != "arrays" for column in others):
+        return _REASONS["forecasting"]
+    if dates:
+        return (
+            f"the dates of '{dates[0]}' do not ascend from row to row. Sort the rows by it, or name the column that "
+            f'identifies the series: data.series = "…".'
+        )
+    return (
+        "no column is the time of the rows. If each row is the next step of one series, train without it: "
+        "recurra train forecasting --train FILE."
+    )
+
+
+def _guess_of(series: SeriesTable | None) -> str | None:
+    """What content alone has said about a table of series, and what is not read of it."""
+    if series is None:
+        return None
+    said = []
+    if series.is_guess:
+        said.append(f"{series.time} as the time, because its numbers ascend")
+    if series.left_out:
+        said.append(f"{', '.join(series.values)} as values, and leaves out {', '.join(series.left_out)}")
+    return "; ".join(said) or None
 
 
 _NAMED: dict[str, list[tuple[str, ...]]] = {
@@ -178,7 +209,8 @@ _NAMED: dict[str, list[tuple[str, ...]]] = {
 }
 
 _REASONS = {
-    "tagging": "it needs a column of tokens and a column with one tag for each token.",
+    "tagging": "it needs a column of tokens and a column with one tag for each token. A file with one word per line "
+    "needs an empty line after each sentence (--format conll).",
     "classification": "it needs a text, a picture or a series of numbers to read, and a label to predict (at most "
     f"{MOST_LABELS} values, which recur), a list of labels or a number.",
     "seq2seq": "it needs a source and a target: two columns of text, or frames of numbers and a text.",
@@ -210,13 +242,15 @@ def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
     for wanted in _NAMED[task]:
         is_number = task == "classification" and wanted[-1] in ("target", "score")
         is_text = task in ("seq2seq", "vec2seq") and wanted[0] == "frames"
-        if not all(role in names for role in wanted) or (is_number and not names[wanted[-1]].numeric):
+        if not all(role in names for role in wanted):
+            continue
+        if is_number and (not names[wanted[-1]].numeric or _are_classes(names[wanted[-1]])):
             continue
         if not is_text or (names["frames"].kind == "arrays" and names["target"].kind == "text"):
             return {role: role for role in wanted}
     read = [c.name for c in columns if not _is_unread(c) and c.kind in ("text", "list of texts") and not c.numeric]
     if task == "seq2seq" and len(columns) > 1:
-        roles = pair_roles(name for name in read if not names[name].counts)
+        roles = pair_roles(read)
         features = [c.name for c in columns if c.name in ("features", "language")]
         return None if roles is None else {**roles, **{name: name for name in features if name not in roles}}
     if task == "classification":
@@ -225,6 +259,11 @@ def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
         if len(texts) == 1 and len(wanted_by) == 1:
             return {texts[0]: "text", wanted_by[0]: "label"}
     return None
+
+
+def _are_classes(column: Column) -> bool:
+    """Whether numbers have two values, such as 0 and 1: classes, whatever the column is called."""
+    return column.numeric and bool(column.counts) and column.distinct == 2
 
 
 def _contradicts(task: str, roles: Mapping[str, str]) -> bool:
@@ -252,8 +291,10 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
         read = text_columns(free) or free or text_columns(texts)
         wanted = [name for name in label_columns(labels) or labels if name not in read]
         return _classified(known, wanted, read, sets)
-    if task == "seq2seq" and (targets := [name for name in free if name not in (texts[0], *sets)]):
-        return {texts[0]: "source", targets[0]: "target", **_features(columns, labels, (texts[0], targets[0]))}
+    pair = [name for name in free if name not in sets]
+    if task == "seq2seq" and pair and (len(pair) > 1 or pair[0] != texts[0]):
+        source, target = pair[:2] if len(pair) > 1 else (texts[0], pair[0])
+        return {source: "source", target: "target", **_features(columns, labels, (source, target))}
     is_spelled_out = len(numbers) == len(free) == 1 and [c.name for c in columns] == [*numbers, *free]
     if task == "seq2seq" and is_spelled_out and not labels:
         return {numbers[0]: "source", free[0]: "target"}
@@ -295,8 +336,12 @@ def _features(columns: Sequence[Column], labels: Sequence[str], taken: Sequence[
 
 def _texts(columns: Sequence[Column], parallel: Sequence[str]) -> list[str]:
     kinds = ("text", "list of texts")
-    read = [c for c in columns if not _is_unread(c) and c.kind in kinds and not c.numeric]
+    read = [c for c in columns if not _is_unread(c) and c.kind in kinds and not c.numeric and not _is_constant(c)]
     return [c.name for c in read if c.name not in parallel]
+
+
+def _is_constant(column: Column) -> bool:
+    return column.distinct == 1 and bool(column.counts)
 
 
 def _labels(columns: Sequence[Column]) -> list[str]:
@@ -305,8 +350,9 @@ def _labels(columns: Sequence[Column]) -> list[str]:
 
 
 def _is_unread(column: Column) -> bool:
-    """Whether a column is a date, an id or the number of the row: nothing to read or to predict."""
-    return column.name in UNREAD or column.dates or column.row_numbers or is_called(column.name, (*IDS, *TIME_NAMES))
+    """Whether a column is a date, an id, the number of the row or nearly empty: nothing to read or to predict."""
+    is_useless = column.dates or column.row_numbers or column.mostly_empty
+    return column.name in UNREAD or is_useless or is_called(column.name, (*IDS, *TIME_NAMES))
 
 
 def _pictures(columns: Sequence[Column]) -> dict[str, str]:

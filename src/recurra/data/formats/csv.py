@@ -45,7 +45,9 @@ class CSV(Reader):
         records = _records(path, (line for _, line in chain(ahead, stream)), separator)
         cause = (
             f"Cells are separated by '{separator}'; a missing one still needs its separator.",
-            f"A text that holds '{separator}' must stand in double quotes.",
+            "Line 1 begins with '#': remove comments from the table."
+            if ahead and ahead[0][1].startswith("#")
+            else f"A text that holds '{separator}' must stand in double quotes.",
         )
         yield from table(path, records, self.columns, self.header, cause)
 

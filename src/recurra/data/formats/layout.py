@@ -113,7 +113,7 @@ def _columns(
         return Columns(tuple(f"column{k}" for k in range(1, len(cells) + 1)), False, source)
     wanted = [name for name in columns if name not in IGNORED]
     missing = [name for name in wanted if name not in cells]
-    if has_header and len(missing) == len(wanted) and len(columns) == len(cells):
+    if has_header and len(columns) == len(cells) and (len(missing) == len(wanted) or _are_roles(columns, cells)):
         return Columns(tuple(columns), True, source)  # the header's own names give way
     if has_header:
         if missing:
@@ -124,6 +124,19 @@ def _columns(
             )
         return Columns(tuple(cell if cell in wanted else "" for cell in cells), True, source)
     return Columns(tuple(columns), False, f"columns ({', '.join(columns)}) names")
+
+
+def _are_roles(columns: Sequence[str], cells: Sequence[str]) -> bool:
+    """Whether names stand for the header's own by their position: one is given twice, and each known one is in place.
+
+    >>> _are_roles(["text", "text", "label"], ["title", "body", "label"])
+    True
+    >>> _are_roles(["text", "lable"], ["text", "label"]), _are_roles(["text", "text", "a"], ["a", "b", "c"])
+    (False, False)
+    """
+    wanted = [name for name in columns if name not in IGNORED]
+    known = [(name, cell) for name, cell in zip(columns, cells, strict=True) if name in cells]
+    return len({*wanted}) < len(wanted) and all(name == cell for name, cell in known)
 
 
 def named_cells(names: Sequence[str], cells: Sequence[str]) -> dict[str, Value]:

@@ -22,7 +22,9 @@ class Parallel(Reader):
 
     def __init__(self, *, columns: Sequence[str] | None = None) -> None:
         if columns is not None and all(name in ("", "_") for name in columns):
-            raise ConfigError(f"columns must name at least one of the files, but is {list(columns)!r}.")
+            raise ConfigError(
+                f"columns must give at least one of the files a column name, such as source, but is {list(columns)!r}."
+            )
         self.columns = columns
 
     def read(self, path: PathLike) -> Iterator[Row]:
