@@ -70,7 +70,7 @@ def test_a_socket_and_a_folder_are_refused(socket_file: Path, tmp_path: Path) ->
 def test_a_config_file_of_many_megabytes_is_not_read_to_its_end(tmp_path: Path) -> None:
     with open(tmp_path / "config.toml", "wb") as file:
         file.truncate(1 << 34)  # a file of holes, which takes no room
-    with pytest.raises(ConfigError, match=r"is larger than 4,194,304 bytes, so it is not a config file"):
+    with pytest.raises(ConfigError, match=r"is larger than 1,048,576 bytes, so it is not a config file"):
         read_toml(tmp_path / "config.toml")
 
 

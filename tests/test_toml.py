@@ -137,3 +137,22 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
         read_toml(tmp_path / "file" / "config.toml")
     with pytest.raises(ConfigError, match="cannot be read: embedded null byte"):
         read_toml("a\0b.toml")
+
+
+def test_a_key_of_many_parts_is_refused_and_dots_in_strings_and_comments_are_not(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    many = "a" + ".a" * 40
+    for key in (many, f"[{many}]\n#", f'b = {{c = """x"""""", {many}', '"\\"#".' + "'\"' . " * 40 + "a"):
+        file.write_text(f"{key} = 1", "utf-8")
+        with pytest.raises(ConfigError, match=r"a\.toml is nested too deeply: a key has more than 32 parts\."):
+            read_toml(file)
+    for value in (f"'{many}'", f'"\\"{many}"', f'"""\n{many}\n""""', f"'''\n'{many}\n'''", f"1 # {many}", "[1.5, 2.5]"):
+        file.write_text(f"b = {value}", "utf-8")
+        assert read_toml(file) == tomllib.loads(file.read_text("utf-8"))
+
+
+def test_an_error_in_a_very_large_config_comes_without_its_line(tmp_path: Path) -> None:
+    for comment, place in (("#" * 1_000, ":3"), ("#" * 300_000, "")):
+        (tmp_path / "a.toml").write_text(f"{comment}\n[model]\nlayers = 0\n", "utf-8")
+        with pytest.raises(ConfigError, match=rf"a\.toml{place}: model.layers must be at least 1"):
+            Given.of_file(tmp_path / "a.toml").settings(TaggingSettings)

@@ -11,6 +11,10 @@ HANDED_OVER = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
 """What a shell hands over, as <(zcat file) does: these may be pipes and terminals, for somebody writes to them."""
 
 
+SMALL = 1 << 22
+"""Bytes of a file that describes a run: no summary and no scales of numbers take as many."""
+
+
 class NoFile(OSError):
     """What is there is no file that can be read to its end."""
 
@@ -21,6 +25,22 @@ class NoFile(OSError):
 def open_file(path: str | os.PathLike[str]) -> BinaryIO:
     """The file, open for reading bytes; OSError as open raises it, NoFile for a device, a socket or a named pipe."""
     return open(path, "rb", opener=_opened)
+
+
+class TooLarge(OSError):
+    """There is more in a file than anything of its kind has."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(0, f"it is larger than {most:,} bytes")
+
+
+def read_file(path: str | os.PathLike[str], most: int = SMALL) -> bytes:
+    """What a file holds; TooLarge, and little memory used, where that is more than so many bytes."""
+    with open_file(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise TooLarge(most)
+    return content
 
 
 def _opened(path: str, flags: int) -> int:

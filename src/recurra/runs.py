@@ -30,6 +30,7 @@ from recurra.manifest import (
 )
 from recurra.manifest import accept as accept_files
 from recurra.named import catalogue, find
+from recurra.opening import SMALL
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
@@ -461,7 +462,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
 def _checked_summary(path: Path) -> dict[str, Any]:
     """What a summary says, or a CheckpointError: whatever else can lie in the file is no summary."""
     try:
-        found = read_json(path)
+        found = read_json(path, most=SMALL)
     except DataError as error:
         raise CheckpointError(f"{error} Train again, or restore the file.") from error
     if not isinstance(found, dict):

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
 from recurra.errors import ConfigError
 from recurra.named import choices_of, did_you_mean, fits, in_words
 from recurra.opening import open_file
-from recurra.toml import clipped, dotted, shown, toml_value
+from recurra.toml import clipped, dotted, has_long_key, shown, toml_value
 
 S = TypeVar("S")
 
@@ -111,7 +111,7 @@ def _out_of_range(where: str, name: str, value: object, wanted: str) -> SettingE
     return SettingError(f"{where}.{name} must be {wanted}, but is {shown(value)}.", (*where.split("."), name))
 
 
-LARGEST_CONFIG = 1 << 22
+LARGEST_CONFIG = 1 << 20
 """Bytes of a config file: no settings take as many."""
 
 
@@ -129,7 +129,10 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     if len(content) > LARGEST_CONFIG:
         raise ConfigError(f"{path} is larger than {LARGEST_CONFIG:,} bytes, so it is not a config file.")
     try:
-        return tomllib.loads(content.decode("utf-8-sig"))
+        text = content.decode("utf-8-sig")
+        if has_long_key(text):
+            raise ConfigError(f"{path} is nested too deeply: a key has more than 32 parts.")
+        return tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}: this is not UTF-8 text (byte {error.start}). A config is TOML.") from error

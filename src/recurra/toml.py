@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from recurra.errors import ConfigError
+from recurra.opening import read_file
 
-LONGEST = 1000
-"""Lines of a config file; in a longer one, errors come without a line."""
+MOST_PARSED = 1 << 18
+"""Bytes of a config file, and characters parsed to find a line in it; beyond, errors come without a line."""
 
 
 def toml_value(value: object) -> str:
@@ -75,37 +76,65 @@ def clipped(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
+_TEXT = re.compile(
+    r'''"""(?:[^"\\]|\\.|"(?!""))*+"{0,5}+|"(?:[^"\\\n]|\\.)*+"?+'''
+    r"""|'''(?:[^']|'(?!''))*+'{0,5}+|'[^'\n]*+'?+|\#[^\n]*+""",
+    re.DOTALL,
+)
+"""A string or a comment; one without an end takes the rest of its line or file, so that no end is sought twice."""
+
+_DOTTED = re.compile(r"[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++)*+")
+
+_STATEMENT = re.compile(r"""\s*(?:$|\#|\[|(?:[\w-]+|"(?:[^"\\]|\\.)*"|'[^']*')\s*[.=])""")
+"""What the first line of a statement begins with."""
+
+
+def has_long_key(text: str) -> bool:
+    """Whether a dotted key has more than 32 parts, for which tomllib would need time that grows with their square.
+
+    >>> has_long_key("a.b = 'c'"), has_long_key("a" + ".b" * 40 + " = 1"), has_long_key(f"a = '{'b.' * 40}'")
+    (False, True, False)
+    """
+    return any(found[0].count(".") >= 32 for found in _DOTTED.finditer(_TEXT.sub("s", text)))
+
+
 def line_of(path: Path, keys: Sequence[str]) -> int | None:
     """The line of a config file that gives a key its value; none where it gives it none.
 
     The lines before it are the longest beginning of the file that is TOML without that key.
     """
     try:
-        lines = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+        lines = read_file(path, MOST_PARSED).decode("utf-8-sig").replace("\r\n", "\n").split("\n")
         found = _inside(tomllib.loads("\n".join(lines)), keys)
     except (OSError, ValueError, RecursionError):
         return None
-    if not found or len(lines) > LONGEST:
+    if not found:
         return None
-    without, having = 0, len(lines)
+    without, having, parsed = 0, len(lines), 0
     while having - without > 1:
-        middle = (without + having) // 2
-        end, beginning = _beginning(lines, middle, having)
-        if _inside(beginning, keys) or end == having:
+        middle = end = (without + having) // 2
+        beginning: Mapping[str, Any] | None = None
+        while end < having:
+            if _STATEMENT.match(lines[end]):  # other beginnings end in the midst of a statement
+                text = "\n".join(lines[:end])
+                parsed += len(text)
+                if parsed > MOST_PARSED:
+                    return None
+                if (beginning := _table(text)) is not None:
+                    break
+            end += 1
+        if end == having or _inside(beginning, keys):
             having = middle
         else:
             without = end
     return without + 1
 
 
-def _beginning(lines: Sequence[str], least: int, most: int) -> tuple[int, Mapping[str, Any]]:
-    """The shortest beginning that is TOML, as a table: others end in the midst of a statement."""
-    for end in range(least, most):
-        try:
-            return end, tomllib.loads("\n".join(lines[:end]))
-        except tomllib.TOMLDecodeError:
-            continue
-    return most, {}
+def _table(text: str) -> Mapping[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
 
 
 def _inside(table: object, keys: Sequence[str]) -> list[Any]:

@@ -124,10 +124,11 @@ def data_case(seed: int, folder: Path) -> Outcome:
     path.write_bytes(changed(kind.content, draw))
     if draw.random() < 0.2:
         return _outcome(lambda: str(check([str(path)])))
-    return _outcome(lambda: _prepare(kind, path))
+    return _outcome(lambda: prepare(kind, path))
 
 
-def _prepare(kind: Kind, path: Path) -> str:
+def prepare(kind: Kind, path: Path) -> str:
+    """Read a file as training does, and encode the first of its examples."""
     this = setup(kind.task, given={"train": str(path)}, overrides=["data.cache=false", *kind.options])
     settings = this.kind.resolved(this.settings)
     task = this.kind.prepared(settings)

@@ -10,6 +10,7 @@ import random
 import shutil
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import torch
 import recurra
 from recurra.errors import CheckpointError, RecurraError
 from recurra.manifest import MANIFEST, seal, verify
+from recurra.reports.summary import Run
 from recurra.runs import told
 from recurra.training.preparation import HeldOut, prepared_again
 from recurra.training.progress import Silent
@@ -67,9 +69,10 @@ def test_a_file_that_is_cut_short_or_has_a_flipped_bit_anywhere_is_refused(run: 
 
 
 def answers(run: Path) -> None:
-    """Describe a run, load it and answer two inputs, as `info` and `predict` do."""
+    """Describe a run, load it and answer two inputs, as `info`, `compare` and `predict` do."""
     expected = json.loads(Path("expected.json").read_text("utf-8"))
     told(run)
+    Run.read(run)
     model = recurra.load(run)
     asked = list(model.task.questions(Path(expected["inputs"]), []))
     model.answers(asked[:2])
@@ -177,6 +180,64 @@ def test_a_checkpoint_that_makes_no_sense_is_refused_or_restored(run: Path, coun
         except RecurraError as error:
             refused.append(str(error))
     assert all(said.endswith((".", "?", "--accept")) for said in refused), refused
+
+
+MEGABYTE = 1 << 20
+BOMBS = {
+    "a config file of many megabytes": ("config.toml", b"#" * (8 * MEGABYTE)),
+    "a config file of many lists": ("config.toml", b"a = [" + b"[]," * (MEGABYTE // 3 - 5) + b"]"),
+    "a config file of one long key": ("config.toml", b"a" + b".a" * (MEGABYTE // 2 - 5) + b" = 1"),
+    "a config file of one long key in quotes": ("config.toml", b"'a'" + b'."\\"#a"' * 100_000 + b" = 1"),
+    "a config file of a long number": ("config.toml", b"a = " + b"9" * (MEGABYTE - 10)),
+    "a config file of many lines before a mistake": (
+        "config.toml",
+        b'task = "tagging"\n[data]\ntrain = [\n' + (b'"a",' * 60 + b"\n") * 990 + b"]\n[model]\nhidden = -1\n",
+    ),
+    "a vocabulary of many megabytes": ("vocabulary.words.json", b'["' + b"a" * (65 * MEGABYTE)),
+    "a vocabulary of many lists": ("vocabulary.words.json", b"[" + b"[]," * (8 * MEGABYTE)),
+    "a vocabulary of long numbers": ("vocabulary.words.json", b"[" + b"9" * (4 * MEGABYTE) + b"]"),
+    "a vocabulary nested deeply": ("vocabulary.words.json", b"[" * (4 * MEGABYTE)),
+    "a summary of many lists": ("summary.json", b'{"a":[' + b"[]," * (2 * MEGABYTE) + b"[]]}"),
+    "scales of many lists": ("scales.json", b'{"a":[' + b"[]," * (2 * MEGABYTE) + b"[]]}"),
+    "a log nested deeply": ("metrics.jsonl", b"[" * MEGABYTE + b"\n"),
+    "a log of a long line": ("metrics.jsonl", b'{"a":[' + b"[]," * (16 * MEGABYTE) + b"[]]}\n"),
+    "weights with a large header": ("model.safetensors", struct.pack("<Q", 64 * MEGABYTE) + b" " * (64 * MEGABYTE)),
+    "weights of impossible size": (
+        "model.safetensors",
+        b"\x43" + bytes(7) + b'{"w":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,4]}}1234',
+    ),
+}
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has had since `forget_peak`."""
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) << 10
+
+
+def forget_peak() -> None:
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        pytest.skip("only Linux tells how much memory a process took at most")
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_is_made_to_take_time_or_memory_is_refused_at_once(
+    bomb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [small] = [path for path in OLD if path.name == "tagging"]
+    shutil.copytree(small, tmp_path / "old")
+    monkeypatch.chdir(tmp_path / "old")
+    name, content = BOMBS[bomb]
+    Path("run", name).write_bytes(content)
+    seal(Path("run"))
+    forget_peak()
+    before, began = peak_memory(), time.process_time()
+    with pytest.raises(RecurraError):
+        answers(Path("run"))
+    assert time.process_time() - began < 2
+    assert peak_memory() - before < 200e6
 
 
 @pytest.fixture(scope="module")

@@ -111,6 +111,7 @@ def test_a_text_that_names_a_file_is_a_text(tasks: dict[str, AnyTask], tmp_path:
         ("data:image/png,AAAA", "but found a text that is neither."),
         (claimed(8, 8), "is broken"),
         (claimed(1 << 13, 1 << 12), f"it has more than {MOST_PIXELS:,} pixels. Make it smaller first."),
+        (data_url(np.zeros((20_001, 1), np.uint8)), "a side can have at most 20,000 pixels, but one has 20,001."),
         (claimed(1 << 30, 1 << 30), f"it has more than {MOST_PIXELS:,} pixels. Make it smaller first."),
     ],
 )

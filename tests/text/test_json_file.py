@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import recurra
+from recurra.errors import DataError
 from recurra.text.json_file import json_text, read_json, write_json
 
 
@@ -56,3 +57,20 @@ def test_commands_and_the_server_write_json_in_this_way_alone() -> None:
     assert len(files) > 5
     for file in files:
         assert file.read_text("utf-8").count("json.dumps(") == others.get(file.name, 0), file
+
+
+def test_a_file_larger_than_any_of_its_kind_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('["' + "a" * 100 + '"]')
+    with pytest.raises(DataError, match=r"a\.json cannot be read: it is larger than 100 bytes\."):
+        read_json(path, most=100)
+    path.write_text("[" + "[]," * 1_000_000 + "[]]")
+    with pytest.raises(DataError, match=r"a\.json cannot be read: it has more than 1,000,000 lists and objects\."):
+        read_json(path)
+
+
+def test_brackets_in_words_are_not_counted_as_lists(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    words = ['[{"\\'] * 600_000
+    path.write_text(json.dumps(words))
+    assert read_json(path) == words

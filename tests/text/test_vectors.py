@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -95,6 +97,18 @@ def test_a_broken_file_is_refused_in_words(text: str, message: str) -> None:
     with pytest.raises(DataError) as refusal:
         read(text)
     assert message in str(refusal.value)
+
+
+@given(st.text(st.sampled_from("ab 1203.-+e\t\n\r\0\ufeff\u2028é"), max_size=60))
+def test_any_text_gives_vectors_or_a_sentence_with_the_line(text: str) -> None:
+    said = "some.vec is read."
+    try:
+        vectors = read(text)
+        assert np.isfinite(vectors.values).all()
+        assert len(vectors.tokens) == len(vectors.values)
+    except DataError as refusal:
+        said = str(refusal)
+    assert re.match(r"some\.vec(:\d+:| is ).*[.?]$", said, re.DOTALL)
 
 
 def test_coverage_counts_each_token_once_and_no_special() -> None:

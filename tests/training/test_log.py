@@ -149,6 +149,8 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path, cut: int) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        pytest.param("[" * 100_000, "metrics.jsonl:2: this line is not a JSON object", id="nested deeply"),
+        pytest.param("1" * (1 << 21), "metrics.jsonl:2: a line of a log has at most 1,048,576 bytes", id="a long line"),
         ("hello", "metrics.jsonl:2: this line is not a JSON object, as each line of a log must be."),
         (
             "[1, 2]",

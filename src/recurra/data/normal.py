@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import CheckpointError, DataError
+from recurra.opening import read_file
 
 
 class Normal(NamedTuple):
@@ -53,7 +54,7 @@ class Normal(NamedTuple):
     def load_all(path: Path) -> dict[str, Normal]:
         """The scales of a run, by name."""
         try:
-            found = json.loads(path.read_text("utf-8"))
+            found = json.loads(read_file(path))
             scales = {
                 name: Normal(np.array(scale["mean"], float), np.array(scale["spread"], float))
                 for name, scale in found.items()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from recurra.errors import DataError
 from recurra.manifest import verify
+from recurra.opening import read_file
 from recurra.training.log import FILE, Line, read_log
 from recurra.views.table import Table, in_words
 
@@ -28,7 +29,7 @@ class Run(NamedTuple):
         if folder.is_dir():
             verify(folder, {"summary.json", "config.toml", FILE}.__contains__)
         try:
-            summary = json.loads(path.read_bytes())
+            summary = json.loads(read_file(path))
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}. {folder} may not be a run folder.") from error
         except (ValueError, RecursionError):

@@ -20,6 +20,7 @@ import numpy as np
 
 from recurra.config.given import Given
 from recurra.errors import ConfigError, DataError
+from recurra.opening import read_file
 from recurra.reading.schema import ABOUT
 from recurra.runtime.controls import controls, overrides
 from recurra.runtime.effort import (
@@ -274,10 +275,10 @@ def _called(name: str, folder: Path, text: str) -> str:
 def _summary(folder: Path) -> dict[str, Any]:
     """What training reached, where the run says it."""
     try:
-        found = json.loads((folder / "summary.json").read_text("utf-8"))
+        found = json.loads(read_file(folder / "summary.json"))
         scores, first = as_plain(found["best"]["scores"]), found.get("first_metric")
         return {"parameters": found["parameters"], "scores": scores, "first_metric": first if first in scores else None}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
 
 

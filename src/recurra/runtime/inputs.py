@@ -15,7 +15,7 @@ from recurra.reading.schema import ABOUT
 from recurra.tasks.task import Task
 
 LONGEST = 20_000
-"""Letters of a text, or steps of anything else, of one input."""
+"""Letters of a text, pixels of a side of a picture, or steps of anything else, of one input."""
 
 MOST_NUMBERS = 1 << 20
 
@@ -90,5 +90,7 @@ def _pixels(url: str) -> list[Any]:
     except (binascii.Error, ValueError) as error:
         raise DataError("the data URL of the picture says base64, but its content is not valid base64.") from error
     picture = image_of(raw, "the picture", most=MOST_PIXELS)
+    if max(picture.shape) > LONGEST:  # each row takes more memory than its pixels, where they are few
+        raise DataError(f"the picture: a side can have at most {LONGEST:,} pixels, but one has {max(picture.shape):,}.")
     # Pixels that are 0 or 1 alone would be taken for black and white.
     return list(picture if picture.max() > 1 else picture * 0)

@@ -22,6 +22,7 @@ from recurra.data.store import Encoded, Rows
 from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, DataError
 from recurra.metrics.forecasts import origins_of
+from recurra.opening import read_file
 from recurra.reading.asked import read_by
 from recurra.reading.samples import spread, windows
 from recurra.reading.schema import Schema
@@ -126,7 +127,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def load(cls, settings: ForecastingSettings, folder: Path) -> Self:
         try:
             scale = Normal.load_all(folder / "scales.json")["values"]
-            is_binary = bool(json.loads((folder / "kind.json").read_text("utf-8"))["is_binary"])
+            is_binary = bool(json.loads(read_file(folder / "kind.json"))["is_binary"])
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise CheckpointError(
                 f"{folder / 'kind.json'} cannot be read ({error}): the run folder is incomplete."

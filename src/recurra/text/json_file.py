@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from recurra.errors import DataError
-from recurra.opening import open_file
+from recurra.opening import read_file
+
+LARGEST, MOST_PARTS = 1 << 26, 1_000_000
+"""Bytes of a JSON file, and lists and objects in it: no vocabulary and no tokenizer takes as many."""
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?+', re.DOTALL)
 
 
 def json_text(
@@ -69,15 +75,13 @@ def write_json(path: str | os.PathLike[str], value: object) -> None:
             unfinished.unlink(missing_ok=True)
 
 
-def _content(path: str | os.PathLike[str]) -> bytes:
-    with open_file(path) as file:
-        return file.read()
-
-
-def read_json(path: str | os.PathLike[str]) -> object:
-    """The value that a JSON file holds; a DataError says why there is none."""
+def read_json(path: str | os.PathLike[str], *, most: int = LARGEST) -> object:
+    """The value that a JSON file of at most so many bytes holds; a DataError says why there is none."""
     try:
-        value: object = json.loads(_content(path).decode("utf-8"))
+        content = read_file(path, most)
+        if _parts(content) > MOST_PARTS and _parts(_STRING.sub(b"", content)) > MOST_PARTS:
+            raise DataError(f"{path} cannot be read: it has more than {MOST_PARTS:,} lists and objects.")
+        value: object = json.loads(content.decode("utf-8"))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
@@ -89,3 +93,7 @@ def read_json(path: str | os.PathLike[str]) -> object:
     except RecursionError as error:
         raise DataError(f"{path} is JSON nested too deeply to be read.") from error
     return value
+
+
+def _parts(content: bytes) -> int:
+    return content.count(b"[") + content.count(b"{")

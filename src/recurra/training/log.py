@@ -8,14 +8,17 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType, TracebackType
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Self, TypeAlias, final
 
 from recurra.errors import DataError
 
 FILE = "metrics.jsonl"
+
+LONGEST = 1 << 20
+"""Bytes of a line of a log."""
 
 TABLES = {"scores", "logged"}
 """Fields of a line that hold numbers by name."""
@@ -127,14 +130,20 @@ class Log:
 def read_log(path: str | os.PathLike[str]) -> list[Line]:
     """The lines of a log. A last line that was only half written, as a killed run leaves it, is left out."""
     try:
-        *whole, rest = Path(path).read_bytes().split(b"\n")
+        with open(path, "rb") as file:
+            return list(_lines(file, path))
     except OSError as error:
         raise DataError(f"the log {path} cannot be read: {error.strerror}.") from error
-    lines = [_from_json(text, f"{path}:{number}") for number, text in enumerate(whole, start=1) if text.strip()]
-    try:
-        return [*lines, _from_json(rest, str(path))]
-    except DataError:
-        return lines
+
+
+def _lines(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[Line]:
+    for number, text in enumerate(file, start=1):
+        try:
+            if text.strip():
+                yield _from_json(text, f"{path}:{number}")
+        except DataError:
+            if text.endswith(b"\n"):
+                raise
 
 
 def _whole_lines(path: Path, keep: int) -> int:
@@ -159,9 +168,11 @@ def _plain(value: object) -> object:
 
 
 def _from_json(text: bytes, where: str) -> Line:
+    if len(text) > LONGEST:
+        raise DataError(f"{where}: a line of a log has at most {LONGEST:,} bytes, but this one has more. Remove it.")
     try:
         found = json.loads(text)
-    except ValueError:  # not JSON, or not even UTF-8
+    except (ValueError, RecursionError):  # not JSON, or not even UTF-8
         raise DataError(f"{where}: this line is not a JSON object, as each line of a log must be. Remove it.") from None
     kind = _KINDS.get(str(found.get("kind"))) if isinstance(found, dict) else None
     if kind is None:

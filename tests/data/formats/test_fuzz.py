@@ -6,6 +6,7 @@ import gzip
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,8 @@ VALID = {
     "txt.zst": bytes.fromhex("28b52ffd200a51000068656c6c6f0a776f720a"),
 }
 
+ENDINGS = [*VALID, "parquet", "npz"]
+
 
 def parquet_file() -> bytes:
     pa = pytest.importorskip("pyarrow")
@@ -37,11 +40,22 @@ def parquet_file() -> bytes:
     return written.getvalue()
 
 
-def only_rows_or_a_sentence(file: Path, content: bytes) -> None:
+def npz_file() -> bytes:
+    written = io.BytesIO()
+    np.savez(written, label=np.array(["up", "down"]), frames=np.arange(12.0).reshape(2, 3, 2))
+    return written.getvalue()
+
+
+def valid_file(ending: str) -> bytes:
+    return {"parquet": parquet_file, "npz": npz_file}[ending]() if ending in ENDINGS[-2:] else VALID[ending]
+
+
+def only_rows_or_a_sentence(file: Path, content: bytes, *, beside: str = "") -> None:
+    """`beside` is what stands before the name of the file, where it is read together with another one."""
     file.write_bytes(content)
     message = f"{file} was read."
     try:
-        found = list(rows(file))
+        found = list(rows(f"{beside}{file}"))
     except DataError as error:
         found, message = [], str(error)
     assert all(isinstance(row, Row) for row in found)
@@ -49,7 +63,7 @@ def only_rows_or_a_sentence(file: Path, content: bytes) -> None:
     assert message.endswith((".", "?"))
 
 
-@pytest.mark.parametrize("ending", [*VALID, "parquet"])
+@pytest.mark.parametrize("ending", ENDINGS)
 @given(content=st.binary(max_size=200))
 def test_any_bytes_give_rows_or_a_sentence(
     ending: str, tmp_path_factory: pytest.TempPathFactory, content: bytes
@@ -57,7 +71,7 @@ def test_any_bytes_give_rows_or_a_sentence(
     only_rows_or_a_sentence(tmp_path_factory.getbasetemp() / f"bytes.{ending}", content)
 
 
-@pytest.mark.parametrize("ending", [*VALID, "parquet"])
+@pytest.mark.parametrize("ending", ENDINGS)
 @given(text=st.text(st.sampled_from('abO#_-1234.\t\t\n\n\r ,;"{}[]:\\\ufeffé'), max_size=60))
 def test_any_text_of_telling_characters_gives_rows_or_a_sentence(
     ending: str, tmp_path_factory: pytest.TempPathFactory, text: str
@@ -65,12 +79,12 @@ def test_any_text_of_telling_characters_gives_rows_or_a_sentence(
     only_rows_or_a_sentence(tmp_path_factory.getbasetemp() / f"text.{ending}", text.encode())
 
 
-@pytest.mark.parametrize("ending", [*VALID, "parquet"])
+@pytest.mark.parametrize("ending", ENDINGS)
 @given(data=st.data())
 def test_a_valid_file_with_some_bytes_changed_gives_rows_or_a_sentence(
     ending: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    content = bytearray(VALID[ending] if ending in VALID else parquet_file())
+    content = bytearray(valid_file(ending))
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(content)))
         length = data.draw(st.integers(0, 3))
@@ -78,10 +92,23 @@ def test_a_valid_file_with_some_bytes_changed_gives_rows_or_a_sentence(
     only_rows_or_a_sentence(tmp_path_factory.getbasetemp() / f"changed.{ending}", bytes(content))
 
 
-@pytest.mark.parametrize("ending", VALID)
+@given(
+    content=st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b" "]), max_size=30).map(
+        b"".join
+    )
+)
+def test_any_text_beside_another_gives_pairs_or_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "a.en").write_bytes(b"one\ntwo\n")
+    only_rows_or_a_sentence(folder / "a.de", content, beside=f"{folder / 'a.en'},")
+
+
+@pytest.mark.parametrize("ending", [*VALID, "npz"])
 def test_the_files_that_are_changed_above_are_valid(ending: str, tmp_path: Path) -> None:
     if ending.endswith("zst"):
         pytest.importorskip("zstandard")
     file = tmp_path / f"a.{ending}"
-    file.write_bytes(VALID[ending])
+    file.write_bytes(valid_file(ending))
     assert len(list(rows(file))) >= 2
