@@ -22,19 +22,19 @@ WORDS = SearchTokens(end=END, never=(START,))
 ASKED = batch([[3, 4, 5, 6, 3, 4, 5, 6, 3, 4], [6, 3], [5], [4, 4, 4, 4, 4]])  # ten places make sixteen
 DECODINGS: list[dict[str, Any]] = [
     {"width": 5, "best": 4},
-    {"width": 1, "length_penalty": 0.0, "min_length": 12},
+    {"width": 1, "length_penalty": 0.0, "min_length": 11},
     {"search": "greedy", "no_repeat": 3},
     {"search": "sampling", "best": 2, "top_k": 4, "temperature": 0.8, "top_p": 0.9},
 ]
 
 
 def agree(model: Searchable, asked: PairBatch, words: SearchTokens = WORDS, watch: bool = True, **options: Any) -> None:
-    """With and without recordings, and when they are replayed."""
-    decoding = Seq2SeqDecoding(**{"max_length": 23, **options})
+    """When steps are recorded, and when they are replayed."""
+    decoding = Seq2SeqDecoding(**{"max_length": 13, **options})
     with torch.no_grad():
         expected = searched(model, asked, decoding, words, watch=watch)
         graphs = Graphs(from_visit=1)
-        for recorded in (None, graphs, graphs):
+        for recorded in (graphs, graphs):  # recorded, replayed
             found = searched(model, asked, decoding, words, watch=watch, on_device=True, graphs=recorded)
             for some, others in zip(found, expected, strict=True):
                 for one, other in zip(some, others, strict=True):
@@ -59,7 +59,7 @@ def test_every_network_answers_alike(options: Any) -> None:
         agree(model, ASKED, watch=attends, **decoding)
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(
     sources=st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=12), min_size=1, max_size=9),
     decoding=st.sampled_from(DECODINGS),
@@ -143,7 +143,7 @@ def test_a_gpu_answers_as_the_cpu_does(options: Any) -> None:
     there = network(**options).cuda()
     asked = ASKED._replace(source=ASKED.source._replace(values=ASKED.source.values.cuda()))
     for own in DECODINGS:
-        decoding = Seq2SeqDecoding(**{"max_length": 23, **own})
+        decoding = Seq2SeqDecoding(**{"max_length": 13, **own})
         with torch.no_grad():
             expected = searched(model, ASKED, decoding, WORDS, watch=attends)
             for _ in range(4):  # eager, recorded, replayed

@@ -81,7 +81,7 @@ def companies(draw: st.DrawFn) -> tuple[Tiny, Tensor, State, Source, dict[str, A
     return model, first, moving, fixed, options
 
 
-@examples(max_examples=60)
+@examples(max_examples=30)
 @given(companies(), st.integers(1, 7), st.integers(1, 7))
 def test_a_beam_on_the_device_finds_the_n_best_of_one_on_the_host(company: Any, width: int, best: int) -> None:
     model, *start, options = company
@@ -92,7 +92,7 @@ def test_a_beam_on_the_device_finds_the_n_best_of_one_on_the_host(company: Any, 
         agree(outcome(follow_beam, always(model.step), *start, graphs=recorded, **options), expected)
 
 
-@examples(max_examples=60)
+@examples(max_examples=30)
 @given(companies())
 def test_greedy_on_the_device_finds_what_it_finds_on_the_host(company: Any) -> None:
     model, *start, options = company
@@ -102,7 +102,7 @@ def test_greedy_on_the_device_finds_what_it_finds_on_the_host(company: Any) -> N
         agree(outcome(follow, always(model.step), *start, graphs=recorded, **options), expected)
 
 
-@examples(max_examples=60)
+@examples(max_examples=30)
 @given(companies(), st.sampled_from(FILTERS), st.integers(-3, 10**6), st.booleans())
 def test_what_is_drawn_on_the_device_is_what_is_drawn_on_the_host(
     company: Any, keep: Filter, seed: int, is_numbered: bool
@@ -174,7 +174,7 @@ def test_a_value_that_is_no_number_comes_first() -> None:
     assert places.tolist() == [[850, 0]]
 
 
-@examples(max_examples=40)
+@examples(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 7), st.sampled_from([6, 300, 1100]))
 def test_of_equals_the_same_are_kept_as_on_the_host(seed: int, width: int, vocabulary: int) -> None:
     made = torch.Generator().manual_seed(seed)
