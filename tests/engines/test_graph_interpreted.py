@@ -55,7 +55,8 @@ def test_every_cell_agrees_with_the_loop(variant: str, training: bool) -> None:
 def test_every_step_function_agrees_with_the_loop(name: str) -> None:
     rnn = model({"name": "tests.engines.steps:Steps", "names": [name]}, 3, 15 if name in HEADS else 7).float()
     x, start = single(rnn, [5, 0, 3])
-    assert_agree(everything(rnn, "graph", x, start), everything(rnn, "loop", x, start), 2e-5)
+    # Some make numbers of millions, of which the loop itself has lost the last digits in float32.
+    assert_agree(everything(rnn, "graph", x, start), everything(rnn, "loop", x, start), 1e-4)
 
 
 def test_two_sequences_may_be_read_before_the_first_is_gone_back_through() -> None:

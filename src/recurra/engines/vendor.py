@@ -13,7 +13,7 @@ from recurra.cells.weights import is_bare, leaves
 from recurra.engines.cost import Estimate, Rates
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.replay import replayable
-from recurra.padding import Padded
+from recurra.padding import Padded, beside
 
 # Added to a gate it makes σ exactly 0 or 1. Padded inputs are 0 and |h| ≤ 1, so only a Σ|U| near 10,000 could resist.
 HOLD = 1e4
@@ -147,7 +147,7 @@ def read_rows(found: Kernel, x: Padded, state: tuple[Tensor, ...]) -> tuple[Tens
         return call(found, x.values, state)
     beyond = (~x.mask).unsqueeze(-1)
     # A row without a single real step keeps its state whatever that is; what it computes on the way is not used.
-    empty = (x.lengths == 0).to(x.values.device).unsqueeze(1)
+    empty = beside(x.lengths == 0, x.values).unsqueeze(1)
     outputs, last = call(*held(found, x.values, beyond), (state[0].masked_fill(empty, 0), *state[1:]))
     outputs = outputs.masked_fill(beyond, 0)
     # Only c is held over padded steps; the last real h stands among the outputs.
@@ -286,6 +286,6 @@ def lowest(values: Tensor, column: Tensor) -> float:
 
 def last_real(outputs: Tensor, lengths: Tensor, before: Tensor) -> Tensor:
     """h after each row's last real step; a row without any keeps the h it started with."""
-    lengths = lengths.to(outputs.device)
+    lengths = beside(lengths, outputs)
     last = outputs[torch.arange(len(lengths), device=outputs.device), (lengths - 1).clamp_min(0)]
     return torch.where((lengths == 0).unsqueeze(1), before.to(last.dtype), last)

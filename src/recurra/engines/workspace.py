@@ -27,6 +27,7 @@ from recurra.engines.triton_kernels import Address, Launch, functions, launch
 from recurra.engines.triton_source import Kernel, kernel, power_of_two
 from recurra.engines.values import NoPlan
 from recurra.errors import EngineError
+from recurra.padding import beside
 
 Direction: TypeAlias = Literal["forward", "inference", "backward"]
 
@@ -158,7 +159,7 @@ class Workspace:
         """How many steps each row has; rows beyond the batch have none."""
         known = torch.zeros(self.rows, dtype=torch.int32)
         known[:B] = T if lengths is None else lengths
-        self.lengths.copy_(known, non_blocking=True)
+        self.lengths.copy_(beside(known, self.lengths))
 
     def load(
         self, direction: Direction, weights: Sequence[Tensor], start: Sequence[Tensor], rows: Sequence[Tensor]
