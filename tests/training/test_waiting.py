@@ -65,6 +65,7 @@ def trainer_of(case: Case, folder: Path, *settings: str) -> Trainer:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 @pytest.mark.usefixtures("_no_waiting")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning")  # torch calls it a prototype
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_a_step_waits_for_nothing(variant: Variant, tmp_path: Path) -> None:
     trainer = trainer_of(CASES[variant.case], tmp_path, *variant.settings)

@@ -129,6 +129,11 @@ class Graphs:
     def record(self, walk: Walk[Any, Any], room: Room, node: Node) -> None:
         """Records the steps from a node on; where that fails, the room says why. The node's state stays as it is."""
         saved = [leaf.clone() for leaf in leaves(node.state)]
+
+        def restore() -> None:
+            for leaf, value in zip(leaves(node.state), saved, strict=True):
+                leaf.copy_(value)
+
         after = walk.stretch(node.state, room.given)
         shape = signature(after)
         if shape not in room.nodes:
@@ -145,12 +150,11 @@ class Graphs:
                 copy(walk.stretch(node.state, room.given), target.state)
 
             try:
-                node.replay, node.after = self._captured(steps, room), target
+                node.replay, node.after = self._captured(steps, restore, room), target
                 self.recorded += 1
             except RuntimeError as error:  # whatever cannot be captured, torch has a RuntimeError for it
                 room.refusal = f"CUDA could not capture its steps: {str(error).strip().splitlines()[0]}"
-        for leaf, value in zip(leaves(node.state), saved, strict=True):
-            leaf.copy_(value)
+        restore()
         room.kept = walk.kept
         if room.refusal is not None:
             room.given, room.nodes = None, {}
@@ -160,14 +164,16 @@ class Graphs:
         while len(self.rooms) > 1 and sum(room.size for room in self.rooms.values()) > self.most_bytes:
             self.rooms.popitem(last=False)
 
-    def _captured(self, steps: Callable[[], None], room: Room) -> Callable[[], None]:
+    def _captured(self, steps: Callable[[], None], restore: Callable[[], None], room: Room) -> Callable[[], None]:
         if not leaves(room.given)[0].is_cuda:
+            restore()
             steps()
             return steps  # there is nothing to capture: Python does them again, in the same tensors
         here, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(here)
         with torch.cuda.stream(side):
             for _ in range(WARM_UPS):
+                restore()  # where steps lead back to the same tensors, more of them would go beyond the last one
                 steps()
         here.wait_stream(side)
         torch.cuda.synchronize()
