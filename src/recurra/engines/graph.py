@@ -25,11 +25,12 @@ from recurra.padding import Padded
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
+# The cost of a call is that of the host, and some of what a new size of batch costs before its graphs are recorded.
 HALF = Estimate(
-    training=Rates(call=1.1e-3, gate=2e-6, product=2e-15), inference=Rates(call=350e-6, gate=0.8e-6, product=1e-15)
+    training=Rates(call=2.0e-3, gate=1e-6, product=2e-15), inference=Rates(call=700e-6, gate=0.5e-6, product=1e-15)
 )
 SINGLE = Estimate(  # products without the matrix units, where cuDNN has tf32
-    training=Rates(call=1.5e-3, gate=6e-6, product=2e-14), inference=Rates(call=400e-6, gate=3e-6, product=1e-14)
+    training=Rates(call=2.2e-3, gate=6e-6, product=2e-14), inference=Rates(call=800e-6, gate=3e-6, product=1e-14)
 )
 
 MOST_MEMORY = 0.25
