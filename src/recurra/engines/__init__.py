@@ -2,6 +2,7 @@
 
 from recurra.engines.choice import ENGINES, choose, engine_named, read_layer, read_stack
 from recurra.engines.engine import DirectedCell, Engine, Layer, Reading, StackEngine, Work
+from recurra.engines.graph import Graph
 from recurra.engines.loop import Loop, read_parts
 from recurra.engines.planned import Planned
 from recurra.engines.report import EngineReport, LayerReport, report_layer
@@ -15,6 +16,7 @@ __all__ = [
     "DirectedCell",
     "Engine",
     "EngineReport",
+    "Graph",
     "Layer",
     "LayerReport",
     "Loop",

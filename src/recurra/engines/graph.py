@@ -93,12 +93,12 @@ class Graph:
 
 def no_kernels(values: Tensor) -> str | None:
     """Why no kernel of Triton can run on a batch, in words; None where they can."""
-    if not is_installed():
-        return "its kernels are compiled by Triton, which is not installed (pip install triton)"
     if is_interpreted() and values.device.type == "cpu":
         return None
     if values.device.type != "cuda":
         return f"it runs on a GPU, but the batch is on {values.device.type}"
+    if not is_installed():
+        return "its kernels are compiled by Triton, which is not installed (pip install triton)"
     if torch.cuda.get_device_capability(values.device) < (7, 0):
         return "Triton needs a GPU of compute capability 7.0 or newer"
     return None
