@@ -19,9 +19,14 @@ torch.set_num_threads(1)
 
 @pytest.fixture(autouse=True, scope="session")
 def _trust_of_the_tests_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What the tests trust by training it is not remembered where the user's own trust is."""
+    """What the tests trust by training it is not remembered where the user's own trust is.
+
+    Workers share it as they share the runs that one of them trains (tests/once.py).
+    """
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "settings"))
         yield
 
 
