@@ -217,7 +217,7 @@ def test_a_wiring_of_your_own_may_take_options_and_either_query() -> None:
         ({"model": {"locked": True}, "training": {"forcing": 0.9}}, "but training.forcing below 1 trains step by step"),
         (
             {"model": {"attention": "none"}, "decoding": {"coverage_penalty": 0.1}},
-            "decoding.coverage_penalty uses attention weights, but model.attention is none: leave it out.",
+            "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
         ),
         ({"decoding": {"width": 0}}, "decoding.width must be at least 1, but is 0."),
         ({"decoding": {"best": 0}}, "decoding.best must be at least 1, but is 0."),

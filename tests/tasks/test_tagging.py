@@ -303,7 +303,12 @@ MALFORMED: Sequence[tuple[str, str, list[str], str]] = [
     ("a.jsonl", '{"frames": [["x"]], "tags": ["X"]}\n', [], r"a.jsonl:1: 'frames' must contain only numbers,"),
     ("a.jsonl", '{"frames": [[[1]]], "tags": ["X"]}\n', [], r"nested deeper"),
     ("a.jsonl", '{"frames": [[1]], "tags": ["X"]}\n{"frames": [[1, 2]], "tags": ["X"]}\n', [], r"a.jsonl:2: found 2"),
-    ("a.jsonl", '{"frames": [[1]], "values": [1, 2]}\n', [], r"found 1 elements, but 2 numbers in 'values'"),
+    (
+        "a.jsonl",
+        '{"frames": [[1]], "values": [1, 2]}\n',
+        [],
+        r"'values' has 2 numbers, but the sequence has 1 elements",
+    ),
     ("a.jsonl", '{"tokens": ["a"], "tags": ["X"]}\n{"tokens": ["a"]}\n', [], r"a.jsonl:2: there is no column 'tags'"),
     ("a.txt", "a b c\n", [], r"a.txt:1: tagging needs tags, but this file was read as plain text"),
 ]

@@ -79,7 +79,10 @@ def test_nothing_may_be_promised_and_held() -> None:
             "some.vec:1: each line must have a token and its numbers, but this line ends",
         ),
         ("word", "this line ends in 'word'."),
-        ("a 1 2 3\nb 1 2", "some.vec:2: found 3 fields, but the file began with vectors of a token and 3 numbers."),
+        (
+            "a 1 2 3\nb 1 2",
+            "some.vec:2: found 3 fields, but each line must have 4: a token and 3 numbers, as the first lines have.",
+        ),
         ("1 3\nb 1 2", "some.vec:2: found 3 fields"),
         ("a 1 2\nb 1 2 3", "some.vec:2: found 4 fields"),
         (

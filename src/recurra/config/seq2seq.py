@@ -209,7 +209,7 @@ class Seq2SeqSettings:
         check_forcing(self.model, self.training)
         if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
             raise SettingError(
-                "decoding.coverage_penalty uses attention weights, but model.attention is none: leave it out.",
+                "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
                 ("decoding", "coverage_penalty"),
             )
         dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]

@@ -162,7 +162,7 @@ class Vec2SeqSettings:
         check_forcing(self.model, self.training)
         if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
             raise SettingError(
-                "decoding.coverage_penalty uses attention weights, but model.attention is none: leave it out.",
+                "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
                 ("decoding", "coverage_penalty"),
             )
         if self.decoding.max_ratio is not None:

@@ -61,7 +61,7 @@ class Normal(NamedTuple):
             }
             for name, (mean, spread) in scales.items():
                 if mean.ndim != 1 or mean.shape != spread.shape or not (spread > 0).all():
-                    raise ValueError(f"'{name}' must have one mean and one spread above 0 for each column")
+                    raise ValueError(f"each column of '{name}' must have a mean, and a spread above 0")
             return scales
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise CheckpointError(f"{path} cannot be read ({error}): the run folder is incomplete.") from error

@@ -151,7 +151,10 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         parts = [matrix(value_in(row, name, place), place, name, np.float64, missing=True) for name in data.values]
         for name, part in zip(data.values, parts, strict=True):
             if len(part) != length:
-                raise DataError(f"{place}: found {length} elements, but {len(part)} numbers in '{name}'.")
+                raise DataError(
+                    f"{place}: '{name}' has {len(part)} numbers, but the sequence has {length} elements: there must be "
+                    "one for each."
+                )
         values = np.concatenate(parts, axis=1) if parts else None
     label = None
     if data.label is not None:

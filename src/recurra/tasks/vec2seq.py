@@ -62,7 +62,7 @@ class Vec2Seq(ToSequence[Given]):
         elif attention != "none" and data.vector is not None:
             raise ConfigError(
                 f"model.attention = '{attention}' needs several places to attend to, but the input is a single "
-                "vector: leave it out. For features of several places, set data.frames."
+                "vector: remove model.attention. If the input has a vector for each of several places, set data.frames."
             )
         if model.label_smoothing is None:
             model = dataclasses.replace(model, label_smoothing=0.0 if data.vector is not None else 0.1)

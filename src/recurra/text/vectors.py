@@ -122,7 +122,8 @@ def _token(fields: list[str], width: int, place: str) -> str:
     # A blank inside a token is rare, and a number after it rarer than a number too many.
     if not head or (len(head) > 1 and _is_number(head[-1])):
         raise DataError(
-            f"{place}: found {len(fields)} fields, but the file began with vectors of a token and {width} numbers."
+            f"{place}: found {len(fields)} fields, but each line must have {width + 1}: a token and {width} numbers, "
+            "as the first lines have."
         )
     return " ".join(head)
 

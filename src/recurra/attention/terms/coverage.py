@@ -25,7 +25,9 @@ class Coverage(Term):
     def __init__(self, *, strength: float = 0.0) -> None:
         super().__init__()
         if not math.isfinite(strength):
-            raise ConfigError(f"the strength of a coverage term must be a finite number, but is {strength}.")
+            raise ConfigError(
+                f"the option `strength` of the attention term 'coverage' must be a finite number, but is {strength}."
+            )
         self.bonus = nn.Parameter(torch.tensor(-float(strength)))  # -a
 
     def start(self, mask: Tensor, rows: int | None = None) -> Tensor:
