@@ -91,6 +91,8 @@ def notices_in_words() -> Iterator[None]:
         # Their modules are not imported for commands without settings.
         if category.__name__ in ("RenamedWarning", "UnverifiedWarning"):
             print(f"recurra: {without_controls(str(message))}", file=sys.stderr)
+        elif str(message).startswith("recurra: "):
+            print(without_controls(str(message)), file=sys.stderr)
         else:
             show(message, category, filename, lineno, file, line)
 

@@ -6,10 +6,12 @@ import os
 import stat
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
+from recurra.cli import notices_in_words
 from recurra.engines import c_library
 
 TEXT = "long answer(long n) { long sum = 0; for (long i = 0; i < n; i++) sum += i * i; return sum; }\n"
@@ -139,3 +141,15 @@ def test_a_system_that_has_no_flag_for_folders_has_compiled_code_too(
     monkeypatch.setenv("RECURRA_CACHE", str(tmp_path))
     monkeypatch.delattr(os, "O_DIRECTORY")  # as on Windows
     assert c_library.library.__wrapped__(TEXT).answer(100) == RIGHT
+
+
+@needs_compiler
+def test_a_command_says_in_one_line_that_a_folder_of_libraries_cannot_be_used(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder.chmod(0o777)
+    with notices_in_words(), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert answer() == RIGHT
+    said = f"recurra: the cache folder {folder} cannot be used (other users may write to it); compiling for this"
+    assert capsys.readouterr().err == f"{said} process alone.\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import warnings
@@ -253,6 +254,30 @@ def test_a_damaged_cache_of_examples_is_made_again(run: Path, capsys: pytest.Cap
         assert path.read_bytes() == good or is_text
         if number > 3:
             break
+
+
+@pytest.mark.slow
+def test_no_damage_to_the_cache_of_examples_changes_what_is_trained(run: Path) -> None:
+    draw = random.Random(1)
+    few = ["training.steps=1", "model.hidden=4", "model.embedding=4", "model.characters.cell=none"]
+    shutil.rmtree(run)
+    assert train(*few) == 0
+    weights = (run / "model.safetensors").read_bytes()
+    cache = Path(os.environ["RECURRA_CACHE"]) / "data"
+    for number in range(200):
+        files = [path for path in sorted(cache.rglob("*")) if path.is_file() and path.stat().st_size]
+        path = draw.choice(files)
+        good = path.read_bytes()
+        place = draw.randrange(len(good))
+        if number % 3 == 0:
+            path.write_bytes(good[:place])
+        elif number % 3 == 1:
+            path.write_bytes(good[:place] + bytes([good[place] ^ 1 << draw.randrange(8)]) + good[place + 1 :])
+        else:
+            path.unlink()
+        shutil.rmtree(run)
+        assert train(*few) == 0, path
+        assert (run / "model.safetensors").read_bytes() == weights, path
 
 
 def test_a_checkpoint_knows_the_data_it_was_made_with(run: Path) -> None:
