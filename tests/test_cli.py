@@ -258,13 +258,15 @@ def test_bench_prints_a_ratio_for_each_engine_and_a_reason_for_each_refusal(
     arguments = ["bench", "--cells", "lstm", "min_gru", "--shapes", "3x4x5x6", "--seconds", "0.01"]
     assert main([*arguments, "--explain"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "3x4x5x6" in line]
-    engines = ["single", "vendor", "planned", "scan", "loop"]
+    engines = ["single", "vendor", "planned", "graph", "scan", "loop"]
     assert [row[:2] for row in rows] == [[cell, engine] for cell in ("lstm", "min_gru") for engine in engines]
     refused = {
         ("lstm", "single"): "refused: it runs a batch of one row, but this batch has 3",
         ("min_gru", "single"): "refused: it runs a batch of one row, but this batch has 3",
         ("lstm", "scan"): "refused: the step of 'lstm' is not known to be linear in its state",
         ("min_gru", "vendor"): "refused: torch has no kernel for 'min_gru'",
+        ("lstm", "graph"): "refused: it runs on a GPU, but the batch is on cpu",
+        ("min_gru", "graph"): "refused: it runs on a GPU, but the batch is on cpu",
     }
     for cell, engine, _, *rest in rows:
         if (cell, engine) in refused:

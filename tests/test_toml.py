@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 def test_a_key_of_many_parts_is_refused_and_dots_in_strings_and_comments_are_not(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     many = "a" + ".a" * 40
-    for key in (many, f"[{many}]\n#", f'b = {{c = """x"""""", {many}', '"\\"#".' + "'\"' . " * 40 + "a"):
+    for key in (many, f"[{many}]\n#", f'b = {{c = """x""""", {many}', '"\\"#".' + "'\"' . " * 40 + "a"):
         file.write_text(f"{key} = 1", "utf-8")
         with pytest.raises(ConfigError, match=r"a\.toml is nested too deeply: a key has more than 32 parts\."):
             read_toml(file)

@@ -474,3 +474,10 @@ def test_a_plan_is_compiled_once() -> None:
     compiled, plan = Compiled(), plan_of("elman")
     first = compiled.functions(plan, torch.float64)
     assert compiled.functions(plan, torch.float64) is first
+
+
+def test_weights_of_half_precision_beside_a_batch_of_float32_are_refused_by_planned() -> None:
+    rnn = Recurrent("gru", 3, 4).bfloat16()
+    [reader] = rnn._readers(0, rnn.start(1), rnn.fixed(1))
+    reason = Planned().refusal([reader], Padded.full(torch.zeros(1, 2, 3)))
+    assert reason == "the weights of 'gru' have torch.bfloat16, but the batch has torch.float32"

@@ -324,7 +324,8 @@ def test_an_engine_that_is_asked_for_and_refuses_is_reported_not_raised() -> Non
     report = str(Recurrent("min_gru", 3, 4, engine="vendor").engine_report())
     assert report == (
         "layer 1, min_gru: vendor (asked for), but it refuses: torch has no kernel for 'min_gru'\n"
-        "    not single: it runs only 'lstm', but this is 'min_gru'"
+        "    not single: it runs only 'lstm', but this is 'min_gru'\n"
+        "    not graph: it runs on a GPU, but the batch is on cpu"
     )
 
 

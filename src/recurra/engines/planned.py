@@ -54,6 +54,9 @@ class Planned:
             plan = PLANS.plan(reader, x.values)
             if isinstance(plan, str):
                 return f"'{reader.cell.name}' has no plan: {plan}"
+            others = {each.dtype for each in reader.cell.parameters()} - {x.values.dtype}
+            if others:
+                return f"the weights of '{reader.cell.name}' have {others.pop()}, but the batch has {x.values.dtype}"
             if torch.is_grad_enabled() and any(row.requires_grad for row in row_tensors(plan, reader)):
                 return f"'{reader.cell.name}' needs the gradient of a value in `fixed` that differs between rows"
         return None

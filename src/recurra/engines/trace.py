@@ -92,8 +92,8 @@ def trace(cell: AnyCell, input_width: int, like: Tensor) -> Trace:
 
 
 def of_type(tensor: Tensor, like: Tensor) -> Tensor:
-    """Numbers in the type that a step is traced in; masks and indices as they are."""
-    return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
+    """Numbers of half precision in the type that a step is traced in; all else as it is."""
+    return tensor.to(like.dtype) if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def trace_rows(cell: AnyCell, input_width: int, like: Tensor, rows: int) -> Trace:

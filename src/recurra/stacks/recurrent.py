@@ -239,6 +239,7 @@ class Recurrent(nn.Module):
         layer 1, peephole_lstm: planned
             not single: it runs only 'lstm', but this is 'peephole_lstm'
             not vendor: torch has no kernel for 'peephole_lstm'
+            not graph: it runs on a GPU, but the batch is on cpu
             not scan: the step of 'peephole_lstm' is not known to be linear in its state
             not loop: estimated 16.0 times the time of planned
         """
