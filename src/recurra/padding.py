@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from recurra.errors import DataError
+from recurra.recording import refuse_while_recording, twin
 
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
@@ -53,6 +54,15 @@ class Padded(NamedTuple):
         steps = torch.arange(self.values.shape[1], device=self.values.device)
         return steps < beside(self.lengths, self.values).unsqueeze(1)
 
+    def widened(self, rows: int, steps: int) -> Padded:
+        """The same rows with more padding, and empty rows after them.
+
+        >>> Padded.full(torch.ones(1, 2)).widened(2, 3)
+        Padded(values=tensor([[1., 1., 0.],
+                [0., 0., 0.]]), lengths=tensor([2, 0]))
+        """
+        return Padded(widened(self.values, rows, steps), widened(self.lengths, rows))
+
     def zeroed(self) -> Padded:
         """The same rows with zeros on padding, so that padding values, even NaN, affect neither values nor gradients.
 
@@ -72,9 +82,9 @@ class Padded(NamedTuple):
         """
         if self.is_full:
             return Padded(self.values.flip(1), self.lengths)
-        steps = torch.arange(self.values.shape[1])
-        mirrored = self.lengths.unsqueeze(1) - 1 - steps
-        order = beside(torch.where(mirrored >= 0, mirrored, steps), self.values)
+        steps = torch.arange(self.values.shape[1], device=self.values.device)
+        mirrored = beside(self.lengths, self.values).unsqueeze(1) - 1 - steps
+        order = torch.where(mirrored >= 0, mirrored, steps)
         rows = torch.arange(self.values.shape[0], device=self.values.device).unsqueeze(1)
         return Padded(self.values[rows, order], self.lengths)
 
@@ -220,7 +230,31 @@ def beside(numbers: Tensor, like: Tensor) -> Tensor:
     """
     if like.device.type != "cuda" or numbers.device.type != "cpu":
         return numbers.to(like.device)
+    if (known := twin(numbers)) is not None:
+        return known
+    refuse_while_recording(like, "a tensor")
     return numbers.pin_memory().to(like.device, non_blocking=True)  # from other memory, Python would wait for the copy
+
+
+def coarser(size: int) -> int:
+    """The next of about five sizes for each power of two: batches padded to these have sizes that occur again.
+
+    >>> [coarser(size) for size in (0, 3, 9, 17, 21, 50, 100, 129)]
+    [0, 4, 12, 20, 24, 56, 112, 160]
+    """
+    step = max(4, 1 << max(0, size.bit_length() - 3))
+    return -(-size // step) * step
+
+
+def widened(tensor: Tensor, *sizes: int, fill: float = 0) -> Tensor:
+    """A tensor in the corner of a larger one, whose first dimensions have these sizes.
+
+    >>> widened(torch.tensor([[1, 2]]), 2, 3, fill=9).tolist()
+    [[1, 2, 9], [9, 9, 9]]
+    """
+    found = tensor.new_full((*sizes, *tensor.shape[len(sizes) :]), fill)
+    found[tuple(slice(n) for n in tensor.shape)] = tensor
+    return found
 
 
 def pinned(batch: Any) -> Any:

@@ -85,6 +85,9 @@ class Training:
     device: str = setting("auto", "cpu, cuda, cuda:1, …; auto: a GPU if there is one")
     threads: int | None = setting(None, "threads for torch on the CPU; none: all cores")
     deterministic: bool = setting(True, "use deterministic algorithms, so that a run is reproducible on a GPU too")
+    replay: bool = setting(
+        True, "on a GPU, record the steps of a batch size as a CUDA graph when it comes again, and replay it"
+    )
     seed: int = setting(1, "random seed")
     patience: int | None = setting(None, "early stopping: validations without improvement before training stops")
     validate: int | None = setting(None, "updates between validations; none: once per epoch")

@@ -245,10 +245,11 @@ def last_of(every: States, starts: States, steps_of_layers: Sequence[Tensor]) ->
     def last(steps: Tensor, start: Tensor, lengths: Tensor, backward: bool) -> Tensor:
         if steps.shape[1] == 0:
             return start
+        lengths = beside(lengths, steps)
         at = torch.zeros_like(lengths) if backward else (lengths - 1).clamp_min(0)
-        is_empty = beside(lengths == 0, steps).unsqueeze(1)
+        is_empty = (lengths == 0).unsqueeze(1)
         rows = torch.arange(len(lengths), device=steps.device)
-        return torch.where(is_empty, start, steps[rows, beside(at, steps)])
+        return torch.where(is_empty, start, steps[rows, at])
 
     return tuple(
         tuple(
@@ -262,7 +263,7 @@ def last_of(every: States, starts: States, steps_of_layers: Sequence[Tensor]) ->
 def pooled(values: Padded, how: Literal["mean", "max"] | str) -> Tensor:
     """(B, n): the mean or the largest over a row's real steps; 0 where it has none."""
     if how == "mean":
-        counts = beside(values.lengths.clamp_min(1), values.values).to(values.values.dtype)
+        counts = beside(values.lengths, values.values).clamp_min(1).to(values.values.dtype)
         return values.zeroed().values.sum(1) / counts.unsqueeze(1)
     if values.values.shape[1] == 0:
         return values.values.new_zeros(len(values.lengths), values.values.shape[2])

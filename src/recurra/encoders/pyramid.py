@@ -13,6 +13,7 @@ from recurra.cells import Spec
 from recurra.encoders.dropout import Dropout
 from recurra.errors import ConfigError
 from recurra.padding import Padded, beside
+from recurra.recording import both
 from recurra.stacks.recurrent import Recurrent, States
 
 
@@ -117,7 +118,7 @@ def paired(x: Padded) -> Padded:
 
 def halved(lengths: Tensor) -> Tensor:
     """⌈n / 2⌉."""
-    return torch.div(lengths + 1, 2, rounding_mode="floor")
+    return both(lambda n: torch.div(n + 1, 2, rounding_mode="floor"), lengths)
 
 
 def spread(weights: Tensor, lengths: Tensor, steps: int, *, by: int) -> Tensor:

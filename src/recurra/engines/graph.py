@@ -22,6 +22,7 @@ from recurra.engines.triton_kernels import is_installed, is_interpreted
 from recurra.engines.values import NoPlan
 from recurra.engines.workspace import Direction, Workspace, kernels_of
 from recurra.padding import Padded
+from recurra.recording import is_recording
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -212,7 +213,7 @@ class Workspaces:
     def take(
         self, plan: Plan, rows: int, steps: int, dtype: torch.dtype, device: torch.device, *, is_full: bool
     ) -> Lease:
-        if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        if device.type == "cuda" and (is_recording() or torch.cuda.is_current_stream_capturing()):
             # Somebody records a graph of their own: memory that belongs to it, used by nobody else.
             return Lease(Workspace(plan, rows, steps, dtype, device), 0)
         rows = rows if is_full else rows_like(rows)

@@ -147,7 +147,7 @@ def read_rows(found: Kernel, x: Padded, state: tuple[Tensor, ...]) -> tuple[Tens
         return call(found, x.values, state)
     beyond = (~x.mask).unsqueeze(-1)
     # A row without a single real step keeps its state whatever that is; what it computes on the way is not used.
-    empty = beside(x.lengths == 0, x.values).unsqueeze(1)
+    empty = (beside(x.lengths, x.values) == 0).unsqueeze(1)
     outputs, last = call(*held(found, x.values, beyond), (state[0].masked_fill(empty, 0), *state[1:]))
     outputs = outputs.masked_fill(beyond, 0)
     # Only c is held over padded steps; the last real h stands among the outputs.

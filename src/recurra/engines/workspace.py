@@ -28,6 +28,7 @@ from recurra.engines.triton_source import Kernel, kernel, power_of_two
 from recurra.engines.values import NoPlan
 from recurra.errors import EngineError
 from recurra.padding import beside
+from recurra.recording import keep
 
 Direction: TypeAlias = Literal["forward", "inference", "backward"]
 
@@ -93,6 +94,7 @@ class Workspace:
         self.counters = torch.zeros(MOST_BLOCKS * 32, dtype=torch.int32, device=device)
         self.failed = torch.zeros(1, dtype=torch.int32, device=device)
         self.seen_failed = torch.zeros(1, dtype=torch.int32, pin_memory=device.type == "cuda")
+        keep(self)
 
     # Memory
 
@@ -157,9 +159,11 @@ class Workspace:
 
     def set_lengths(self, lengths: Tensor | None, B: int, T: int) -> None:
         """How many steps each row has; rows beyond the batch have none."""
-        known = torch.zeros(self.rows, dtype=torch.int32)
-        known[:B] = T if lengths is None else lengths
-        self.lengths.copy_(beside(known, self.lengths))
+        self.lengths[B:] = 0
+        if lengths is None:
+            self.lengths[:B] = T
+        else:
+            self.lengths[:B] = beside(lengths, self.lengths)
 
     def load(
         self, direction: Direction, weights: Sequence[Tensor], start: Sequence[Tensor], rows: Sequence[Tensor]

@@ -18,6 +18,7 @@ from recurra.heads.head import Head, checked_features, fitting_features, readout
 from recurra.metrics.spans import allowed, scheme_of
 from recurra.named import choose
 from recurra.padding import Padded
+from recurra.recording import is_recording
 
 AT_ONCE = 1 << 25
 """So many numbers are in memory at once where a GPU takes all steps of a row together."""
@@ -83,7 +84,8 @@ class CRF(Head):
             e = self._emissions(features)
             # The same number for all labels of a step cancels; without it float32 keeps more of the difference.
             e = e - e.detach().amax(2, keepdim=True)
-            shortest = min(features.lengths.tolist(), default=0)
+            # A recorded step is replayed with rows of other lengths.
+            shortest = 0 if is_recording() else min(features.lengths.tolist(), default=0)
             total = self._log_partition(e, mask, shortest)
             # A device would have to be waited for.
             looks = not are_known and e.device.type == "cpu"

@@ -17,6 +17,7 @@ from recurra.encoders.dropout import LockedDropout
 from recurra.models.rows import padded
 from recurra.named import built
 from recurra.padding import Padded, beside
+from recurra.recording import both
 from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
 
@@ -98,7 +99,7 @@ class Forecaster(nn.Module):
         if not self.from_nothing:
             return values
         zeros = values.values.new_zeros(len(values.lengths), 1, self.size)
-        return Padded(torch.cat([zeros, values.values], dim=1), values.lengths + 1)
+        return Padded(torch.cat([zeros, values.values], dim=1), both(lambda n: n + 1, values.lengths))
 
     def targets(self, batch: ForecasterBatch) -> Tensor:
         """The steps that are predicted; NaN where one is not known."""
@@ -108,7 +109,7 @@ class Forecaster(nn.Module):
     def loss(self, batch: ForecasterBatch) -> tuple[Tensor, int]:
         """The summed loss of all steps, and how many they are."""
         read = self.questions(batch.values)
-        x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))  # the last has no answer
+        x = Padded(read.values[:, :-1], both(lambda n: (n - 1).clamp_min(0), read.lengths))  # the last has no answer
         if x.values.shape[1] == 0:
             return x.values.new_zeros((), requires_grad=True), 0
         features, _ = self.read(x)
@@ -145,7 +146,7 @@ class Forecaster(nn.Module):
         rows = len(read.lengths)
         features = outputs.values.new_zeros(rows, self.recurrent.output_size)
         if read.values.shape[1]:
-            last = beside((read.lengths - 1).clamp_min(0), features)
+            last = (beside(read.lengths, features) - 1).clamp_min(0)
             features = outputs.values[torch.arange(rows, device=features.device), last]
         found, seen = self.ahead(features, states, horizon)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)

@@ -23,7 +23,7 @@ from recurra.encoders.dropout import LockedDropout
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
-from recurra.padding import Padded, beside
+from recurra.padding import Padded, beside, coarser, widened
 from recurra.search.search import Step
 from recurra.settings import SettingError, about, name_of
 from recurra.stacks.recurrent import Fixed, Recurrent, States
@@ -256,6 +256,14 @@ def lines_batched(lines: Sequence[NDArray[np.integer[Any]]], *, end: int) -> Tex
         targets[number, : len(line)] = line
         read[number, 1 : len(line)] = line[:-1]
     return TextBatch(Padded(torch.from_numpy(read), lengths), torch.from_numpy(targets), None)
+
+
+def recurring_text(batch: TextBatch) -> TextBatch:
+    """Lines with empty rows and steps, of a size that occurs again; chunks of one text, which are full, as they are."""
+    if batch.kept is not None:
+        return batch
+    B, T = (coarser(size) for size in batch.inputs.values.shape)
+    return TextBatch(batch.inputs.widened(B, T), widened(batch.targets, B, T, fill=UNLABELLED), None)
 
 
 def weight_drop_of(settings: LanguageModelModel) -> float:

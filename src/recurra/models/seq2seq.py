@@ -20,10 +20,12 @@ from recurra.encoders.augmentation import augmented_pictures, augmented_series
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
+from recurra.heads import UNLABELLED
 from recurra.models.rows import padded
 from recurra.outputs.softmax import Softmax
-from recurra.padding import Grid, Padded, beside, gridded
+from recurra.padding import Grid, Padded, beside, coarser, gridded, widened
 from recurra.products.cross_entropy import Options, cost
+from recurra.recording import both
 from recurra.search.search import Step
 from recurra.wirings import Features, Source, WiringState
 
@@ -35,6 +37,8 @@ class PairBatch(NamedTuple):
     target: Padded | None  # (B, T) ids, each row ending in </s>; None where only questions are asked
     copied: Tensor | None  # (B, S): what each place of the source is called in the target, V + n for unknown words
     extra: int = 0  # so many unknown words a row has at most
+    written: int | None = None  # so many places of the targets are computed, all real ones first; None: the real ones
+    passes: int = 1  # 2: every row is there twice
 
 
 class Sizes(NamedTuple):
@@ -140,7 +144,8 @@ class SequenceToSequence(nn.Module):
         assert batch.target is not None, "a loss needs targets"
         twice = r_drop > 0 and self.training
         batch = doubled(batch) if twice else batch
-        options = Options(self.smoothing if self.training else 0.0, r_drop if twice else 0.0)
+        ignored = None if batch.written is None else UNLABELLED
+        options = Options(self.smoothing if self.training else 0.0, r_drop if twice else 0.0, ignored)
         if self.pointer is None:
             return self.output.cost(*self._written(batch, forced if self.training else ALWAYS), options)
         log_p, y = self._log_p(batch, forced if self.training else ALWAYS)
@@ -238,6 +243,10 @@ class SequenceToSequence(nn.Module):
         target, lengths = batch.target.values, batch.target.lengths
         started = self.decoder.start(self.read(batch.source))
         features = self._features(target, lengths, started, forced, batch.copied, batch.extra)
+        if batch.written is not None:
+            real = real_first(batch.target.mask, batch.written, batch.passes)
+            y = target.masked_fill(~batch.target.mask, UNLABELLED)
+            return features, real, y.flatten().index_select(0, real)
         real = (torch.arange(target.shape[1]) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(1)
         real = beside(real, target)  # found on the CPU: a device would have to be waited for
         return features, real, target.flatten().index_select(0, real)
@@ -311,10 +320,48 @@ def of_rows(each: Tensor, lengths: Tensor) -> Tensor:
 def doubled(batch: PairBatch) -> PairBatch:
     """Every row twice: all of them, then all of them again."""
 
-    copied = None if batch.copied is None else torch.cat([batch.copied] * 2)
-    source = type(batch.source)(*(torch.cat([part] * 2) for part in batch.source))
-    target = None if batch.target is None else Padded(*(torch.cat([part] * 2) for part in batch.target))
-    return PairBatch(source, target, copied, batch.extra)
+    def twice(tensor: Tensor) -> Tensor:
+        return both(lambda one: torch.cat([one, one]), tensor)
+
+    copied = None if batch.copied is None else twice(batch.copied)
+    source = type(batch.source)(*(twice(part) for part in batch.source))
+    target = None if batch.target is None else Padded(*(twice(part) for part in batch.target))
+    return batch._replace(source=source, target=target, copied=copied, passes=2 * batch.passes)
+
+
+def real_first(mask: Tensor, count: int, passes: int) -> Tensor:
+    """The numbers of the real places of a batch (B, T), then of others, `count` in each of the passes over it.
+
+    >>> real_first(torch.tensor([[True, False], [True, True]]), 3, 1).tolist()
+    [0, 2, 3]
+    >>> real_first(torch.tensor([[False, True], [False, True]]), 2, 2).tolist()
+    [1, 0, 3, 2]
+    """
+    places = mask.view(passes, -1)
+    order = (~places).to(torch.uint8).argsort(dim=1, stable=True)[:, :count]
+    return (order + torch.arange(passes, device=mask.device).unsqueeze(1) * places.shape[1]).flatten()
+
+
+PORTIONS = 8
+"""How finely the share of a padded batch that is real is told apart."""
+
+
+def recurring_pairs(batch: PairBatch) -> PairBatch | None:
+    """The batch with empty rows and places, of a size that occurs again; None of pictures.
+
+    >>> some = PairBatch(Padded.full(torch.ones(9, 5)), Padded.full(torch.ones(9, 3)), None)
+    >>> found = recurring_pairs(some)
+    >>> found.source.values.shape, found.target.values.shape, found.written
+    (torch.Size([12, 8]), torch.Size([12, 4]), 30)
+    """
+    if batch.target is None or not isinstance(batch.source, Padded):
+        return None
+    B, S = (coarser(size) for size in batch.source.values.shape[:2])
+    T = coarser(batch.target.values.shape[1])
+    portion = max(1, B * T // PORTIONS)
+    written = min(B * T, -(-int(batch.target.lengths.sum()) // portion) * portion)
+    copied = None if batch.copied is None else widened(batch.copied, B, S)
+    return PairBatch(batch.source.widened(B, S), batch.target.widened(B, T), copied, coarser(batch.extra), written)
 
 
 def given_encoder(settings: Vec2SeqModel, sizes: Sizes) -> GivenEncoder | PictureEncoder:

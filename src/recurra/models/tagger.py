@@ -22,7 +22,7 @@ from recurra.heads.head import Head
 from recurra.heads.values import Value
 from recurra.models.rows import filled, padded
 from recurra.named import built
-from recurra.padding import Padded
+from recurra.padding import Padded, coarser, widened
 from recurra.settings import about
 from recurra.stacks.recurrent import Recurrent
 
@@ -244,6 +244,30 @@ def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> 
     labels += 0 if label is None else int((label != UNLABELLED).sum())
     return TaggerBatch(
         words, spellings, frames, tags, values, label, Known(labels, tuple(each == steps for each in tagged))
+    )
+
+
+def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
+    """The batch with empty rows and steps, of a size that occurs again.
+
+    Its labels must be counted before, for they are not among what is recorded.
+    """
+    first = batch.words if batch.words is not None else batch.frames
+    assert first is not None
+    B, T = coarser(len(first.lengths)), coarser(first.values.shape[1])
+    spellings = None
+    if batch.spellings is not None:
+        characters = batch.spellings.characters
+        words = characters.widened(coarser(len(characters.lengths)), coarser(characters.values.shape[1]))
+        spellings = Spellings(words, widened(batch.spellings.rows, B, T))
+    return TaggerBatch(
+        None if batch.words is None else batch.words.widened(B, T),
+        spellings,
+        None if batch.frames is None else batch.frames.widened(B, T),
+        tuple(widened(column, B, T, fill=UNLABELLED) for column in batch.tags),
+        None if batch.values is None else widened(batch.values, B, T, fill=np.nan),
+        None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
+        Known(0, batch.known.complete),
     )
 
 

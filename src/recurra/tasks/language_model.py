@@ -25,7 +25,20 @@ from recurra.reading.texts import Passage, passages, text_of, with_column
 from recurra.scoring.counted import Counted
 from recurra.scoring.formulas import perplexity, ratio, total
 from recurra.settings import name_of
-from recurra.tasks.task import START, AnswerKind, Asked, Axes, Loss, Moment, Prediction, Purpose, Task, View, Viewer
+from recurra.tasks.task import (
+    START,
+    AnswerKind,
+    Asked,
+    Axes,
+    Loss,
+    Moment,
+    Prediction,
+    Purpose,
+    Recurring,
+    Task,
+    View,
+    Viewer,
+)
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
 from recurra.text.vocabulary import UNKNOWN
@@ -311,6 +324,15 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             return Loss(total, count)
         carried = model.flat(states) if self.settings.reading.carry else ()
         return Loss(total, count, carried, batch.targets.shape[1] / self.settings.reading.steps)
+
+    def recurring(self, batch: TextBatch) -> Recurring | None:
+        from recurra.models.language_model import recurring_text
+
+        model = self.settings.model
+        if batch.kept is None and (model.activation_regularization or model.temporal_regularization):
+            return None  # these are means over so many numbers as the lines of a batch have
+        weight = 1.0 if batch.kept is None else batch.targets.shape[1] / self.settings.reading.steps
+        return Recurring(recurring_text(batch), int(batch.inputs.lengths.sum()), weight)
 
     def predict(self, model: Any, batch: TextBatch, *, detail: bool = False) -> list[Scored]:
         import torch

@@ -37,6 +37,7 @@ from recurra.tasks.task import (
     Moment,
     Prediction,
     Purpose,
+    Recurring,
     Task,
     View,
     Viewer,
@@ -304,6 +305,11 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
     def loss(self, model: Any, batch: TaggerBatch, moment: Moment = START) -> Loss:
         return Loss(*model.loss(batch))
+
+    def recurring(self, batch: TaggerBatch) -> Recurring:
+        from recurra.models.tagger import recurring_sentences
+
+        return Recurring(recurring_sentences(batch), batch.known.labels)
 
     def predict(self, model: Any, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:
         found: list[TaggerOutput] = model.predict(batch, detail=detail)

@@ -76,6 +76,19 @@ class Loss(NamedTuple):
     logged: Mapping[str, float] = MappingProxyType({})  # by name; goes to the log and, as curves, to the report
 
 
+class Recurring(NamedTuple):
+    """A batch of a size that occurs again, and what its loss says beside tensors.
+
+    A GPU records the training step of such a batch once for its size and replays it for others: they may differ in what
+    tensors hold, and in nothing else that their loss depends on.
+    """
+
+    batch: Any
+    labels: int  # as in Loss
+    weight: float = 1.0
+    logged: Mapping[str, float] = MappingProxyType({})
+
+
 class Moment(NamedTuple):
     """The point in training (step, progress) at which a loss is computed."""
 
@@ -291,6 +304,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch, moment: Moment = START) -> Loss:
         """What training makes small at a moment of it. (torch)"""
+
+    def recurring(self, batch: Batch) -> Recurring | None:
+        """A batch of training padded to a size that occurs again; None: its loss cannot be recorded. (torch)
+
+        Only where the loss depends on no numbers but those of tensors and lengths: not on the step, and not on what
+        Python or NumPy draw.
+        """
+        return None
 
     @property
     def truncation(self) -> int | None:

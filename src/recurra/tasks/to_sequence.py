@@ -29,7 +29,19 @@ from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_lo
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
 from recurra.settings import about, name_of
-from recurra.tasks.task import START, AnswerKind, Asked, Judgement, Loss, Moment, Prediction, Task, View, Viewer
+from recurra.tasks.task import (
+    START,
+    AnswerKind,
+    Asked,
+    Judgement,
+    Loss,
+    Moment,
+    Prediction,
+    Recurring,
+    Task,
+    View,
+    Viewer,
+)
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
@@ -220,6 +232,15 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         total = model.loss(batch, forced=Forced(p, forcing.unit, forcing.replacement), r_drop=training.r_drop)
         logged = {} if p >= 1 and forcing.shape == "constant" else {"forcing": p}
         return Loss(total, int(batch.target.lengths.sum()), logged=logged)
+
+    def recurring(self, batch: PairBatch) -> Recurring | None:
+        from recurra.models.seq2seq import recurring_pairs
+
+        if self.forcing.shape != "constant" or batch.target is None:
+            return None
+        found, p = recurring_pairs(batch), self.forcing.probability(0)
+        logged = {} if p >= 1 else {"forcing": p}
+        return None if found is None else Recurring(found, int(batch.target.lengths.sum()), logged=logged)
 
     # Answers
 

@@ -15,7 +15,7 @@ import torch
 from recurra.data.store import Encoded, Rows
 from recurra.errors import TrainingError
 from recurra.padding import pinned
-from recurra.tasks.task import Task
+from recurra.tasks.task import Recurring, Task
 
 STEPS_AHEAD = 3
 """Steps whose batches are in memory before they are asked for."""
@@ -38,6 +38,7 @@ class Part(NamedTuple):
 
     rows: Sequence[Encoded]
     batch: Any = None
+    recurring: Recurring | None = None  # the same batch, of a size that occurs again
 
 
 class Ready(NamedTuple):
@@ -65,6 +66,7 @@ class Ahead:
     error, or a lack of memory, arises there.
 
     device: for a GPU, the tensors go to memory from which it can copy while it computes.
+    replays: also as batches of a size that occurs again, where the task says how.
     """
 
     def __init__(
@@ -77,10 +79,11 @@ class Ahead:
         accumulate: int,
         epochs: int | None,
         device: torch.device,
+        replays: bool = False,
         say: Callable[[str], None],
     ) -> None:
         self._task, self._store, self._device, self._say = task, store, device, say
-        self._accumulate, self._epochs = accumulate, epochs
+        self._accumulate, self._epochs, self._replays = accumulate, epochs, replays
         self._doing = ""  # what the thread is busy with
         self._built: queue.Queue[Ready | Failed] = queue.Queue(STEPS_AHEAD)
         self._is_over = threading.Event()
@@ -167,7 +170,11 @@ class Ahead:
         self._doing = f"making a batch of {len(rows):,} examples, the first is {self._task.place(rows[0])}"
         try:
             batch = self._task.batch(rows)
-            return Part(rows, pinned(batch) if self._pins else batch)
+            if not self._pins:
+                return Part(rows, batch)
+            found = self._task.recurring(batch) if self._replays else None
+            found = None if found is None else found._replace(batch=pinned(found.batch))
+            return Part(rows, pinned(batch), found)
         except Exception:  # the step will see the same, and say it
             return Part(rows)
 

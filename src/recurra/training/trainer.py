@@ -37,10 +37,11 @@ from recurra.training.guard import culprit
 from recurra.training.log import FILE as LOG
 from recurra.training.log import EventLine, Log, TrainLine, ValidLine
 from recurra.training.model_size import bounded_parameters
-from recurra.training.optimisation import Average, Schedule, can_skip, optimisers
+from recurra.training.optimisation import Average, Schedule, can_skip, optimisers, sparse_tables
 from recurra.training.outcomes import Arriving, Attempt, Outcome, Outcomes
 from recurra.training.preparation import HeldOut, digest_of
 from recurra.training.progress import Progress
+from recurra.training.replaying import Replaying
 from recurra.training.tempo import Tempo
 
 CHECKPOINT = "last/checkpoint.safetensors"
@@ -165,6 +166,9 @@ class Trainer:
         self.looks_late = self.device.type == "cuda" and all(can_skip(one) for _, one in self.optimisers)
         self.went_wrong = torch.zeros((), device=self.device)  # 1 from the first such step on
         self.outcomes = Outcomes()
+        self.replaying: Replaying | None = None
+        if self.device.type == "cuda" and self.training.replay and not sparse_tables(self.model):
+            self.replaying = Replaying(self.parameters, self.device, dtype_of(self.training), progress.note)
         self.tempo = Tempo.on(self.device)
         self.saved_step = 0  # of the last checkpoint
         self.is_best_unsaved = False  # the weights are the best so far, and only the last checkpoint knows others
@@ -318,6 +322,7 @@ class Trainer:
             accumulate=training.accumulate,
             epochs=training.epochs,
             device=self.device,
+            replays=self.replaying is not None,
             say=self.progress.note,
         )
 
@@ -538,11 +543,10 @@ class Trainer:
         logged: dict[str, float] = {}
         for number, part in enumerate(parts):
             attempt = Attempt(part, self.position.epoch, self.position.step, number, self.carried)
-            loss = self._loss(attempt)
+            loss = self._added(attempt, first, is_one=len(parts) == 1)
             if loss.labels == 0:
                 continue
             first = first or loss.labels
-            self.scaler.scale(loss.total / first).backward()
             attempts.append(attempt)
             losses.append(loss.total.detach())
             count += loss.labels
@@ -551,6 +555,34 @@ class Trainer:
             self.carried = loss.carried
         return Summed(attempts, losses, count, first, weights, logged)
 
+    def _added(self, attempt: Attempt, first: int, *, is_one: bool) -> Loss:
+        """The loss of a batch, whose gradients are added to those of the parameters: divided by the first's labels."""
+        recurring, replaying = attempt.part.recurring, self.replaying
+        if recurring is None or replaying is None or not replaying.is_on:
+            loss = self._loss(attempt)
+            if loss.labels:
+                self.scaler.scale(loss.total / (first or loss.labels)).backward()
+            return loss
+        labels = recurring.labels
+        if labels == 0:
+            return Loss(torch.zeros((), device=self.device), 0)
+        before = [parameter.grad for parameter in self.parameters]
+        factor = self.scaler.scale(torch.full((), 1 / (first or labels), device=self.device))
+        total, carried = replaying.step(
+            recurring,
+            attempt.carried,
+            factor,
+            lambda: self._seed(attempt),
+            lambda batch, given: self._loss_of(batch, Moment(attempt.step, given)),
+        )
+        if not is_one:  # the next batch writes its gradients to the same place
+            for parameter, earlier in zip(self.parameters, before, strict=True):
+                if parameter.grad is not None:
+                    parameter.grad = parameter.grad.clone() if earlier is None else earlier + parameter.grad
+                else:
+                    parameter.grad = earlier
+        return Loss(total, labels, carried, recurring.weight, recurring.logged)
+
     def _loss(self, attempt: Attempt) -> Loss:
         """The loss of a batch. What is drawn in it depends on seed, step and number alone.
 
@@ -558,16 +590,22 @@ class Trainer:
         hidden; one that draws nothing was called ahead. The rows come from Task.chosen, which only training asks and
         which may mark them for that.
         """
-        part, _, step, number, carried = attempt
-        seed = ((self.training.seed << 40) + (step << 8) + number) % LARGEST_SEED
+        part, _, _, _, carried = attempt
+        self._seed(attempt)
+        batch = fitted(self.task.batch(part.rows) if part.batch is None else part.batch, self.model)
+        return self._loss_of(batch, Moment(attempt.step, carried))
+
+    def _seed(self, attempt: Attempt) -> None:
+        seed = ((self.training.seed << 40) + (attempt.step << 8) + attempt.number) % LARGEST_SEED
         # torch.manual_seed keeps a traceback for each kind of device that was never used: a millisecond a step.
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
-        batch = fitted(self.task.batch(part.rows) if part.batch is None else part.batch, self.model)
+
+    def _loss_of(self, batch: Any, moment: Moment) -> Loss:
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
-            return self.task.loss(self.model, batch, Moment(step, carried))
+            return self.task.loss(self.model, batch, moment)
 
     def _refuse(self, what: str, attempt: Attempt) -> None:
         """End with a sentence that names step, layer and batch. The last checkpoint is from before."""

@@ -168,7 +168,7 @@ class Transformer(nn.Module):
         angles = rotation(of_heads, self.output_size // self.heads, x.values)
         if not self.causal:
             # A row without any step sees its padding: whatever it finds there is put to zero in the end.
-            allowed = None if x.is_full else x.mask | beside(x.lengths == 0, x.values)[:, None]
+            allowed = None if x.is_full else x.mask | (beside(x.lengths, x.values) == 0)[:, None]
             return Sight(angles, None if allowed is None else allowed[:, None, None], False)
         if not before and (self.context is None or self.context >= steps - 1):
             return Sight(angles, None, True)  # padding stands to the right, where no real step looks

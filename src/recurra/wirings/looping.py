@@ -27,6 +27,8 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from recurra.attention import Memory
 from recurra.engines.replay import is_differentiated
 from recurra.errors import EngineError
+from recurra.padding import coarser
+from recurra.recording import is_recording
 from recurra.wirings.wiring import Shape, Source, WiringState
 
 MOST_GRAPHS = 64
@@ -50,7 +52,8 @@ class Looping(Protocol):
 
 def looped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
     """What a wiring's loop computes, replayed from graphs where it can be."""
-    if not x.is_cuda or x.numel() == 0 or wiring.shape.engine == "loop" or torch.cuda.is_current_stream_capturing():
+    is_alone = is_recording() or not x.is_cuda or torch.cuda.is_current_stream_capturing()
+    if is_alone or x.numel() == 0 or wiring.shape.engine == "loop":
         return wiring.loop(x, state, source)
     return LOOPS.run(wiring, x, state, source)
 
@@ -91,16 +94,6 @@ def padded_sizes(call: Call, state: WiringState, source: Source) -> Sizes:
     # What terms keep, and the rows of a grid, depend on the number of places.
     is_exact = bool(state.past) or (isinstance(source.memory, Memory) and source.memory.columns is not None)
     return Sizes(coarser(B), coarser(T), S if is_exact else coarser(S))
-
-
-def coarser(size: int) -> int:
-    """The next of about five sizes for each power of two.
-
-    >>> [coarser(size) for size in (3, 9, 17, 21, 50, 100, 129)]
-    [4, 12, 20, 24, 56, 112, 160]
-    """
-    step = max(4, 1 << max(0, size.bit_length() - 3))
-    return -(-size // step) * step
 
 
 class Loops:

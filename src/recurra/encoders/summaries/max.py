@@ -25,5 +25,5 @@ class Max(Summary):
         if values.shape[1] == 0:
             return Summarised(values.new_zeros(values.shape[0], values.shape[2]))
         largest = values.masked_fill(~outputs.mask.unsqueeze(2), -torch.inf).amax(1)
-        is_empty = beside(lengths == 0, values).unsqueeze(1)
+        is_empty = (beside(lengths, values) == 0).unsqueeze(1)
         return Summarised(largest.masked_fill(is_empty, 0.0))

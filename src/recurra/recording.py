@@ -1,0 +1,82 @@
+"""A training step while it is recorded as a CUDA graph, or computed as it will be recorded.
+
+A graph repeats what the GPU did, not what Python saw: numbers that Python reads, such as lengths of rows, would stay
+those of the batch that was recorded. So each batch has a copy of its lengths on the GPU, its twin, and what is computed
+from lengths there comes from the twin.
+
+>>> lengths, copy = torch.tensor([3, 1]), torch.tensor([3, 1])
+>>> with recording([(lengths, copy)]):
+...     shorter = both(lambda n: n - 1, lengths)
+...     twin(shorter)
+tensor([2, 0])
+>>> is_recording(), twin(lengths)
+(False, None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from recurra.errors import EngineError
+
+
+class NotRecordedError(EngineError):
+    """Something in a training step cannot be recorded."""
+
+
+class Recording:
+    """One step that is computed so: the twins of its numbers, and what must live as long as its graph."""
+
+    def __init__(self, twins: Iterable[tuple[Tensor, Tensor]]) -> None:
+        self.twins = {id(numbers): (numbers, copy) for numbers, copy in twins}  # the pair keeps both alive
+        self.kept: list[Any] = []
+
+
+_present: list[Recording] = []  # at most one; the thread of the backward pass looks here too
+
+
+@contextmanager
+def recording(twins: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Recording]:
+    """Inside, a step is computed as it is recorded: with so many numbers of the CPU known on the GPU."""
+    assert not _present, "one step is recorded at a time"
+    _present.append(Recording(twins))
+    try:
+        yield _present[0]
+    finally:
+        _present.clear()
+
+
+def is_recording() -> bool:
+    """Whether a whole training step is recorded now, or computed as it will be."""
+    return bool(_present)
+
+
+def twin(numbers: Tensor) -> Tensor | None:
+    """The copy of numbers on the GPU, where it is known."""
+    found = _present[0].twins.get(id(numbers)) if _present else None
+    return None if found is None else found[1]
+
+
+def both(function: Callable[[Tensor], Tensor], numbers: Tensor) -> Tensor:
+    """function(numbers); of a twin too, where there is one, so that the result has a twin."""
+    result, copy = function(numbers), twin(numbers)
+    if copy is not None:
+        _present[0].twins[id(result)] = (result, function(copy))
+    return result
+
+
+def refuse_while_recording(like: Tensor, what: str) -> None:
+    """Raise a NotRecordedError if a graph is recorded: what is read from the CPU would never change."""
+    if _present and like.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        raise NotRecordedError(f"{what} is read from the CPU")
+
+
+def keep(thing: Any) -> None:
+    """Memory that a recorded step writes to when it is replayed."""
+    if _present:
+        _present[0].kept.append(thing)
