@@ -79,6 +79,7 @@ class Measured(Progress):
         self.windows: list[float] = []  # milliseconds a step
         self.kernels: float | None = None  # milliseconds a step
         self.waits: float | None = None  # a step
+        self.longest: list[str] = []  # the kernels that take most of the time, in words
         self._at, self._began = 0, 0.0  # of the present window
         self._first = 0.0  # when the first window began
         self._profiler: Any = None
@@ -101,6 +102,7 @@ class Measured(Progress):
         elif self._profiler is not None:
             self._profiler.__exit__(None, None, None)
             self.kernels = in_kernels(self._profiler.events()) / (made - self._at)
+            self.longest = by_name(self._profiler.events(), made - self._at)
             self._count()
         elif self._warned is not None:
             self.waits = self._counted(made - self._at)
@@ -163,6 +165,18 @@ def in_kernels(events: Iterable[Any]) -> float:
     return total / 1000
 
 
+def by_name(events: Iterable[Any], steps: int, most: int = 25) -> list[str]:
+    """The kernels that take most of the time: milliseconds a step, how often a step, and their names."""
+    times: dict[str, list[float]] = {}
+    for event in events:
+        if event.device_type.name == "CUDA":
+            times.setdefault(event.name, []).append((event.time_range.end - event.time_range.start) / 1000)
+    found = sorted(times.items(), key=lambda item: -sum(item[1]))[:most]
+    count = sum(map(len, times.values())) / steps
+    lines = [f"    {sum(of) / steps:8.3f}{len(of) / steps:9.1f}  {name[:110]}" for name, of in found]
+    return [f"    {count:.0f} kernels a step; ms, how often", *lines]
+
+
 def wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -187,6 +201,8 @@ def measure(name: str, training: Training, options: argparse.Namespace) -> str:
         except EnoughError:
             pass
     print(f"    {engines_in_words(trainer.model)}; data and model ready in {prepared_in:.0f} s", file=sys.stderr)
+    if options.kernels:
+        print("\n".join(watch.longest), file=sys.stderr)
     busy = "" if watch.kernels is None else f"{watch.kernels / watch.milliseconds:.0%}"
     kernels = "" if watch.kernels is None else f"{watch.kernels:.2f}"
     waits = "" if watch.waits is None else f"{watch.waits:.1f}"
@@ -201,6 +217,7 @@ def main() -> None:
     arguments.add_argument("trainings", nargs="*", help=f"which of {', '.join(known)} (all)")
     arguments.add_argument("--seconds", type=float, default=12.0, help="to measure each for, at least 200 steps (12)")
     arguments.add_argument("--device", default="cuda")
+    arguments.add_argument("--kernels", action="store_true", help="also print which kernels take most of the time")
     arguments.add_argument("--set", action="append", default=[], help="another setting, for all")
     options = arguments.parse_args()
     where = torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device

@@ -236,13 +236,18 @@ def beside(numbers: Tensor, like: Tensor) -> Tensor:
     return numbers.pin_memory().to(like.device, non_blocking=True)  # from other memory, Python would wait for the copy
 
 
-def coarser(size: int) -> int:
-    """The next of about five sizes for each power of two: batches padded to these have sizes that occur again.
+def coarser(size: int, *, parts: int = 4, least: int = 4) -> int:
+    """The next of a few sizes, which batches padded to these have again and again.
+
+    parts    so many sizes there are from one power of two to the next
+    least    and so far apart they are at least
 
     >>> [coarser(size) for size in (0, 3, 9, 17, 21, 50, 100, 129)]
     [0, 4, 12, 20, 24, 56, 112, 160]
+    >>> [coarser(size, parts=2, least=8) for size in (3, 9, 17, 21, 50)]
+    [8, 16, 24, 24, 64]
     """
-    step = max(4, 1 << max(0, size.bit_length() - 3))
+    step = max(least, (1 << max(0, size.bit_length() - 1)) // parts)
     return -(-size // step) * step
 
 

@@ -91,10 +91,10 @@ def test_batches_of_like_sizes_have_one_key_and_others_have_others(tmp_path: Pat
         row = {"source": np.full(length, 5), "target": np.full(written, 5)}
         return key_of(task.recurring(task.batch(Rows([row] * rows))).batch, ())
 
-    assert key(9, 5, 3) == key(10, 6, 3)
-    assert key(9, 5, 3) != key(13, 5, 3)
-    assert key(9, 5, 3) != key(9, 9, 3)
-    assert key(12, 8, 4) != key(11, 8, 4)  # the first has no padding at all
+    assert key(17, 5, 3) == key(17, 6, 3)
+    assert key(17, 5, 3) != key(21, 5, 3)
+    assert key(17, 5, 3) != key(17, 9, 3)
+    assert key(18, 8, 4) != key(17, 8, 4)  # the first has no padding at all
 
 
 def test_the_lengths_of_a_batch_are_found_once_each() -> None:

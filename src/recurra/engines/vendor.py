@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
 from recurra.cells.weights import is_bare, leaves
@@ -14,6 +15,7 @@ from recurra.engines.cost import Estimate, Rates
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.replay import replayable
 from recurra.padding import Padded, beside
+from recurra.products.cross_entropy import ALIGNED
 
 # Added to a gate it makes σ exactly 0 or 1. Padded inputs are 0 and |h| ≤ 1, so only a Σ|U| near 10,000 could resist.
 HOLD = 1e4
@@ -177,11 +179,12 @@ def with_pauses(
     B, T, width = *mask.shape, x.values.shape[-1]
     longest = T + int(pauses.max())
     places = places_of(mask, longest)
-    values = x.values.new_zeros(B * longest, width + 1)
+    more = columns_after(width, x.values)
+    values = x.values.new_zeros(B * longest, width + more)
     values[:, :width].index_copy_(0, places.flatten(), x.values.flatten(0, 1))
     values[places[:, 1:][mask[:, 1:]] - 1, width] = 1
-    longer = Padded(values.view(B, longest, width + 1), x.lengths + pauses.cpu())
-    return found._replace(W=torch.cat([found.W, column], dim=1)), longer, state
+    longer = Padded(values.view(B, longest, width + more), x.lengths + pauses.cpu())
+    return found._replace(W=with_columns(found.W, column, more)), longer, state
 
 
 def without_pauses(outputs: Tensor, mask: Tensor) -> Tensor:
@@ -276,7 +279,22 @@ def held(found: Kernel, values: Tensor, beyond: Tensor) -> tuple[Kernel, Tensor]
         column.fill_(lowest(values, column))
     else:
         return found, values
-    return found._replace(W=torch.cat([found.W, column], dim=1)), torch.cat([values, beyond.to(values.dtype)], dim=-1)
+    more = columns_after(values.shape[-1], values)
+    return found._replace(W=with_columns(found.W, column, more)), with_columns(values, beyond.to(values.dtype), more)
+
+
+def columns_after(width: int, like: Tensor) -> int:
+    """How many columns to add where one is needed: on a GPU, products of sizes that are no multiple of 8 are slow.
+
+    >>> columns_after(512, torch.zeros(1))
+    1
+    """
+    return ALIGNED - width % ALIGNED if like.is_cuda else 1
+
+
+def with_columns(tensor: Tensor, column: Tensor, count: int) -> Tensor:
+    """So many columns after those of a tensor (..., n): the one that is given (..., 1), then zeros."""
+    return torch.cat([tensor, functional.pad(column, (0, count - 1))], dim=-1)
 
 
 def lowest(values: Tensor, column: Tensor) -> float:

@@ -352,12 +352,13 @@ def recurring_pairs(batch: PairBatch) -> PairBatch | None:
     >>> some = PairBatch(Padded.full(torch.ones(9, 5)), Padded.full(torch.ones(9, 3)), None)
     >>> found = recurring_pairs(some)
     >>> found.source.values.shape, found.target.values.shape, found.written
-    (torch.Size([12, 8]), torch.Size([12, 4]), 30)
+    (torch.Size([10, 6]), torch.Size([10, 4]), 30)
     """
     if batch.target is None or not isinstance(batch.source, Padded):
         return None
-    B, S = (coarser(size) for size in batch.source.values.shape[:2])
-    T = coarser(batch.target.values.shape[1])
+    B, S, T = (
+        coarser(size, parts=8, least=2) for size in (*batch.source.values.shape[:2], batch.target.values.shape[1])
+    )
     portion = max(1, B * T // PORTIONS)
     written = min(B * T, -(-int(batch.target.lengths.sum()) // portion) * portion)
     copied = None if batch.copied is None else widened(batch.copied, B, S)

@@ -254,11 +254,15 @@ def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
     """
     first = batch.words if batch.words is not None else batch.frames
     assert first is not None
-    B, T = coarser(len(first.lengths)), coarser(first.values.shape[1])
+    # More rows cost a GPU little where there are few; more steps cost time, for they come one after the other.
+    B, T = coarser(len(first.lengths), parts=2), coarser(first.values.shape[1])
     spellings = None
     if batch.spellings is not None:
         characters = batch.spellings.characters
-        words = characters.widened(coarser(len(characters.lengths)), coarser(characters.values.shape[1]))
+        N, W = (
+            coarser(size, parts=2, least=least) for size, least in zip(characters.values.shape, (128, 8), strict=True)
+        )
+        words = characters.widened(N, W)
         spellings = Spellings(words, widened(batch.spellings.rows, B, T))
     return TaggerBatch(
         None if batch.words is None else batch.words.widened(B, T),

@@ -8,6 +8,8 @@ step computes kernel by kernel:
     for the second time                     also; then it is recorded, replayed, and both are compared
     from then on                            is replayed
 
+and when that went well for a few sizes, others are recorded when they first come.
+
 A task says which batches can be treated so (Task.recurring). Where a step cannot be recorded, or a replayed one gives
 other gradients, a sentence says so and all further steps are computed kernel by kernel.
 """
@@ -34,6 +36,9 @@ MOST_GRAPHS = 192
 
 MOST_DIFFERENCE = 0.02
 """How far the gradients of a replayed step may be from those computed before, of their norm: sums in another order."""
+
+ENOUGH = 4
+"""When so many sizes have been compared, it is known that the steps of this training can be replayed."""
 
 Computing: TypeAlias = Callable[[Any, Carried], Loss]
 """The loss of a batch on the device, given what the batch before left."""
@@ -73,6 +78,7 @@ class Replaying:
         self.stream = torch.cuda.Stream(device)
         self.pool = torch.cuda.graph_pool_handle()
         self.seconds = 0.0  # that recording took
+        self.compared = 0  # sizes
 
     def step(
         self, recurring: Recurring, carried: Carried, factor: Tensor, seeded: Callable[[], None], loss: Computing
@@ -85,8 +91,11 @@ class Replaying:
         key = key_of(recurring.batch, carried)
         if key not in self.known:
             self.known[key] = None
-            seeded()
-            return self.computed(self.placed(recurring.batch), carried, loss)
+            found = self.at_once(recurring, carried, loss) if self.compared >= ENOUGH else None
+            if found is None:
+                seeded()
+                return self.computed(self.placed(recurring.batch), carried, loss)
+            self.keep(key, found)
         graph = self.known[key]
         self.known.move_to_end(key)
         if graph is None:
@@ -151,9 +160,8 @@ class Replaying:
                     f"a replayed step gave other gradients, {apart:.1%} of their norm apart: its loss depends on "
                     f"numbers that are not in the tensors of a batch"
                 )
-            self.known[key] = graph
-            while len(self.known) > MOST_GRAPHS:
-                self.known.popitem(last=False)
+            self.keep(key, graph)
+            self.compared += 1
         except (RuntimeError, EngineError) as reason:
             self.off(reason)
         for parameter, gradient in zip(self.parameters, truth, strict=True):
@@ -190,6 +198,23 @@ class Replaying:
             graph.capture_end()
         torch.cuda.current_stream(self.device).wait_stream(self.stream)
         return Graph(graph, placed, list(carried), total, found.carried, used, present)
+
+    def at_once(self, recurring: Recurring, carried: Carried, loss: Computing) -> Graph | None:
+        """The graph of a size that was never computed; None where it cannot be recorded before it was."""
+        began = time.monotonic()
+        try:
+            return self.graph(self.placed(recurring.batch), [each.clone() for each in carried], loss)
+        except (RuntimeError, EngineError):
+            torch.cuda.synchronize(self.device)
+            return None
+        finally:
+            self.seconds += time.monotonic() - began
+
+    def keep(self, key: Hashable, graph: Graph) -> None:
+        """Have a graph for the batches to come; those used longest ago are dropped."""
+        self.known[key] = graph
+        while len(self.known) > MOST_GRAPHS:
+            self.known.popitem(last=False)
 
     def off(self, reason: Exception) -> None:
         """From now on all steps are computed kernel by kernel."""

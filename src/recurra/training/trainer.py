@@ -757,6 +757,9 @@ def set_up_torch(training: Training, device: torch.device) -> None:
         torch.set_num_threads(training.threads)
     if device.type == "cuda":
         torch.use_deterministic_algorithms(training.deterministic, warn_only=True)
+        # Else torch fills all memory that is not: a third of all kernels of a step.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+        torch.backends.cuda.matmul.allow_tf32 = training.precision == "tf32"
 
 
 @final
