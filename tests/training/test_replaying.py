@@ -22,6 +22,11 @@ SENTENCES = [[f"{'word'[: 1 + (n + k) % 4]}\tT{k % 3}\n" for k in range(1 + n % 
 TAGGED = "".join("".join(sentence) + "\n" for sentence in SENTENCES)
 LINES = "".join(f"{'hello world'[: 3 + n % 8]}\n" for n in range(40))
 
+WORDS = ["a b c d e f"[: 1 + 2 * (n % 6)] for n in range(23)]
+CLASSES = "text\tlabel\n" + "".join(f"{text}\t{'xyz'[n % 3]}\n" for n, text in enumerate(WORDS))
+SEVERAL = "text\tlabel\n" + "".join(f"{text}\t{'x y z'[: 1 + 2 * (n % 3)]}\n" for n, text in enumerate(WORDS))
+SERIES = "value\n" + "".join(f"{np.sin(n / 3):.3f}\n" for n in range(60))
+
 SMALL = ["model.embedding=6", "model.hidden=8", "training.steps=2", "training.device=cpu"]
 
 CASES: dict[str, tuple[str, str, list[str]]] = {
@@ -35,17 +40,31 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     "a pyramid": ("seq2seq", PAIRS, ["model.encoder.kind=pyramid", "model.encoder.layers=2", "model.attention=dot"]),
     "tags": ("tagging", TAGGED, []),
     "tags by a softmax": ("tagging", TAGGED, ["model.head=softmax"]),
+    "classes": ("classification", CLASSES, ["model.encoder=rnn"]),
+    "several classes": ("classification", SEVERAL, ["data.labels=label", "model.encoder=rnn"]),
+    "a series": ("forecasting", SERIES, ["data.window=9"]),
     "lines": ("language_model", LINES, ["data.independent=true", "model.hidden=8"]),
     "a stream": ("language_model", LINES, ["reading.steps=5", "training.batch_size=3"]),
 }
 
 
+FILES = {"tagging": "tags.conll", "language_model": "text.txt", "forecasting": "table.csv"}
+
+
+def written(case: str, folder: Path) -> Path:
+    """The file of a case."""
+    kind, text, _ = CASES[case]
+    file = folder / FILES.get(kind, "table.tsv")
+    file.write_text(text, "utf-8")
+    return file
+
+
 def of(case: str, folder: Path) -> tuple[Any, Any, Any]:
     """A task, a model without dropout, and a batch of it."""
-    kind, text, settings = CASES[case]
-    file = folder / {"seq2seq": "pairs.tsv", "tagging": "tags.conll", "language_model": "text.txt"}[kind]
-    file.write_text(text, "utf-8")
-    this = setup(kind, given={"train": str(file)}, overrides=[*SMALL, *settings])
+    kind, _, settings = CASES[case]
+    file = written(case, folder)
+    own = [each for each in SMALL if kind != "forecasting" or "embedding" not in each]
+    this = setup(kind, given={"train": str(file)}, overrides=[*own, *settings])
     task, store = prepared(this.kind, this.settings, lambda _: None)
     torch.manual_seed(3)
     model = task.build().double()

@@ -24,8 +24,8 @@ from recurra.encoders.transformer_encoder import TransformerEncoder
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.models.rows import padded
-from recurra.models.tagger import spelt
-from recurra.padding import Grid, Padded, gridded
+from recurra.models.tagger import recurring_spellings, spelt
+from recurra.padding import Grid, Padded, coarser, gridded, widened
 
 Kind = Literal["label", "labels", "targets"]
 """What is predicted: one class, any number of classes, or numbers."""
@@ -314,6 +314,27 @@ def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> Classifi
         targets = padded(rows, "targets", np.float32).values
     labelled = None if label is None else int((label != UNLABELLED).sum())
     return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled)
+
+
+def recurring_examples(batch: ClassifierBatch) -> ClassifierBatch | None:
+    """The batch with empty steps and, where rows have one class each, empty rows, of a size that occurs again.
+
+    None where it has bags of words or pictures, whose sizes hardly ever occur again. The rows whose class is known must
+    be counted before, for that is not among what is recorded.
+    """
+    first = batch.words if batch.words is not None else batch.frames
+    if first is None or batch.bags is not None or batch.pictures is not None:
+        return None
+    B, T = first.values.shape[:2]
+    B, T = coarser(B, parts=2) if batch.label is not None else B, coarser(T)
+    return batch._replace(
+        words=None if batch.words is None else batch.words.widened(B, T),
+        spellings=None if batch.spellings is None else recurring_spellings(batch.spellings, B, T),
+        frames=None if batch.frames is None else batch.frames.widened(B, T),
+        steps=widened(batch.steps, B),
+        label=None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
+        labelled=0,
+    )
 
 
 def sum_of(parts: Iterable[Tensor]) -> Tensor:

@@ -16,7 +16,7 @@ from recurra.densities import Density
 from recurra.encoders.dropout import LockedDropout
 from recurra.models.rows import padded
 from recurra.named import built
-from recurra.padding import Padded, beside
+from recurra.padding import Padded, beside, coarser, widened
 from recurra.recording import both
 from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
@@ -33,6 +33,13 @@ class ForecasterBatch(NamedTuple):
 
     values: Padded  # (B, T, d)
     known: Tensor  # (B, T, d), False where a value was missing
+
+
+def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
+    """The batch with empty rows and steps, of a size that occurs again."""
+    B, T = batch.known.shape[:2]
+    B, T = coarser(B, parts=2), coarser(T)
+    return ForecasterBatch(batch.values.widened(B, T), widened(batch.known, B, T))
 
 
 class Forecast(NamedTuple):

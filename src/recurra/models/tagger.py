@@ -256,23 +256,22 @@ def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
     assert first is not None
     # More rows cost a GPU little where there are few; more steps cost time, for they come one after the other.
     B, T = coarser(len(first.lengths), parts=2), coarser(first.values.shape[1])
-    spellings = None
-    if batch.spellings is not None:
-        characters = batch.spellings.characters
-        N, W = (
-            coarser(size, parts=2, least=least) for size, least in zip(characters.values.shape, (128, 8), strict=True)
-        )
-        words = characters.widened(N, W)
-        spellings = Spellings(words, widened(batch.spellings.rows, B, T))
     return TaggerBatch(
         None if batch.words is None else batch.words.widened(B, T),
-        spellings,
+        None if batch.spellings is None else recurring_spellings(batch.spellings, B, T),
         None if batch.frames is None else batch.frames.widened(B, T),
         tuple(widened(column, B, T, fill=UNLABELLED) for column in batch.tags),
         None if batch.values is None else widened(batch.values, B, T, fill=np.nan),
         None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
         Known(0, batch.known.complete),
     )
+
+
+def recurring_spellings(spellings: Spellings, rows: int, steps: int) -> Spellings:
+    """Spellings of a larger batch (rows, steps), themselves of a size that occurs again."""
+    distinct, longest = spellings.characters.values.shape
+    characters = spellings.characters.widened(coarser(distinct, parts=2, least=128), coarser(longest, parts=2, least=8))
+    return Spellings(characters, widened(spellings.rows, rows, steps))
 
 
 def spelt(rows: Rows) -> Spellings:

@@ -44,6 +44,7 @@ from recurra.tasks.task import (
     Moment,
     Prediction,
     Purpose,
+    Recurring,
     Task,
     View,
     Viewer,
@@ -356,6 +357,15 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def loss(self, model: Any, batch: ClassifierBatch, moment: Moment = START) -> Loss:
         return Loss(*model.loss(batch))
+
+    def recurring(self, batch: ClassifierBatch) -> Recurring | None:
+        from recurra.models.classifier import recurring_examples
+
+        found = recurring_examples(batch)
+        labels = {"label": batch.labelled, "labels": len(batch.steps)}.get(self.kind)
+        if batch.targets is not None and self.kind == "targets":
+            labels = batch.targets.numel()
+        return None if found is None or labels is None else Recurring(found, labels)
 
     def predict(self, model: Any, batch: ClassifierBatch, *, detail: bool = False) -> list[ClassifierOutput]:
         found: list[ClassifierOutput] = model.predict(batch, detail=detail)

@@ -31,7 +31,7 @@ from recurra.reading.series import Steps, compared, filled, sequences, with_colu
 from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
-from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Task, Viewer
+from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
 from recurra.views.purpose import SERIES
 from recurra.views.viewer import FORECAST
 
@@ -265,6 +265,12 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def loss(self, model: Any, batch: ForecasterBatch, moment: Moment = START) -> Loss:
         return Loss(*model.loss(batch))
+
+    def recurring(self, batch: ForecasterBatch) -> Recurring:
+        from recurra.models.forecaster import recurring_series
+
+        predicted = batch.values.lengths if self.from_nothing else (batch.values.lengths - 1).clamp_min(0)
+        return Recurring(recurring_series(batch), int(predicted.sum()))
 
     def predict(self, model: Any, batch: ForecasterBatch, *, detail: bool = False) -> list[Output]:
         decoding = self.settings.decoding
