@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TypeAlias
 
 import pytest
@@ -12,7 +13,7 @@ from torch.testing import assert_close
 
 from recurra.heads import UNLABELLED
 from recurra.outputs.softmax import Softmax
-from recurra.products import cross_entropy
+from recurra.products import cross_entropy, cross_entropy_kernel
 from recurra.products.cross_entropy import Options, cost, cost_in_pieces
 
 OPTIONS = [
@@ -146,3 +147,29 @@ def test_on_a_gpu_costs_are_those_of_the_cpu(options: Options) -> None:
     assert_close(found.cpu(), expected, rtol=1e-10, atol=1e-10)
     for one, other in zip(torch.autograd.grad(found, [h, W, b]), wanted, strict=True):
         assert_close(one.cpu(), other, rtol=1e-9, atol=1e-10)
+
+
+WHERE = "cuda" if torch.cuda.is_available() else "cpu"
+CAN = cross_entropy_kernel.has_triton() and (WHERE == "cuda" or os.environ.get("TRITON_INTERPRET") == "1")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")  # of the interpreter
+@pytest.mark.skipif(not CAN, reason="there is neither a GPU with triton nor TRITON_INTERPRET=1 here")
+@pytest.mark.parametrize("block", [8, 4096])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_kernel_finds_the_costs_and_gradients_of_the_definition(
+    shape: tuple[int, int, int], options: Options, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross_entropy_kernel, "LARGEST_BLOCK", block)
+    (h, W, b), targets = drawn(*shape, options)
+    scores = functional.linear(h, W, b).detach().requires_grad_()
+    expected = cost(scores.log_softmax(1), targets, options)
+    [wanted] = torch.autograd.grad(expected, scores)
+    padded = functional.pad(scores.detach().float(), (0, 3), value=-torch.inf).to(WHERE)
+    passes = list(padded.chunk(2)) if options.r_drop else [padded]
+    of_passes = list(targets.to(WHERE).chunk(2)) if options.r_drop else [targets.to(WHERE)]
+    costs = cross_entropy_kernel.overwrite(passes, of_passes, size=shape[2], **options._asdict())
+    assert_close(costs.sum().cpu().double(), expected.detach(), rtol=1e-5, atol=1e-5)
+    assert_close(padded[:, : shape[2]].cpu().double(), wanted, rtol=1e-5, atol=1e-5)
+    assert (padded[:, shape[2] :] == 0).all()

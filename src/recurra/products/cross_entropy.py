@@ -1,6 +1,7 @@
 """The cost of targets under softmax(W h + b), without a table of all scores: a few rows at a time.
 
-Memory, for N rows, V tokens and C rows at once: scores, log p and p of C rows (C, V) live for a moment; the gradients
+Memory, for N rows, V tokens and C rows at once: scores, log p and p of C rows (C, V) live for a moment, on a GPU with
+Triton only the scores, in the type in which they were multiplied (cross_entropy_kernel.py); the gradients
 of h (N, H), W (V, H) and b (V) are computed with them and kept until the backward pass, which only scales them.
 """
 
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from recurra.products import cross_entropy_kernel
 
 LEAST = -100.0
 """log p, in a cost, of a token that cannot be said at all."""
@@ -147,11 +150,17 @@ def _summed(
     of_bias = torch.zeros_like(b, dtype=exact) if with_slopes else b
     for first in range(0, each, at_once):
         places = [slice(start + first, start + min(first + at_once, each)) for start in range(0, each * passes, each)]
-        logs = [torch.addmm(b, h[place], W.t()).to(exact).log_softmax(1) for place in places]
-        found, slopes = _of_rows(logs, [targets[place] for place in places], options, size, with_slopes=with_slopes)
+        scores_of = [torch.addmm(b, h[place], W.t()) for place in places]
+        wanted = [targets[place] for place in places]
+        if with_slopes and cross_entropy_kernel.can_run(scores_of[0]):
+            slopes = scores_of  # which the kernel overwrites
+            found = cross_entropy_kernel.overwrite(slopes, wanted, size=size, **options._asdict()).sum()
+        else:
+            logs = [each.to(exact).log_softmax(1) for each in scores_of]
+            found, slopes = _of_rows(logs, wanted, options, size, with_slopes=with_slopes)
         total += found
         for place, slope in zip(places, slopes, strict=with_slopes):
-            of_bias += slope.sum(0)
+            of_bias += slope.sum(0, dtype=exact)
             slope = slope.to(lower)
             torch.mm(slope, W, out=of_features[place])
             of_weight += slope.t() @ h[place]
