@@ -1,6 +1,7 @@
 """Language models on real text: Tiny Shakespeare by characters, WikiText-2 by words.
 
     python benchmarks/language_models.py shakespeare --device cuda
+    python benchmarks/language_models.py quick --device cuda      # Tiny Shakespeare again: seconds to nanoGPT's figure
     python benchmarks/language_models.py wikitext2 --device cuda --out runs/wikitext2     # 25 minutes; again: goes on
 
 Data are read from --data ($RECURRA_DATA, ../shared/data). A run that is in --out already is gone on with. Printed are
@@ -26,6 +27,7 @@ SHARED = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared
 
 FILES = {
     "shakespeare": {part: f"tinyshakespeare/{part}.txt" for part in ("train", "valid")},
+    "quick": {part: f"tinyshakespeare/{part}.txt" for part in ("train", "valid")},
     "wikitext2": {part: f"wikitext2/{part}.txt.gz" for part in ("train", "valid", "test")},
 }
 
@@ -37,6 +39,14 @@ SETTINGS = {
         *("training.steps=4000", "training.batch_size=64", "training.learning_rate=2e-3", "training.validate=200"),
         'training.optimizer={name="adamw", weight_decay=0.1, betas=[0.9, 0.99]}',
         *("training.clip=1.0", 'training.average={name="ema", decay=0.998}'),
+    ],
+    "quick": [
+        *("data.text.tokens=characters", "model.embedding=128", "model.hidden=[1024, 1024]"),
+        *("model.token_dropout=0.1", "model.dropout=0.2", "model.weight_drop=0", "model.output_dropout=0.2"),
+        *("reading.steps=64", "reading.vary_steps=false", "reading.carry=0.5"),
+        *("training.steps=700", "training.batch_size=256", "training.learning_rate=3e-3", "training.validate=25"),
+        'training.optimizer={name="adamw", weight_decay=0.1, betas=[0.9, 0.99]}',
+        "training.clip=1.0",
     ],
     "wikitext2": [
         *("data.text.tokens=symbols", "model.embedding=400", "model.hidden=[1150, 1150, 400]", "model.tied=true"),
@@ -52,6 +62,8 @@ SETTINGS = {
 WINDOWED = ["evaluation.manner=windowed", "evaluation.window=256", "evaluation.stride=61"]
 ONE_STREAM = ["evaluation.manner=carried", "evaluation.streams=1"]
 MINUTES = (5, 10, 25)
+NANOGPT = 1.4697
+"""nats a character on validation, nanoGPT's figure for its small Transformer, which trained for 3 minutes on an A100"""
 
 
 def main() -> None:
@@ -88,10 +100,14 @@ def tell(which: str, run: Path, data: Path, device: str) -> None:
     for minutes in MINUTES if which == "wikitext2" else ():
         reached = [score for at, score in valid if at <= minutes + 0.5]
         print(f"best perplexity on validation within {minutes} minutes: {min(reached):.2f}" if reached else "-")
+    if which == "quick":
+        losses = [(line["seconds"], line["step"], line["loss"]) for line in lines if line["kind"] == "valid"]
+        seconds, step, loss = next(each for each in losses if each[2] <= NANOGPT)
+        print(f"{NANOGPT} nats were reached after {seconds:.1f} s and {step} steps ({loss:.4f}), validations included")
     for part, file in FILES[which].items():
         if part == "train":
             continue
-        for manner in (ONE_STREAM, WINDOWED) if which == "shakespeare" else (ONE_STREAM,):
+        for manner in (ONE_STREAM, WINDOWED) if which != "wikitext2" else (ONE_STREAM,):
             model = recurra.load(run, device="cuda" if device == "auto" else device)
             found = model.with_settings(manner).evaluate(str(data / file)).values
             shown = ", ".join(f"{name} {found[name]:.4f}" for name in ("nll", "perplexity", "bits_per_character"))
