@@ -398,7 +398,9 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
     if trainer.tempo.milliseconds is not None:
         summary["milliseconds_per_step"] = round(trainer.tempo.milliseconds, 3)
         summary["gpu_busy"] = trainer.tempo.busy
-        trainer.progress.note(f"{trainer.tempo}; {engines_in_words(trainer.model)}")
+        with trainer.in_precision():
+            ran = engines_in_words(trainer.model)
+        trainer.progress.note(f"{trainer.tempo}; {ran}")
     with committing(folder) as new:
         (new / "summary.json").write_text(json_text(summary, indent=1) + "\n", "utf-8")
         keep_samples(task, apart["valid"].examples, new)

@@ -605,9 +605,13 @@ class Trainer:
             torch.cuda.manual_seed(seed)
 
     def _loss_of(self, batch: Any, moment: Moment) -> Loss:
-        lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
-        with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
+        with self.in_precision():
             return self.task.loss(self.model, batch, moment)
+
+    def in_precision(self) -> AbstractContextManager[object]:
+        """Inside, products are computed in the type that training.precision names."""
+        lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
+        return torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext()
 
     def _refuse(self, what: str, attempt: Attempt) -> None:
         """End with a sentence that names step, layer and batch. The last checkpoint is from before."""
