@@ -62,11 +62,11 @@ def twin(numbers: Tensor) -> Tensor | None:
     return None if found is None else found[1]
 
 
-def both(function: Callable[[Tensor], Tensor], numbers: Tensor) -> Tensor:
-    """function(numbers); of a twin too, where there is one, so that the result has a twin."""
-    result, copy = function(numbers), twin(numbers)
-    if copy is not None:
-        _present[0].twins[id(result)] = (result, function(copy))
+def both(function: Callable[..., Tensor], *numbers: Tensor) -> Tensor:
+    """function(*numbers); of their twins too, where all have one, so that the result has a twin."""
+    result, copies = function(*numbers), [copy for each in numbers if (copy := twin(each)) is not None]
+    if len(copies) == len(numbers):
+        _present[0].twins[id(result)] = (result, function(*copies))
     return result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,11 @@ from recurra.text import load_tokenizer, tokenizer
 from recurra.text.json_file import read_json, write_json
 from recurra.text.tokenizers import Tokenizer
 from recurra.text.vocabulary import Vocabulary
+
+NO_MAJORITY = "-"
+"""What SNLI and MultiNLI write in place of a class where the annotators did not agree."""
+
+ENTAILMENT = {"entailment", "neutral", "contradiction"}
 
 
 class Learned(NamedTuple):
@@ -33,7 +39,12 @@ class Learned(NamedTuple):
         files = data.files("train")
         cut = tokenizer(data.text.tokens)
         if data.text.column is not None:
-            cut = cut.trained(lowered(example.text, data.text.lowercase) for example in labelled(files, data))
+            cut = cut.trained(
+                lowered(text, data.text.lowercase)
+                for example in labelled(files, data)
+                for text in (example.text, example.second)
+                if text is not None
+            )
         forms: Counter[str] = Counter()
         labels: Counter[str] = Counter()
         frames, targets = Normal.counted(), Normal.counted()
@@ -45,9 +56,11 @@ class Learned(NamedTuple):
             if example.frames is not None:
                 frames.add(example.frames, place)
             elif example.picture is None:
-                forms.update(tokens_of(example, cut, data.text.lowercase))
+                for text in tokens_of(example, cut, data.text.lowercase):
+                    forms.update(text)
             if example.targets is not None:
                 targets.add(example.targets[None], place)
+        _refuse_no_majority(labels, data, files)
         if data.targets is None and not labels:
             raise DataError(
                 f"the column '{data.labels}' of {', '.join(files)} is empty: there are no classes to learn."
@@ -101,11 +114,23 @@ class Learned(NamedTuple):
         )
 
 
-def tokens_of(example: LabelledSequence, tokenizer: Tokenizer, lowercase: bool) -> list[str]:
-    """What a text is cut into. Words keep their capitals for the spelling; they are looked up without."""
+def _refuse_no_majority(labels: Counter[str], data: ClassificationData, files: Sequence[str]) -> None:
+    """Refuse to learn "-" as a class beside those of entailment: pairs whose annotators did not agree have none."""
+    if data.label is not None and NO_MAJORITY in labels and {label.lower() for label in labels} >= ENTAILMENT:
+        raise DataError(
+            f"{', '.join(files)}: {labels[NO_MAJORITY]:,} rows have the class '{NO_MAJORITY}' beside entailment, "
+            "neutral and contradiction: the annotators of these pairs did not agree. To leave the rows out, as all "
+            f'papers do, set data.leave_out = ["{NO_MAJORITY}"].'
+        )
+
+
+def tokens_of(example: LabelledSequence, tokenizer: Tokenizer, lowercase: bool) -> list[list[str]]:
+    """What each text is cut into. Words keep their capitals for the spelling; they are looked up without."""
+    texts = [(example.text, example.words)]
+    texts += [] if example.second is None else [(example.second, example.second_words)]
     if tokenizer.name == "words":
-        return list(example.words) if example.words is not None else tokenizer.split(example.text)
-    return tokenizer.split(lowered(example.text, lowercase))
+        return [list(words) if words is not None else tokenizer.split(text) for text, words in texts]
+    return [tokenizer.split(lowered(text, lowercase)) for text, _ in texts]
 
 
 def lowered(text: str, lowercase: bool) -> str:

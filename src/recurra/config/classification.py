@@ -44,11 +44,22 @@ OF_STATES = ("last", "last_cell", "ends")
 """Summaries that are made of the states of cells."""
 
 
+USUAL_PAIRING = "siamese"
+
+WITHOUT_CELLS = "decomposable"
+"""The pairing that has recurrent layers only where its option `read` is set."""
+
+
 @dataclass(frozen=True)
 class ClassificationData(Data):
     """Where texts, series or pictures and their classes come from."""
 
     text: Text = dataclasses.field(default_factory=lambda: Text(lowercase=True), metadata={"about": "the input text"})
+    second: str | None = setting(
+        None,
+        "column with a second text, such as a hypothesis or a question, that is read together with data.text by "
+        "model.pairing",
+    )
     frames: str | None = setting(
         None, "column with a series of numbers, one or several per step, as input instead of text"
     )
@@ -56,6 +67,7 @@ class ClassificationData(Data):
     label: str | None = setting(None, "column with one class; none: `label`, if there is one")
     labels: str | None = setting(None, "column with any number of classes: a list, or separated by commas or blanks")
     targets: list[str] | None = setting(None, "columns with numbers to predict; none: `target` or `score`")
+    leave_out: list[str] = setting([], 'classes whose rows are left out, such as "-" for no majority in SNLI')
     positive: str | None = setting(None, "with two classes, the one to detect; none: 1, true, yes, …, or the rarer one")
     vectors: str | None = setting(None, "file with pretrained word vectors, in the text format of word2vec or GloVe")
 
@@ -74,6 +86,15 @@ class ClassificationData(Data):
                 f"{named[0]} and {named[1]} cannot be used together: a classifier reads either text, numbers or "
                 f"pictures.",
                 ("data", "image", "column") if named[1] == "data.image" else tuple(named[1].split(".")),
+            )
+        if self.second is not None and named and named[0] != "data.text":
+            raise SettingError(
+                f"data.second is a second text, but the input is {named[0]}: leave one of them out.", ("data", "second")
+            )
+        if self.second is not None and self.second == self.text.column:
+            raise SettingError(
+                f"data.second = '{self.second}' is the column of data.text too: name the column of the other text.",
+                ("data", "second"),
             )
         given = [name for name in ("label", "labels", "targets") if getattr(self, name)]
         if len(given) > 1:
@@ -140,6 +161,14 @@ class ClassificationModel:
     summary: Part = setting(
         "max",
         "how the sequence becomes one vector: last, last_cell, ends, mean, max or attention, or a table with options",
+    )
+    pairing: Part = setting(
+        USUAL_PAIRING,
+        "how two texts (data.second) are read together: siamese, conditional, word_by_word, decomposable, attentive or "
+        "impatient, or a table with options",
+    )
+    candidates: Literal["all", "text"] = setting(
+        "all", "classes that can be answered: all; or text: only those whose names occur in data.text"
     )
     convolution: ConvolutionModel = section(ConvolutionModel, "the convolutions of encoder = cnn and ensemble")
     transformer: TransformerModel = section(TransformerModel, "the layers of encoder = transformer and ensemble")
@@ -291,11 +320,59 @@ class ClassificationSettings:
                 raise SettingError(
                     f"data.positive works only with two classes, but {other}: leave it out.", ("data", "positive")
                 )
+        self._refuse_pairs()
+        if self.model.candidates == "text":
+            why = None
+            if data.targets or data.labels is not None:
+                why = f"one class is predicted, but {other}"
+            elif data.frames is not None or data.image.given is not None:
+                why = "a text is read, but data.text is not"
+            elif self.model.label_smoothing > 0:
+                why = "model.label_smoothing is 0: it spreads probability over all classes"
+            if why is not None:
+                raise SettingError(
+                    f"model.candidates = 'text' works only where {why}. Leave one of the two settings out.",
+                    ("model", "candidates"),
+                )
         if data.targets and self.model.label_smoothing > 0:
             raise SettingError(
                 "model.label_smoothing works only with classes, but data.targets are numbers: leave it out.",
                 ("model", "label_smoothing"),
             )
+
+    def _refuse_pairs(self) -> None:
+        """Refuse an encoder that cannot read two texts."""
+        if self.data.second is None:
+            return
+        model, name = self.model, name_of(self.model.pairing)
+        if name == USUAL_PAIRING and model.encoder in ("bag", "ensemble", "image"):
+            raise SettingError(
+                f"model.encoder = '{model.encoder}' cannot read two texts (data.second): set model.encoder to rnn, "
+                "pyramid, transformer or cnn.",
+                ("model", "encoder"),
+            )
+        if name != USUAL_PAIRING and model.encoder != "rnn":
+            raise SettingError(
+                f"model.encoder = '{model.encoder}' reads one text at a time, which only model.pairing = "
+                f"'{USUAL_PAIRING}' does, but that is '{name}': leave one of the two settings out.",
+                ("model", "encoder"),
+            )
+
+    def _idle_of_pairs(self) -> Idle:
+        """Settings of a pairing where there is one text, and what a pairing has no use for."""
+        data, pairing = self.data, self.model.pairing
+        read = data.text.column or data.frames or data.image.given
+        if data.second is None:
+            return {} if read is None else {("model", "pairing"): "there is no second text (data.second)"}
+        name = name_of(pairing)
+        if name == USUAL_PAIRING:
+            return {}
+        idle: Idle = {("model", "summary"): f"model.pairing = '{name}' has a vector of its own"}
+        if name == WITHOUT_CELLS and not (isinstance(pairing, dict) and pairing.get("read")):
+            layers = ("cell", "hidden", "layers", "bidirectional", "merge", "skip")
+            why = f"model.pairing = '{name}' has recurrent layers only with its option read = true"
+            idle |= {("model", each): why for each in layers}
+        return idle
 
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
@@ -313,6 +390,7 @@ class ClassificationSettings:
             idle |= idle_section(model.bag, ("model", "bag"), f"{read} has no bag of n-grams")
         if not kinds - {"cnn", "bag"}:
             idle["model", "summary"] = f"{read} sums up a text in a way of its own"
+        idle |= self._idle_of_pairs()
         return idle | self._idle_of_layers(kinds, read) | self._idle_of_input(kinds) | self._idle_of_answer()
 
     def _idle_of_layers(self, kinds: set[str], read: str) -> Idle:
@@ -370,7 +448,9 @@ class ClassificationSettings:
         """Settings of decoding that are for other kinds of answers."""
         if self.data.targets:
             why = "the targets are numbers (data.targets), not classes"
-            return idle_section(self.decoding, ("decoding",), why)
+            return {("data", "leave_out"): why, **idle_section(self.decoding, ("decoding",), why)}
         if self.data.label is not None:
             return {("decoding", "threshold"): "each input has one class (data.label), not several"}
+        if self.data.labels is not None:
+            return {("data", "leave_out"): "each input has any number of classes (data.labels)"}
         return {}

@@ -35,6 +35,19 @@ TARGETS: Final = (
 CONTEXTS: Final = ("context", "passage", "paragraph", "article")
 """Texts that are read together with another one, such as a question."""
 
+TWO_TEXTS: Final = (
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("sentencea", "sentenceb"),
+    ("text1", "text2"),
+    ("texta", "textb"),
+    ("question1", "question2"),
+    ("document", "question"),
+    ("passage", "question"),
+    ("story", "question"),
+)
+"""Columns of two texts that are read together to give them one label, the first of which is looked at."""
+
 TIMES: Final = (
     *("time", "date", "datetime", "timestamp", "ts", "year", "month", "day", "hour", "week", "created", "updated"),
 )
@@ -200,6 +213,19 @@ def pair_roles(names: Iterable[str]) -> dict[str, str] | None:
     if target is None or not sources:
         return None
     return {name: "target" if name == target else "source" for name in names if name == target or name in sources}
+
+
+def two_texts(names: Iterable[str]) -> tuple[str, str] | None:
+    """The columns of two texts that belong together, by their usual names; None where these do not tell.
+
+    >>> two_texts(["pair_ID", "sentence_A", "sentence_B", "entailment_label"]), two_texts(["Premise", "hypothesis"])
+    (('sentence_A', 'sentence_B'), ('Premise', 'hypothesis'))
+    >>> two_texts(["text", "label"]) is None
+    True
+    """
+    plain = {re.sub(r"[\W_]+", "", name).lower(): name for name in names}
+    found = (pair for pair in TWO_TEXTS if pair[0] in plain and pair[1] in plain)
+    return next(((plain[first], plain[second]) for first, second in found), None)
 
 
 def text_columns(names: Iterable[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""The classifier: tokens, frames or pictures, an encoder or several, a readout of each."""
+"""The classifier: tokens, frames, pictures or two texts, an encoder or several, a readout of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from recurra.data.store import Encoded, Rows
 from recurra.encoders.augmentation import augmented_pictures, augmented_series
 from recurra.encoders.bag import Bag, Bags
 from recurra.encoders.convolution import Convolution
+from recurra.encoders.dropout import LockedDropout
 from recurra.encoders.pooled_image import PooledImage
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.encoders.transformer_encoder import TransformerEncoder
@@ -26,6 +27,8 @@ from recurra.heads import UNLABELLED
 from recurra.models.rows import padded
 from recurra.models.tagger import recurring_spellings, spelt
 from recurra.padding import Grid, Padded, coarser, gridded, widened
+from recurra.pairings import Paired, Parts, pairing
+from recurra.stacks.recurrent import Recurrent
 
 Kind = Literal["label", "labels", "targets"]
 """What is predicted: one class, any number of classes, or numbers."""
@@ -44,6 +47,10 @@ class ClassifierBatch(NamedTuple):
     targets: Tensor | None  # (B, k), scaled
     pictures: Grid | None = None  # (B, C, H, W), bytes
     labelled: int | None = None  # rows whose class is known, counted before they are on a device; None: not counted
+    texts: tuple[Padded, Padded] | None = (
+        None  # where the tokens of each of two texts stand in `words`, (B, T₁), (B, T₂)
+    )
+    candidates: Tensor | None = None  # (B, L): the classes that can be answered; None: all
 
 
 class ClassifierOutput(NamedTuple):
@@ -53,6 +60,8 @@ class ClassifierOutput(NamedTuple):
     steps: int  # how long the example is
     attention: NDArray[np.float64] | None  # (K, T): what each query looked at; of the first member that has any
     columns: int | None = None  # of a picture: its T places stand row after row, so many a row
+    looked: NDArray[np.float64] | None = None  # of two texts: what the second, or each of its words, looked at, (·, T₁)
+    looked_back: NDArray[np.float64] | None = None  # and what each word of the first looked at, (T₁, T₂)
 
 
 class Classifier(nn.Module):
@@ -63,7 +72,8 @@ class Classifier(nn.Module):
     labels:   p = (1/M) Σ_m σ(o_m)             loss  Σ_m Σ_l −log p_ml(y_l)
     targets:  ŷ = (1/M) Σ_m o_m                loss  Σ_m |o_m − y|²
 
-    Members read words by vectors of their own, or by the same where `share` is set.
+    Members read words by vectors of their own, or by the same where `share` is set. Two texts are read by one table of
+    vectors and one pairing in place of an encoder; dropout drops the same features of the words of both.
     """
 
     def __init__(
@@ -80,13 +90,14 @@ class Classifier(nn.Module):
         class_weights: NDArray[np.float64] | None,
         augmentation: Augmentation | None = None,
         channels: int | None = None,
+        paired: bool = False,
     ) -> None:
         super().__init__()
         self.kind = kind
         self.augmentation = augmentation
         self.dropout = settings.dropout
         self.label_smoothing = settings.label_smoothing
-        members = settings.encoders
+        members = ["pairing"] if paired else settings.encoders
         reading = len(members) - members.count("bag")
         is_text = frame_size is None and channels is None
         readers = 0 if not is_text else min(1, reading) if settings.share else reading
@@ -96,8 +107,11 @@ class Classifier(nn.Module):
         size = frame_size or (int(self.readers[0].output_size) if readers else 0)  # type: ignore[arg-type]
         # A series may have one number a step: without it there is nothing left to read.
         input_dropout = 0.0 if frame_size is not None else settings.dropout
+        self.drop_words = LockedDropout(settings.dropout)  # of two texts: those of both, by one mask
         self.encoders = nn.ModuleList(
-            encoder(name, settings, size, input_dropout, features)
+            pairing(settings.pairing, size, parts_of(settings))
+            if paired
+            else encoder(name, settings, size, input_dropout, features)
             if channels is None
             else PooledImage(settings.image, channels, settings.summary)
             for name in members
@@ -106,8 +120,11 @@ class Classifier(nn.Module):
         weights = None if class_weights is None else torch.tensor(class_weights, dtype=torch.get_default_dtype())
         self.register_buffer("class_weights", weights, persistent=False)
 
-    def forward(self, batch: ClassifierBatch) -> tuple[list[Tensor], Tensor | None]:
-        """The outputs of each member, (B, L), and the weights (B, K, T) of the first that attends to steps."""
+    def forward(self, batch: ClassifierBatch) -> tuple[list[Tensor], Tensor | Paired | None]:
+        """The outputs of each member, (B, L), and the weights (B, K, T) of the first that attends to steps.
+
+        Of two texts, what a pairing gives stands in place of the weights.
+        """
         read = [reader(batch.words, batch.spellings) for reader in self.readers]
         if batch.frames is not None:
             read = [self._frames(batch)]
@@ -115,15 +132,23 @@ class Classifier(nn.Module):
             read = [self._pictures(batch.pictures)]
         used = 0
         outputs: list[Tensor] = []
-        attention = None
+        attention: Tensor | Paired | None = None
         for encode, readout in zip(self.encoders, self.readouts, strict=True):
+            weights: Tensor | Paired | None = None
             if isinstance(encode, Bag):
-                vector, weights = encode(batch.bags), None
+                vector = encode(batch.bags)
+            elif batch.texts is not None:
+                words = self.drop_words(read[0])
+                paired: Paired = encode(*(text_in(words, places) for places in batch.texts))
+                vector, weights = paired.vector, paired
             else:
                 vector, weights = encode(read[used % len(read)])
                 used += 1
             output = readout(functional.dropout(vector, self.dropout, self.training))
-            outputs.append(output.to(torch.promote_types(output.dtype, torch.float32)))
+            output = output.to(torch.promote_types(output.dtype, torch.float32))
+            if batch.candidates is not None:
+                output = output.masked_fill(~batch.candidates, -torch.inf)
+            outputs.append(output)
             attention = weights if attention is None else attention
         return outputs, attention
 
@@ -220,6 +245,14 @@ class Classifier(nn.Module):
             found = [o.sigmoid() for o in found]
         values = (sum_of(found) / len(found)).cpu().numpy()
         lengths = batch.steps.tolist()
+        if isinstance(attention, Paired):
+            assert batch.texts is not None
+            looked = [*_looked(attention, *(text.lengths.tolist() for text in batch.texts))] if detail else []
+            pairs = looked or [(None, None)] * len(lengths)
+            return [
+                ClassifierOutput(values[row], length, None, None, *pair)
+                for row, (length, pair) in enumerate(zip(lengths, pairs, strict=True))
+            ]
         seen = attention.double().cpu().numpy() if detail and attention is not None else None
         columns: list[int | None] = [None] * len(lengths)
         if batch.pictures is not None:
@@ -229,6 +262,42 @@ class Classifier(nn.Module):
             ClassifierOutput(values[row], length, seen[row, :, :length] if seen is not None else None, columns[row])
             for row, length in enumerate(lengths)
         ]
+
+
+def _looked(
+    paired: Paired, first: Sequence[int], second: Sequence[int]
+) -> Iterator[tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]]:
+    """Of each row, what the second text looked at in the first, and the other way round, without padding."""
+    there, back = (None if w is None else w.double().cpu().numpy() for w in (paired.weights, paired.back))
+    for row, (one, other) in enumerate(zip(first, second, strict=True)):
+        seen = None if there is None else there[row, : other if there.shape[1] != 1 else 1, :one]
+        yield seen, None if back is None else back[row, :one, :other]
+
+
+def text_in(words: Padded, places: Padded) -> Padded:
+    """One of two texts out of rows that hold both: the vectors (B, T, E) at its places (B, T₁), as (B, T₁, E)."""
+    rows = torch.arange(len(places.values), device=words.values.device).unsqueeze(1)
+    return Padded(words.values[rows, places.values], places.lengths)
+
+
+def parts_of(settings: ClassificationModel) -> Parts:
+    """What a pairing is made of."""
+
+    def stack(size: int) -> Recurrent:
+        return Recurrent(
+            settings.cell,
+            size,
+            settings.hidden,
+            layers=settings.layers,
+            bidirectional=settings.bidirectional,
+            merge=settings.merge,
+            skip=settings.skip,
+            dropout=settings.dropout,
+            locked=True,
+            engine=settings.engine,
+        )
+
+    return Parts(stack, lambda size: encoder(settings.encoder, settings, size, 0.0, None), settings.dropout)
 
 
 def read_words(settings: ClassificationModel, *, words: int, unknown: int, characters: int | None) -> ReadWords:
@@ -313,7 +382,24 @@ def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> Classifi
     if rows.has("targets"):
         targets = padded(rows, "targets", np.float32).values
     labelled = None if label is None else int((label != UNLABELLED).sum())
-    return ClassifierBatch(words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled)
+    texts = two_texts(steps, torch.from_numpy(rows.flat("first").values)) if rows.has("first") else None
+    candidates = padded(rows, "candidates", np.bool_).values if rows.has("candidates") else None
+    return ClassifierBatch(
+        words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled, texts, candidates
+    )
+
+
+def two_texts(lengths: Tensor, first: Tensor) -> tuple[Padded, Padded]:
+    """Where the tokens of the first and of the second text stand in rows that hold both, one after the other.
+
+    >>> [places.values.tolist() for places in two_texts(torch.tensor([5, 3]), torch.tensor([2, 1]))]
+    [[[0, 1], [0, 0]], [[2, 3, 4], [1, 2, 0]]]
+    """
+    found = []
+    for start, length in ((torch.zeros_like(first), first), (first, lengths - first)):
+        steps = torch.arange(int(length.max()))
+        found.append(Padded((start.unsqueeze(1) + steps).where(steps < length.unsqueeze(1), 0), length))
+    return found[0], found[1]
 
 
 def recurring_examples(batch: ClassifierBatch) -> ClassifierBatch | None:
@@ -327,6 +413,8 @@ def recurring_examples(batch: ClassifierBatch) -> ClassifierBatch | None:
         return None
     B, T = first.values.shape[:2]
     B, T = coarser(B, parts=2) if batch.label is not None else B, coarser(T)
+    sizes = [coarser(text.values.shape[1], parts=2) for text in batch.texts or ()]
+    T = sum(sizes) or T  # of two texts, a batch has the size of both
     return batch._replace(
         words=None if batch.words is None else batch.words.widened(B, T),
         spellings=None if batch.spellings is None else recurring_spellings(batch.spellings, B, T),
@@ -334,6 +422,8 @@ def recurring_examples(batch: ClassifierBatch) -> ClassifierBatch | None:
         steps=widened(batch.steps, B),
         label=None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
         labelled=0,
+        texts=None if batch.texts is None else (batch.texts[0].widened(B, sizes[0]), batch.texts[1].widened(B, sizes[1])),
+        candidates=None if batch.candidates is None else widened(batch.candidates, B, fill=True),
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from recurra.config import ClassificationData, ImageData
 from recurra.data.checking.pictures import is_drawing, is_path
 from recurra.data.formats import CSV, TSV, Row, reader
-from recurra.data.roles import label_columns, number_in, text_columns
+from recurra.data.roles import label_columns, number_in, text_columns, two_texts
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.parts import drawn
@@ -54,6 +54,8 @@ class LabelledSequence(NamedTuple):
     file: int
     line: int
     picture: Pictured | None = None
+    second: str | None = None  # the other text, where two are read together
+    second_words: tuple[str, ...] | None = None
 
 
 def with_columns(data: ClassificationData) -> ClassificationData:
@@ -95,7 +97,15 @@ def _by_usual_names(data: ClassificationData, first: Mapping[str, Any]) -> Class
 
 def names(data: ClassificationData) -> list[str]:
     """The columns that are named, by the user or after a look at the data."""
-    given = (data.text.column, data.frames, data.image.given, data.label, data.labels, *(data.targets or ()))
+    given = (
+        data.text.column,
+        data.second,
+        data.frames,
+        data.image.given,
+        data.label,
+        data.labels,
+        *(data.targets or ()),
+    )
     return [name for name in given if name is not None]
 
 
@@ -103,6 +113,11 @@ def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str
     if data.text.column is not None or data.frames is not None or data.image.given is not None:
         return data
     columns = list(first)
+    pair = two_texts(name for name in columns if isinstance(first[name], str | list) and not is_series(first[name]))
+    if data.second is not None:
+        return _with_the_other(data, first, pair, place)
+    if pair is not None and "text" not in columns:
+        return dataclasses.replace(data, text=dataclasses.replace(data.text, column=pair[0]), second=pair[1])
     text: str | None = next((name for name in ("text", "tokens") if name in columns), None)
     if text is None and not {"frames", "values", "series"} & {*columns} and (image := _pictures(data, first)):
         return dataclasses.replace(data, image=image)
@@ -130,6 +145,22 @@ def _what_is_read(data: ClassificationData, first: Mapping[str, Any], place: str
             f'are {", ".join(columns)}. Name them: data.columns = ["text", "label"], or data.text = "…".'
         )
     return dataclasses.replace(data, text=dataclasses.replace(data.text, column=text))
+
+
+def _with_the_other(
+    data: ClassificationData, first: Mapping[str, Any], pair: tuple[str, str] | None, place: str
+) -> ClassificationData:
+    """The settings with the text that is read before data.second."""
+    wanted = {data.second, data.label, data.labels, *(data.targets or ()), *WANTED}
+    others = [name for name, value in first.items() if name not in wanted and isinstance(value, str)]
+    found = ["text"] if "text" in others else [pair[0]] if pair is not None and pair[1] == data.second else others
+    if len(found) != 1:
+        raise DataError(
+            f"{place}: data.second = '{data.second}' is read together with another text, but "
+            + (f"{' and '.join(map(repr, others))} could be it." if others else "there is no other column of text.")
+            + ' Name it: data.text = "…".'
+        )
+    return dataclasses.replace(data, text=dataclasses.replace(data.text, column=found[0]))
 
 
 def _pictures(data: ClassificationData, first: Mapping[str, Any]) -> ImageData | None:
@@ -198,12 +229,15 @@ def _refuse_swapped(data: ClassificationData, path: str) -> None:
 
 
 def labelled(files: Sequence[str | Path], data: ClassificationData) -> Iterator[LabelledSequence]:
-    """The examples of some files, each checked."""
+    """The examples of some files, each checked; without those whose class is to be left out."""
+    leaves_out = {*data.leave_out} if data.label is not None else set()
 
     def found() -> Iterator[LabelledSequence]:
         for number, path in enumerate(files):
             for row in task_rows(path, data, *names(data)):
-                yield _labelled(row, number, path, data)
+                example = _labelled(row, number, path, data)
+                if not leaves_out or not leaves_out.issuperset(example.labels):
+                    yield example
 
     return drawn(files, found, _key_of)
 
@@ -212,6 +246,7 @@ def _key_of(example: LabelledSequence) -> bytes:
     """What is the same for examples of which the same is read."""
     frames = b"" if example.frames is None else example.frames.tobytes()
     read = [example.text, example.picture and example.picture.value]
+    read += [] if example.second is None else [example.second]
     return repr(read).encode("utf-8", "surrogatepass") + frames
 
 
@@ -229,8 +264,13 @@ def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -
         if isinstance(value, list) and data.columns is not None and data.columns.count(data.text.column) > 1:
             value = " ".join(map(str, value))  # several columns are read as one text, one after the other
         text, words = text_of(value, place, data.text.column)
-    if data.empty == "refuse" and picture is None and not (text.strip() if frames is None else len(frames)):
+    second, second_words = None, None
+    if data.second is not None:
+        second, second_words = text_of(value_in(row, data.second, place), place, data.second)
+    if data.empty == "refuse" and picture is None and not _is_there(text, second, frames):
         what = "the text is empty" if frames is None else "the series has no step"
+        if second is not None:
+            what = f"'{data.second if text.strip() else data.text.column}' is empty"
         raise DataError(f'{place}: {what}. Remove the row, or set data.empty = "keep".')
     labels: tuple[str, ...] = ()
     if data.label is not None:
@@ -240,7 +280,14 @@ def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -
     targets = None
     if data.targets:
         targets = np.concatenate([numbers_of(value_in(row, name, place), place, name) for name in data.targets])
-    return LabelledSequence(text, words, frames, labels, targets, file, row.line, picture)
+    return LabelledSequence(text, words, frames, labels, targets, file, row.line, picture, second, second_words)
+
+
+def _is_there(text: str, second: str | None, frames: NDArray[np.float64] | None) -> bool:
+    """Whether there is something to read, of two texts in both."""
+    if frames is not None:
+        return len(frames) > 0
+    return bool(text.strip()) and (second is None or bool(second.strip()))
 
 
 def text_of(value: object, place: str, name: str) -> tuple[str, tuple[str, ...] | None]:

@@ -143,7 +143,14 @@ SCHEMAS: dict[str, JsonSchema] = {
             "not_in_vocabulary": said(TEXTS, "what the model has never seen of the input, and read as <unk>"),
             "alignment": TABLE,
             "source_tokens": TEXTS,
-            "attention": said(listed({}), "of each query its weights, over words or over places"),
+            "attention": said(
+                listed({}),
+                "of each query its weights, over words or over places; of two texts, of the second or of each of its "
+                "words, over the words of the first",
+            ),
+            "attention_back": said(TABLE, "of two texts, of each word of the first its weights over the second"),
+            "first_tokens": TEXTS,
+            "second_tokens": TEXTS,
             "columns": said(WHOLE, "places of a picture that make a row"),
             "values": said(
                 {"anyOf": [NUMBERS, listed(NUMBERS)]},

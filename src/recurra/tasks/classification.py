@@ -1,4 +1,4 @@
-"""Classification: a class, several, or numbers for a whole text, series or picture."""
+"""Classification: a class, several, or numbers for a whole text, two texts, a series or a picture."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recurra.classes.answers import numbers, one_class, several_classes
 from recurra.classes.learned import Learned, tokens_of
+from recurra.classes.pairs import NamedClasses, asked_texts, in_one_line, with_pairing
 from recurra.classes.pictures import asked_picture, encoded_picture, with_encoder
 from recurra.classes.pictures import encoding as encoding_of_pictures
 from recurra.config import ClassificationSettings
@@ -54,19 +55,32 @@ from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import PICTURES, SERIES
-from recurra.views.viewer import LOOKED, MATTERED
+from recurra.views.several import Several
+from recurra.views.viewer import GATES, LOOKED, MATTERED
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe
     from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
+    from recurra.pairings import Pairing
 
 LOOKED_AT = 1000
 """Training examples that are looked at to see whether numbers are classes."""
 
 POSITIVE = ("1", "true", "yes", "positive", "pos")
 """Classes that are the one to be detected, of two."""
+
+
+PAIRINGS = {
+    "siamese": "comparison",
+    "conditional": "conditional encoding",
+    "word_by_word": "word-by-word attention",
+    "decomposable": "decomposable attention",
+    "attentive": "attentive reading",
+    "impatient": "impatient reading",
+}
+"""Ways to read two texts together, in words."""
 
 
 class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput"]):
@@ -94,6 +108,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return self.settings.data.image.given is not None
 
     @property
+    def is_paired(self) -> bool:
+        """Whether two texts are read together."""
+        return self.settings.data.second is not None
+
+    @property
     def spells(self) -> bool:
         """Whether words are read by their letters too."""
         return self.reads and self.tokenizer.name == "words" and self.settings.model.characters.cell != "none"
@@ -101,7 +120,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     @cached_property
     def reads(self) -> bool:
         """Whether tokens are read in their order."""
-        return self.frames is None and not self.is_pictured and {*self.settings.model.encoders} != {"bag"}
+        is_bag = {*self.settings.model.encoders} == {"bag"} and not self.is_paired
+        return self.frames is None and not self.is_pictured and not is_bag
 
     @cached_property
     def ngrams(self) -> Ngrams | None:
@@ -124,13 +144,15 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     @classmethod
     def resolved(cls, settings: ClassificationSettings) -> ClassificationSettings:
-        return with_encoder(dataclasses.replace(settings, data=with_columns(settings.data)))
+        return with_pairing(with_encoder(dataclasses.replace(settings, data=with_columns(settings.data))))
 
     @classmethod
     def encoding(cls, settings: ClassificationSettings) -> object:
         bag, encoders = settings.model.bag, settings.model.encoders
         if settings.data.image.given is not None:
             return encoding_of_pictures(settings)
+        if settings.model.candidates != "all":
+            return [settings.model.candidates]
         return [bag.words, bag.characters, bag.buckets, {*encoders} == {"bag"}] if "bag" in encoders else None
 
     @classmethod
@@ -187,6 +209,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             if self.is_pictured:
                 yield asked_picture(line, place, file, number, data)
                 continue
+            if data.second is not None:
+                yield asked_texts(line, [str(data.text.column), data.second], place, number)
+                continue
             if data.frames is None:
                 text, words = text_of(line, place, "text")
                 yield LabelledSequence(text, words, None, (), None, 0, number)
@@ -194,18 +219,27 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             frames = series(series_in(line, place), place, "frames")
             yield LabelledSequence("", None, frames, (), None, 0, number)
 
-    def tokens(self, example: LabelledSequence) -> list[str]:
-        """What a text is cut into."""
+    def texts(self, example: LabelledSequence) -> list[list[str]]:
+        """What a text is cut into; two texts, where these are read together."""
         return tokens_of(example, self.tokenizer, self.settings.data.text.lowercase)
+
+    def tokens(self, example: LabelledSequence) -> list[str]:
+        """What all that is read is cut into: the tokens of a second text follow on those of the first."""
+        return [token for text in self.texts(example) for token in text]
 
     def schema(self) -> Schema:
         if self.is_pictured:
             return Schema("picture" if self.settings.data.image.strokes is None else "strokes")
-        return Schema("text" if self.settings.data.frames is None else "frames")
+        data = self.settings.data
+        if data.second is not None:
+            return Schema("text", [str(data.text.column), data.second])
+        return Schema("text" if data.frames is None else "frames")
 
     def sent(self, example: LabelledSequence) -> object:
         if example.picture is not None:
             return sent_picture(example.picture.value, self.settings.data.image, example.picture.folder)
+        if example.second is not None:
+            return f"{in_one_line(example.text)}\t{in_one_line(example.second)}"
         return example.text if example.frames is None else typed(example.frames)
 
     def encode(self, example: LabelledSequence) -> Encoded:
@@ -215,9 +249,12 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         elif self.frames is not None:
             encoded["frames"] = self._scaled(example, self.frames)
         else:
-            tokens = self.tokens(example)
+            texts = self.texts(example)
+            tokens = [token for text in texts for token in text]
             lower = self.settings.data.text.lowercase
             looked_up = list(map(str.lower, tokens)) if lower else tokens
+            if self.is_paired:
+                encoded["first"] = np.array([len(texts[0])], np.int64)
             if self.reads:
                 encoded["words"] = self.words.ids(looked_up)
             else:
@@ -228,6 +265,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 encoded["characters"], encoded["widths"] = self._code_points.spelt(tokens)
         if self.kind == "label":
             label = self.labels.get(example.labels[0], UNLABELLED) if example.labels else UNLABELLED
+            if self.settings.model.candidates == "text":
+                encoded["candidates"] = self._candidates(example)
+                label = label if label == UNLABELLED or encoded["candidates"][label] else UNLABELLED
             encoded["label"] = np.array([label], np.int32)
         elif self.kind == "labels":
             known = [place for name in example.labels if (place := self.labels.get(name, None)) is not None]
@@ -237,6 +277,21 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             given = example.targets if example.targets is not None else np.zeros(len(self.targets.mean))
             encoded["targets"] = self.targets.scaled(given).astype(np.float32)
         return encoded
+
+    def _candidates(self, example: LabelledSequence) -> NDArray[np.bool_]:
+        """Which classes occur in the first text; where none does, all."""
+        first = self.texts(example)[0]
+        found = self._named_classes.among([token.lower() for token in first])
+        return found if found.any() else ~found
+
+    @cached_property
+    def _named_classes(self) -> NamedClasses:
+        return NamedClasses.of(self.labels.tokens, lambda text: [each.lower() for each in self.tokenizer.split(text)])
+
+    def left_out(self, row: Encoded) -> str | None:
+        if self.kind != "label" or "candidates" not in row or row["label"][0] != UNLABELLED:
+            return None
+        return "its class does not occur in the text, where model.candidates = 'text' looks for it"
 
     def not_in_vocabulary(self, example: LabelledSequence) -> list[str]:
         if self.frames is not None or self.is_pictured:
@@ -299,6 +354,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             class_weights=self._class_weights(),
             augmentation=self.settings.augmentation,
             channels=self.settings.data.image.channels if self.is_pictured else None,
+            paired=self.is_paired,
         )
 
     def _class_weights(self) -> NDArray[np.float64] | None:
@@ -385,7 +441,13 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             elif self.frames is None:
                 detail["tokens"] = self.tokens(example)
             detail["attention"] = weights.tolist()
-        return Prediction(example.text, answer.output, answer.score, example.line, detail)
+        if output.looked is not None:
+            detail["first_tokens"], detail["second_tokens"] = self.texts(example)
+            detail["attention"] = output.looked.round(6).tolist()
+            if output.looked_back is not None:
+                detail["attention_back"] = output.looked_back.round(6).tolist()
+        read = example.text if example.second is None else f"{example.text}\t{example.second}"
+        return Prediction(read, answer.output, answer.score, example.line, detail)
 
     @property
     def unused_decoding(self) -> Collection[str]:
@@ -418,6 +480,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return super().steps(example) if self.frames is not None else self.tokens(example)
 
     def stacks(self, model: Any) -> dict[str, Stack]:
+        if self.is_paired:
+            from recurra.analysis.gates import stacks_of
+
+            return {f"encoders.0.{name}": stack for name, stack in stacks_of(model.encoders[0]).items()}
         return {
             f"encoders.{number}": encoder.recurrent
             for number, (name, encoder) in enumerate(zip(self.settings.model.encoders, model.encoders, strict=True))
@@ -425,7 +491,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         }
 
     def viewers(self) -> dict[str, Viewer]:
-        weighs, is_sequence = name_of(self.settings.model.summary) == "attention", self.reads or self.frames is not None
+        weighs, is_sequence = self._weighs(), self.reads or self.frames is not None
         looked = {"attention": Viewer(self.looked, telling=weighs, title=LOOKED, possible=weighs)}
         if self.is_pictured:
             return looked
@@ -433,11 +499,56 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             self.contributions, 30, work=lambda n: n, telling=is_sequence, title=MATTERED, possible=is_sequence
         )
         gates = super().viewers()["gates"]._replace(telling=is_sequence, possible=is_sequence)
+        if self.is_paired:
+            gates = gates._replace(make=self.gates_of_both, possible=self._has_cells())
         others = {"saliency": saliency, "gates": gates}
         return {**looked, **others} if weighs else {**others, **looked}
 
+    def _weighs(self) -> bool:
+        """Whether answers come with attention weights."""
+        model = self.settings.model
+        if not self.is_paired:
+            return name_of(model.summary) == "attention"
+        attention = model.pairing.get("attention", "none") if isinstance(model.pairing, dict) else "none"
+        return name_of(model.pairing) not in ("siamese", "conditional") or attention != "none"
+
+    def _has_cells(self) -> bool:
+        """Whether two texts are read by recurrent layers."""
+        model = self.settings.model
+        if name_of(model.pairing) == "decomposable":
+            return isinstance(model.pairing, dict) and bool(model.pairing.get("read"))
+        return model.encoder in ("rnn", "pyramid")
+
+    def gates_of_both(self, asked: Asked) -> View:
+        """Gates and states of each stack that reads one of two texts, or both. (torch)"""
+        from recurra.analysis.gates import gates_of
+
+        if asked.several:
+            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
+        batch, stacks = self.copies(asked)(1), self.stacks(asked.model)
+        paired = cast("Pairing", cast("Classifier", asked.model).encoders[0])
+        read = paired.read_by_stacks(*self.texts(asked.example))
+        if not stacks:
+            raise ConfigError(f"the run {asked.run} has no recurrent layers ({self.described()}): no gates to show.")
+        data = self.settings.data
+        names = [str(data.text.column), str(data.second)] if len(stacks) > 1 else [""]
+        views: list[View] = []
+        for name, stack, tokens in zip(names, stacks.values(), read, strict=True):
+            found = gates_of(
+                stack,
+                tokens,
+                lambda: self.predict(asked.model, batch),
+                layer=asked.layer,
+                direction=asked.direction,
+            ).view()
+            views.append(dataclasses.replace(found, title=name, caption=f"{name}: {found.caption}") if name else found)
+        return views[0] if len(views) == 1 else Several(views, "Text", 1, title=GATES)
+
     def looked(self, asked: Asked) -> View:
-        """What the queries of a summary looked at. (torch)"""
+        """What the queries of a summary looked at, or one of two texts in the other. (torch)"""
+        if self.is_paired:
+            return self._looked_at_other(asked)
+
         from recurra.analysis.picture_attention import picture_attention
         from recurra.analysis.queries import queries
         from recurra.data.pictures import picture_of
@@ -458,6 +569,26 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if not tokens:
             raise DataError("there is no answer to explain: the input is empty.")
         return queries(answer.output or NOTHING, tokens, weights)  # of several classes, it may be none
+
+    def _looked_at_other(self, asked: Asked) -> View:
+        from recurra.analysis.two_texts import Named, two_texts
+
+        answer, data = self.answered(asked), self.settings.data
+        if "attention" not in answer.detail:
+            raise ConfigError(
+                f"the run {asked.run} has no attention weights: train with model.pairing = word_by_word, decomposable, "
+                "attentive or impatient to get them."
+            )
+        first, second = answer.detail["first_tokens"], answer.detail["second_tokens"]
+        if not first or not second:
+            raise DataError("there is no attention to show: one of the two texts is empty.")
+        weights, back = (
+            None if each is None else np.asarray(each, np.float64)
+            for each in (answer.detail["attention"], answer.detail.get("attention_back"))
+        )
+        assert weights is not None
+        names = Named(str(data.text.column), first), Named(str(data.second), second)
+        return two_texts(answer.output or NOTHING, *names, weights, back)
 
     def contributions(self, asked: Asked) -> View:
         """What speaks for the answer. (torch)"""
@@ -480,6 +611,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         from recurra.analysis.anatomy import Anatomy, UnrolledLevel, levels_of
 
         settings = self.settings.model
+        if self.is_paired:
+            reader = [level for stack in self.stacks(model).values() for level in levels_of(stack)]
+            name = name_of(settings.pairing).replace("_", " ")
+            return Anatomy(reader or [UnrolledLevel(name)], answers="whole", summary=f"answer, by {name}")
         if self.is_pictured:
             reader = [UnrolledLevel(f"a picture, convolutions of {' × '.join(map(str, settings.image.widths))}")]
         else:
@@ -510,6 +645,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return SERIES._replace(does=does, asked=f"input.{kind}")
         if self.is_pictured:
             return Purpose(does, PICTURES, "pictures", asked=f"input.{kind}", inputs="paths or arrays")
+        if self.is_paired:
+            return Purpose(f"gives two texts, {data.text.column} and {data.second}, {wanted}", rows="pairs of texts")
         return Purpose(does, rows="texts")
 
     def noticed_in_training(self, rows: Any) -> str | None:
@@ -550,6 +687,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             if self.spells:
                 spelling = cell_in_words(model.characters.cell, bidirectional=True)
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
+        if self.is_paired:
+            return ", ".join([*parts, self._pairing_in_words(), self._answers_in_words()])
         cell = cell_in_words(model.cell, bidirectional=model.bidirectional)
         stacks = {
             name: f"{layers_in_words(kind, model.hidden, model.layers_of(name))} with {summary_in_words(model.summary)}"
@@ -569,8 +708,26 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             kinds["bag"] = f"bag of n-grams ({self.ngrams.rows:,} embeddings of {model.bag.size})"
         members = " and ".join(kinds[name] for name in model.encoders)
         parts.append(f"ensemble of {members}" if len(model.encoders) > 1 else members)
-        if self.targets is not None:
-            parts.append(f"{len(self.targets.mean)} numbers" if len(self.targets.mean) > 1 else "a number")
-        else:
-            parts.append(f"{len(self.labels)} classes" + (" (multi-label)" if self.kind == "labels" else ""))
+        parts.append(self._answers_in_words())
         return ", ".join(parts)
+
+    def _answers_in_words(self) -> str:
+        if self.targets is not None:
+            return f"{len(self.targets.mean)} numbers" if len(self.targets.mean) > 1 else "a number"
+        named = " named in the text" * (self.settings.model.candidates == "text")
+        return f"{len(self.labels)} classes{named}" + (" (multi-label)" if self.kind == "labels" else "")
+
+    def _pairing_in_words(self) -> str:
+        """What reads two texts."""
+        model, data = self.settings.model, self.settings.data
+        name = name_of(model.pairing)
+        how = PAIRINGS.get(name, name)
+        if self._has_cells():
+            cell = cell_in_words(model.cell, bidirectional=model.bidirectional)
+            cell = f"pyramidal {cell}" if model.encoder == "pyramid" else cell
+            how = f"{layers_in_words(cell, model.hidden, model.layers_of(model.encoder))} with {how}"
+        elif name == "siamese":
+            how = f"{model.encoder} with {how}"
+        if name == "siamese" and model.encoder != "cnn":
+            how = f"{how} of {summary_in_words(model.summary)}"
+        return f"{how} of two texts ({data.text.column}, {data.second})"
