@@ -10,17 +10,13 @@ from typing import NamedTuple
 
 from recurra.config import ClassificationData
 from recurra.data.normal import Normal
+from recurra.data.roles import NO_MAJORITY, is_entailment
 from recurra.errors import DataError
 from recurra.reading.labelled import LabelledSequence, labelled
 from recurra.text import load_tokenizer, tokenizer
 from recurra.text.json_file import read_json, write_json
 from recurra.text.tokenizers import Tokenizer
 from recurra.text.vocabulary import Vocabulary
-
-NO_MAJORITY = "-"
-"""What SNLI and MultiNLI write in place of a class where the annotators did not agree."""
-
-ENTAILMENT = {"entailment", "neutral", "contradiction"}
 
 
 class Learned(NamedTuple):
@@ -116,7 +112,7 @@ class Learned(NamedTuple):
 
 def _refuse_no_majority(labels: Counter[str], data: ClassificationData, files: Sequence[str]) -> None:
     """Refuse to learn "-" as a class beside those of entailment: pairs whose annotators did not agree have none."""
-    if data.label is not None and NO_MAJORITY in labels and {label.lower() for label in labels} >= ENTAILMENT:
+    if data.label is not None and NO_MAJORITY in labels and is_entailment(labels):
         raise DataError(
             f"{', '.join(files)}: {labels[NO_MAJORITY]:,} rows have the class '{NO_MAJORITY}' beside entailment, "
             "neutral and contradiction: the annotators of these pairs did not agree. To leave the rows out, as all "

@@ -19,7 +19,7 @@ TEXTS: Final = (
 )
 LABELS: Final = (
     *("label", "category", "class", "intent", "sentiment", "topic", "emotion", "polarity", "gold", "genre"),
-    *("rating", "stars", "tag"),
+    *("rating", "stars", "tag", "judgment", "judgement"),
 )
 SOURCES: Final = (
     *("source", "src", "input", "question", "context", "passage", "paragraph", "article", "document", "text", "word"),
@@ -73,6 +73,12 @@ KNOWN: Final = frozenset((*TEXTS, *LABELS, *SOURCES, *TARGETS, *TIMES, *IDS, *OT
 """Names that a first line seldom holds unless it is a header."""
 
 _WITH_COMMA = re.compile(r"([+-]?\d+),(\d+)")
+
+ENTAILMENT: Final = frozenset(("entailment", "neutral", "contradiction"))
+"""Classes of pairs of a premise and a hypothesis."""
+
+NO_MAJORITY: Final = "-"
+"""What SNLI and MultiNLI write in place of such a class where the annotators did not agree."""
 
 ORDERS: Final = ("ymd", "dmy", "mdy")
 """Of day, month and year in a date."""
@@ -228,6 +234,15 @@ def two_texts(names: Iterable[str]) -> tuple[str, str] | None:
     return next(((plain[first], plain[second]) for first, second in found), None)
 
 
+def is_entailment(classes: Iterable[str]) -> bool:
+    """Whether classes are those of entailment, in whichever letters.
+
+    >>> is_entailment(["NEUTRAL", "ENTAILMENT", "CONTRADICTION"]), is_entailment(["neutral", "good", "bad"])
+    (True, False)
+    """
+    return {name.lower() for name in classes} - {NO_MAJORITY} == ENTAILMENT
+
+
 def text_columns(names: Iterable[str]) -> list[str]:
     """The columns that are called as texts usually are; `text` alone where there is one.
 
@@ -242,8 +257,15 @@ def label_columns(names: Iterable[str]) -> list[str]:
 
     >>> label_columns(["id", "sentence", "Intent"]), label_columns(["topic", "label"]), label_columns(["a"])
     (['Intent'], ['label'], [])
+
+    Of several annotators, the column of the majority is meant.
+
+    >>> label_columns(["gold_label", "sentence1", "label1", "label2"])
+    ['gold_label']
     """
-    return _called(names, LABELS)
+    names = list(names)
+    gold = [name for name in names if usual(name) in ("gold", "gold label")]
+    return gold[:1] or _called(names, LABELS)
 
 
 def _called(names: Iterable[str], among: Sequence[str]) -> list[str]:

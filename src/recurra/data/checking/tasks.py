@@ -11,7 +11,19 @@ from recurra.data.checking.columns import MOST_LABELS, Column
 from recurra.data.checking.pictures import PATHS, PIXELS, STROKES
 from recurra.data.checking.series import SeriesTable
 from recurra.data.formats.reader import Value
-from recurra.data.roles import CONTEXTS, IDS, MOMENTS, SERIES, is_called, label_columns, pair_roles, text_columns
+from recurra.data.roles import (
+    CONTEXTS,
+    IDS,
+    MOMENTS,
+    NO_MAJORITY,
+    SERIES,
+    is_called,
+    is_entailment,
+    label_columns,
+    pair_roles,
+    text_columns,
+    two_texts,
+)
 from recurra.data.roles import TIMES as TIME_NAMES
 
 TASKS = ("tagging", "classification", "seq2seq", "vec2seq", "language_model", "forecasting")
@@ -120,7 +132,7 @@ def _service(
         return Service(task, None, "these are parallel files: give one of them alone.")
     roles = roles_of(task, request, format, columns, parallel, series)
     if roles is not None:
-        command = _command(task, request, format, [column.name for column in columns], roles)
+        command = _command(task, request, format, columns, roles)
         return Service(task, command, None, _guess(task, columns, parallel, roles))
     aside = " Name their roles with data.columns." if request.columns is not None and format != "conllu" else ""
     return Service(task, None, _REASONS[task] + aside)
@@ -132,6 +144,10 @@ def _guess(task: str, columns: Sequence[Column], parallel: Sequence[str], roles:
         return None
     labels, texts = _labels(columns), [name for name in _texts(columns, parallel) if name not in _labels(columns)]
     said = []
+    sides = {role: name for name, role in roles.items()}
+    if task == "classification" and "second" in sides:
+        what = f"{sides['text']} and {sides['second']} as premise and hypothesis"
+        return f"{what}, because {sides['label']} has the classes of entailment"
     for role, others, usual in (
         ("text", texts, text_columns),
         ("label", labels, label_columns),
@@ -143,7 +159,15 @@ def _guess(task: str, columns: Sequence[Column], parallel: Sequence[str], roles:
         is_usual = role in ("text", "label") and [*usual([*chosen, *left])] == chosen
         if chosen and left and (not is_usual or any(is_called(name, CONTEXTS) for name in left)):
             said.append(f"{' and '.join(chosen)} as {role}; other candidates are {', '.join(left)}")
+    if task == "classification" and "second" not in roles.values() and _other_texts(texts, roles):
+        [other, *_] = _other_texts(texts, roles)
+        said.append(f"To read {other} together with it, add --set data.second={other}")
     return ". ".join(said) or None
+
+
+def _other_texts(texts: Sequence[str], roles: Mapping[str, str]) -> list[str]:
+    """Texts that could be read together with the one that is."""
+    return [name for name in texts if name not in roles] if "text" in roles.values() else []
 
 
 def _forecasting(request: Request, columns: Sequence[Column], series: SeriesTable | None) -> Service:
@@ -222,6 +246,7 @@ _REASONS = {
 _PICTURES = {"image": "image", "strokes": "image.strokes"}
 _SETTINGS = {
     "text": "text",
+    "second": "second",
     "frames": "frames",
     "label": "label",
     "labels": "labels",
@@ -255,10 +280,31 @@ def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
         return None if roles is None else {**roles, **{name: name for name in features if name not in roles}}
     if task == "classification":
         wanted_by = label_columns(c.name for c in columns if not _is_unread(c) and (c.counts or c.distinct < FEW))
+        if (pair := _pair_by_name(columns, read, wanted_by)) is not None:
+            return pair
         texts = [name for name in text_columns(read) if name not in wanted_by]
         if len(texts) == 1 and len(wanted_by) == 1:
             return {texts[0]: "text", wanted_by[0]: "label"}
     return None
+
+
+def _pair_by_name(columns: Sequence[Column], read: Sequence[str], labels: Sequence[str]) -> dict[str, str] | None:
+    """Two texts that are read together and their label, where they are called so; a question has an answer."""
+    pair = two_texts(read)
+    if pair is None:
+        return None
+    asked = [c.name for c in columns if c.name not in pair and c.counts and is_called(c.name, ("answer",))]
+    labels = [name for name in labels if name not in pair] or asked
+    return {pair[0]: "text", pair[1]: "second", labels[0]: "label"} if len(labels) == 1 else None
+
+
+def _pair_by_content(columns: Sequence[Column], texts: Sequence[str]) -> dict[str, str] | None:
+    """The first two texts, where the only classes are those of entailment, which only a pair can have."""
+    labels = [c.name for c in columns if c.counts and is_entailment(c.counts)]
+    texts = [name for name in texts if name not in labels]
+    if len(labels) != 1 or len(texts) != 2:
+        return None
+    return {texts[0]: "text", texts[1]: "second", labels[0]: "label"}
 
 
 def _are_classes(column: Column) -> bool:
@@ -286,6 +332,8 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
         whole = {labels[-1]: "label"} if labels and labels[-1] not in tags else {}
         return {columns[0].name: "tokens", tags[0]: "tags", **whole}
     sets = [c.name for c in known if c.kind == "list of texts" and c.counts and c.name not in tags]
+    if task == "classification" and (pair := _pair_by_content(known, free)) is not None:
+        return pair
     if task == "classification":
         # Short texts recur, as labels do: the name of the column says then what it is.
         read = text_columns(free) or free or text_columns(texts)
@@ -376,8 +424,8 @@ def _sequences(columns: Sequence[Column]) -> list[str]:
     return [c.name for c in columns if not _is_unread(c) and c.kind in kinds]
 
 
-def _command(task: str, request: Request, format: str, names: Sequence[str], roles: Mapping[str, str]) -> str:
-    chosen, columns = request.format, request.columns
+def _command(task: str, request: Request, format: str, found: Sequence[Column], roles: Mapping[str, str]) -> str:
+    chosen, columns, names = request.format, request.columns, [column.name for column in found]
     settings: dict[str, object] = {}
     renamed = {name: role for name, role in roles.items() if name != role}
     has_header = format in ("tsv", "csv") and not all(name == f"column{k}" for k, name in enumerate(names, 1))
@@ -393,8 +441,17 @@ def _command(task: str, request: Request, format: str, names: Sequence[str], rol
         else:
             chosen = {**_table(chosen, format), "columns": {role: name for name, role in roles.items()}}
     elif renamed:
-        columns = [roles.get(name, "_") for name in names]
+        called = {"text": "premise", "second": "hypothesis"} if "second" in roles.values() else {}
+        columns = [called.get(role := roles.get(name, "_"), role) for name in names]
+    if task == "classification" and _has_no_majority(found, roles):
+        settings["leave_out"] = [NO_MAJORITY]
     return _typed(task, request, {"format": chosen, "columns": columns}, settings)
+
+
+def _has_no_majority(columns: Sequence[Column], roles: Mapping[str, str]) -> bool:
+    """Whether some pairs have no class because their annotators did not agree."""
+    labels = [c.counts for c in columns if roles.get(c.name) == "label"]
+    return any(NO_MAJORITY in counts and is_entailment(counts) for counts in labels)
 
 
 def _settings(known: Mapping[str, str], roles: Mapping[str, str], renamed: Mapping[str, str]) -> dict[str, object]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from recurra.data.roles import KNOWN, MISSING, is_called, kind_of
+from recurra.data.roles import KNOWN, MISSING, is_called, kind_of, two_texts
 
 LOOKED_AT = 200
 """Lines below the first that are looked at."""
@@ -48,6 +48,8 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | No
         return True if max(len(cell.split()) for cell in cells) <= MOST_WORDS else None
     if not all(_NAME.fullmatch(cell) and len(cell.split()) <= 4 for cell in cells):
         return False
+    if two_texts(cells) is not None and not any(map(_recurs, cells, columns)):
+        return True  # such as sentence1 and sentence2, whatever stands beside them
     usual = [not cell or (len(cell.split()) <= 2 and is_called(cell, KNOWN)) for cell in cells]
     if all(usual):
         return not any(_recurs(cell, column) for cell, column in zip(cells, columns, strict=True))
