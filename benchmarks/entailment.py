@@ -7,9 +7,9 @@
 
 SICK and SNLI are read from $RECURRA_DATA (../shared/data: sick, snli); the cloze set is made by examples/data/cloze.py.
 `sick from snli` starts from the weights of the SNLI run of the same system and seed (--from). No word vectors from
-elsewhere: all is learned from the 4,500 pairs of SICK, or the 20,000 of SNLI's sample. Weights are chosen by accuracy on
-the validation file; the test file is scored once. Published figures stand in the README of each data set: those of SICK
-used GloVe vectors, those of SNLI the whole 549,367 pairs.
+elsewhere: all is learned from the 4,500 pairs of SICK, or the 20,000 of SNLI's sample. Weights are chosen by accuracy
+on the validation file; the test file is scored once. Published figures stand in the README of each data set: those of
+SICK used GloVe vectors, those of SNLI the whole 549,367 pairs.
 """
 
 from __future__ import annotations
@@ -213,7 +213,8 @@ def generator() -> ModuleType:
     """examples/data/cloze.py."""
     path = Path(__file__).parents[1] / "examples" / "data" / "cloze.py"
     found = importlib.util.spec_from_file_location("cloze", path)
-    assert found is not None and found.loader is not None
+    assert found is not None
+    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     sys.modules["cloze"] = module  # its classes look themselves up there
     found.loader.exec_module(module)

@@ -280,8 +280,8 @@ def _by_name(task: str, columns: Sequence[Column]) -> dict[str, str] | None:
         return None if roles is None else {**roles, **{name: name for name in features if name not in roles}}
     if task == "classification":
         wanted_by = label_columns(c.name for c in columns if not _is_unread(c) and (c.counts or c.distinct < FEW))
-        if (pair := _pair_by_name(columns, read, wanted_by)) is not None:
-            return pair
+        if (both := _pair_by_name(columns, read, wanted_by)) is not None:
+            return both
         texts = [name for name in text_columns(read) if name not in wanted_by]
         if len(texts) == 1 and len(wanted_by) == 1:
             return {texts[0]: "text", wanted_by[0]: "label"}
@@ -332,8 +332,8 @@ def _by_content(task: str, columns: Sequence[Column], parallel: Sequence[str]) -
         whole = {labels[-1]: "label"} if labels and labels[-1] not in tags else {}
         return {columns[0].name: "tokens", tags[0]: "tags", **whole}
     sets = [c.name for c in known if c.kind == "list of texts" and c.counts and c.name not in tags]
-    if task == "classification" and (pair := _pair_by_content(known, free)) is not None:
-        return pair
+    if task == "classification" and (both := _pair_by_content(known, free)) is not None:
+        return both
     if task == "classification":
         # Short texts recur, as labels do: the name of the column says then what it is.
         read = text_columns(free) or free or text_columns(texts)
