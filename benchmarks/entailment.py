@@ -36,6 +36,8 @@ PLAIN = ["model.characters.cell=none", "model.word_dropout=0.05"]
 LSTM = ['model.cell="lstm"', "model.embedding=128", "model.hidden=100", "model.dropout=0.2", *PLAIN]
 ONE_WAY = [*LSTM, "model.bidirectional=false"]
 WORDS = ["model.embedding=128", "model.dropout=0.3", *PLAIN]
+SPELT = ["model.embedding=128", "model.dropout=0.3", "model.word_dropout=0.1", "model.characters.hidden=64"]
+COMPARING = '{name="decomposable", size=128, layers=1, compare="all", pool="mean_max"'
 
 SYSTEMS = {
     "siamese": [*LSTM, "model.pairing=siamese"],
@@ -44,15 +46,10 @@ SYSTEMS = {
     "word_by_word": [*ONE_WAY, "model.pairing=word_by_word"],
     "decomposable": [*WORDS, "model.pairing=decomposable"],
     "within": [*WORDS, 'model.pairing={name="decomposable", within=true}'],
-    "comparing": [
-        *WORDS,
-        'model.pairing={name="decomposable", size=128, layers=1, compare="all", pool="mean_max"}',
-    ],
-    "sequential": [
-        *WORDS,
-        "model.hidden=100",
-        'model.pairing={name="decomposable", size=128, layers=1, compare="all", pool="mean_max", read=true}',
-    ],
+    "comparing": [*WORDS, f"model.pairing={COMPARING}}}"],
+    "spelt": [*SPELT, f"model.pairing={COMPARING}}}"],
+    "sequential": [*WORDS, "model.hidden=100", f"model.pairing={COMPARING}, read=true}}"],
+    "sequential_spelt": [*SPELT, "model.hidden=100", f"model.pairing={COMPARING}, read=true}}"],
 }
 
 READERS = {
@@ -68,7 +65,9 @@ ABOUT = {
     "decomposable": "decomposable attention (Parikh)",
     "within": "the same with attention within",
     "comparing": "the same, G sees differences and products",
-    "sequential": "the same over a BiLSTM (Chen)",
+    "spelt": "the same, words are spelt too",
+    "sequential": "comparing over a BiLSTM (Chen)",
+    "sequential_spelt": "the same, words are spelt too",
     "attentive": "attentive reader (Hermann)",
     "impatient": "impatient reader (Hermann)",
 }
@@ -188,7 +187,7 @@ def is_done(job: Job, home: Path) -> bool:
 
 def tell(jobs: list[Job], home: Path) -> None:
     """The table: of several seeds the mean of accuracy, and the least and the most."""
-    print(f"{'data':16}{'system':14}{'':46}{'parameters':>11}{'valid':>8}{'test':>8}{'range':>16}{'seconds':>9}")
+    print(f"{'data':16}{'system':18}{'':46}{'parameters':>11}{'valid':>8}{'test':>8}{'range':>16}{'seconds':>9}")
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job in sorted(jobs, key=lambda job: ([*TRAINED].index(job.data), [*ABOUT].index(job.system), job.seed)):
         summary = json.loads((home / job.folder / "summary.json").read_text("utf-8"))
@@ -198,7 +197,7 @@ def tell(jobs: list[Job], home: Path) -> None:
         test = [100 * each["test"]["scores"]["accuracy"] for each in found]
         reach = f"{min(test):.2f}-{max(test):.2f}" if len(test) > 1 else ""
         print(
-            f"{data:16}{system:14}{ABOUT[system]:46}{found[0]['parameters']:>11,}{statistics.mean(valid):8.2f}"
+            f"{data:16}{system:18}{ABOUT[system]:46}{found[0]['parameters']:>11,}{statistics.mean(valid):8.2f}"
             f"{statistics.mean(test):8.2f}{reach:>16}{statistics.mean(each['seconds'] for each in found):9.0f}"
         )
 

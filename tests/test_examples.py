@@ -14,10 +14,12 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 SMALL = {
     "captions.py": "10",
+    "entailment.py": "40",
     "formulas.py": "10",
     "inflect.py": "10",
     "name_colours.py": "10",
     "pronounce.py": "10",
+    "read_documents.py": "10",
     "spoken_digits.py": "10",
     "summarise.py": "60",
     "text_to_code.py": "10",
@@ -28,11 +30,13 @@ SMALL = {
 SHOWN = {
     "atrial_fibrillation.py": "auc: 1.00",
     "captions.py": "right: a yellow heart above a blue star",
+    "entailment.py": "a tired boy plays a red guitar / a child paints a instrument: contradiction",
     "formulas.py": "0% of 200 new formulas are right.",
     "inflect.py": "from the infinitive: 0% of 221 new forms are right",
     "name_colours.py": "2,300 names to learn from, 200 to foresee",
     "names_by_language.py": "Kowalewski: polish",
     "pronounce.py": "neither: N IY DH ER or N AY DH ER in the dictionary",
+    "read_documents.py": "of 200 new questions, ",
     "sentiment.py": "the bed was dirty: bad",
     "spoken_digits.py": "1.23 seconds of 8 2 8",
     "summarise.py": "  Griskavle : K8131 at 671 °C",

@@ -58,7 +58,9 @@ def feed_forward(p: Weights, x: Array) -> Array:
 
 def additive(p: Weights, query: Array, y: Array) -> Array:
     """softmax(wᵀ tanh(W_y Y + W_q q ⊗ 1))."""
-    return softmax(np.array([p["v"] @ np.tanh(p["from_memory.weight"] @ k + p["from_query.weight"] @ query) for k in y]))
+    return softmax(
+        np.array([p["v"] @ np.tanh(p["from_memory.weight"] @ k + p["from_query.weight"] @ query) for k in y])
+    )
 
 
 def conditioned(p: Weights, a: Array, b: Array, *, only_cell: bool = True) -> tuple[Array, Array, Array]:

@@ -71,6 +71,20 @@ CASES = {
         ("a good film", "bad"),
         ("attention", "saliency", "gates"),
     ),
+    "classification of pairs": Case(
+        "classification",
+        [*LOOP, "model.embedding=4", "model.characters.cell=none", "model.pairing=word_by_word"],
+        "pairs.tsv",
+        lines(
+            "premise\thypothesis\tlabel",
+            "a dog runs\tan animal runs\tyes",
+            "a dog runs\ta dog sleeps\tno",
+            "a cat sleeps\tan animal sleeps\tyes",
+            "a cat sleeps\ta <b> dog\tno",
+        ),
+        ("a dog runs\ta dog sleeps", "a cat\tan animal"),
+        ("attention", "saliency", "gates"),
+    ),
     "language_model": Case(
         "language_model",
         [*LOOP, "model.embedding=4", "data.independent=true"],

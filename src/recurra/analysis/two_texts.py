@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -39,7 +40,12 @@ def two_texts(
     there = _map(said, second, first, looked)
     if back is None:
         return there
-    return Several([there, _map(said, first, second, back)], "Which looks", title=LOOKED, about=there.about)
+    each = [
+        (there, f"{second.name} at {first.name}"),
+        (_map(said, first, second, back), f"{first.name} at {second.name}"),
+    ]
+    views = [dataclasses.replace(view, title=title) for view, title in each]
+    return Several(views, "Which looks", title=LOOKED, about=there.about)
 
 
 def _map(said: str, looking: Named, seen: Named, weights: NDArray[np.float64]) -> HeatMap:
@@ -52,7 +58,7 @@ def _map(said: str, looking: Named, seen: Named, weights: NDArray[np.float64]) -
         down=looking.name,
         of_row="looked at",
         of_column="was looked at by",
-        title=f"{looking.name} at {seen.name}",
+        title=LOOKED,
         caption=f"{said}: what the {looking.name} looked at in the {seen.name}",
         about="A row for each word that looks, a column for each word that is looked at. Point at a cell to see its "
         "weight.",

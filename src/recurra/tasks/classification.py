@@ -55,12 +55,11 @@ from recurra.text.ngrams import Ngrams
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import PICTURES, SERIES
-from recurra.views.several import Several
-from recurra.views.viewer import GATES, LOOKED, MATTERED
+from recurra.views.viewer import LOOKED, MATTERED
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
-    from recurra.analysis.gates import Stack
+    from recurra.analysis.gates import Gates, Stack
     from recurra.analysis.saliency import Probe
     from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
     from recurra.pairings import Pairing
@@ -500,7 +499,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         )
         gates = super().viewers()["gates"]._replace(telling=is_sequence, possible=is_sequence)
         if self.is_paired:
-            gates = gates._replace(make=self.gates_of_both, possible=self._has_cells())
+            gates = gates._replace(possible=self._has_cells())
         others = {"saliency": saliency, "gates": gates}
         return {**looked, **others} if weighs else {**others, **looked}
 
@@ -519,30 +518,30 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return isinstance(model.pairing, dict) and bool(model.pairing.get("read"))
         return model.encoder in ("rnn", "pyramid")
 
-    def gates_of_both(self, asked: Asked) -> View:
-        """Gates and states of each stack that reads one of two texts, or both. (torch)"""
+    def gates(self, asked: Asked) -> Gates:
+        """Gates and states while reading; of two texts with a reader each, one after the other. (torch)"""
         from recurra.analysis.gates import gates_of
 
-        if asked.several:
-            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
-        batch, stacks = self.copies(asked)(1), self.stacks(asked.model)
+        if not self.is_paired or asked.several or len(stacks := self.stacks(asked.model)) < 2:
+            return super().gates(asked)
+        batch, texts = self.copies(asked)(1), self.texts(asked.example)
         paired = cast("Pairing", cast("Classifier", asked.model).encoders[0])
-        read = paired.read_by_stacks(*self.texts(asked.example))
-        if not stacks:
-            raise ConfigError(f"the run {asked.run} has no recurrent layers ({self.described()}): no gates to show.")
-        data = self.settings.data
-        names = [str(data.text.column), str(data.second)] if len(stacks) > 1 else [""]
-        views: list[View] = []
-        for name, stack, tokens in zip(names, stacks.values(), read, strict=True):
-            found = gates_of(
+        found = [
+            gates_of(
                 stack,
-                tokens,
+                read,
                 lambda: self.predict(asked.model, batch),
                 layer=asked.layer,
                 direction=asked.direction,
-            ).view()
-            views.append(dataclasses.replace(found, title=name, caption=f"{name}: {found.caption}") if name else found)
-        return views[0] if len(views) == 1 else Several(views, "Text", 1, title=GATES)
+            )
+            for stack, read in zip(stacks.values(), paired.read_by_stacks(*texts), strict=True)
+        ]
+        # What a reader reads before its text, such as a delimiter, is no step of the input.
+        own = [(each.values, each.tokens, len(text)) for each, text in zip(found, texts, strict=True)]
+        values = {name: np.concatenate([v[name][:, -n:] for v, _, n in own], 1) for name in found[0].values}
+        tokens = [token for _, read, n in own for token in read[-n:]]
+        title = f"{found[0].title}, of the reader of each text"
+        return dataclasses.replace(found[0], tokens=tokens, values=values, title=title)
 
     def looked(self, asked: Asked) -> View:
         """What the queries of a summary looked at, or one of two texts in the other. (torch)"""
