@@ -2,7 +2,7 @@
 
     premise       a young man plays a guitar in the park
     entailment    words replaced by wider ones (man -> person), or adjectives and places left out
-    contradiction a wider person does another thing at the same time (plays -> repairs), or nobody does it
+    contradiction another person, deed or thing (plays -> repairs, guitar -> fruit), or nobody does it
     neutral       something is added or narrowed of which the premise does not speak (guitar -> red guitar)
 
 A label follows from how a pair was made. The hypothesis alone does not tell it, except where nobody does something.
@@ -74,8 +74,14 @@ def pair(draw: random.Random, label: str) -> Pair:
     if label == "entailment":
         return Pair(said.text(), wider.text(), label)
     if label == "contradiction":
-        other = wider._replace(does=draw.choice([verb for verb in VERBS if verb != said.does]))
-        return Pair(said.text(), other.text() if draw.random() < 0.7 else wider.text(nobody=True), label)
+        people = [name for name in (*PEOPLE, "child") if name not in (said.who, PEOPLE[said.who])]
+        others = [name for name in (*THINGS, *THINGS.values()) if name not in (said.what, THINGS[said.what])]
+        wrong = (
+            wider._replace(does=draw.choice([verb for verb in VERBS if verb != said.does])),
+            wider._replace(who=draw.choice(people)),
+            wider._replace(what=draw.choice(others)),
+        )
+        return Pair(said.text(), draw.choice(wrong).text() if draw.random() < 0.8 else wider.text(nobody=True), label)
     told = said._replace(kind="", where="")
     more = wider._replace(kind="", where="")
     if draw.random() < 0.5:

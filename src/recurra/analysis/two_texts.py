@@ -40,11 +40,10 @@ def two_texts(
     there = _map(said, second, first, looked)
     if back is None:
         return there
-    each = [
-        (there, f"{second.name} at {first.name}"),
-        (_map(said, first, second, back), f"{first.name} at {second.name}"),
+    views = [
+        dataclasses.replace(there, title=f"{second.name} at {first.name}"),
+        dataclasses.replace(_map(said, first, second, back), title=f"{first.name} at {second.name}"),
     ]
-    views = [dataclasses.replace(view, title=title) for view, title in each]
     return Several(views, "Which looks", title=LOOKED, about=there.about)
 
 
