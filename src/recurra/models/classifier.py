@@ -422,7 +422,9 @@ def recurring_examples(batch: ClassifierBatch) -> ClassifierBatch | None:
         steps=widened(batch.steps, B),
         label=None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
         labelled=0,
-        texts=None if batch.texts is None else (batch.texts[0].widened(B, sizes[0]), batch.texts[1].widened(B, sizes[1])),
+        texts=None
+        if batch.texts is None
+        else (batch.texts[0].widened(B, sizes[0]), batch.texts[1].widened(B, sizes[1])),
         candidates=None if batch.candidates is None else widened(batch.candidates, B, fill=True),
     )
 
