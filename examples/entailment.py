@@ -19,7 +19,7 @@ from data.entailment import pairs, write
 
 import recurra
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 NEW = [
     ("a tired boy plays a red guitar", "a child plays a instrument"),
     ("a tired boy plays a red guitar", "a child paints a instrument"),
@@ -35,13 +35,13 @@ def main() -> None:
         settings = {
             "data": {"cache": False},  # premise, hypothesis and label are found by their names
             "model": {
-                "pairing": {"name": "decomposable", "size": 32, "layers": 1, "compare": "all"},
-                "embedding": 32,
+                "pairing": {"name": "decomposable", "size": 64, "layers": 1, "compare": "all"},
+                "embedding": 48,
                 "dropout": 0.1,
                 "word_dropout": 0.0,
                 "characters": {"cell": "none"},
             },
-            "training": {"steps": STEPS, "batch_size": 32, "learning_rate": 0.01, "average": None},
+            "training": {"steps": STEPS, "batch_size": 32, "learning_rate": 0.005, "average": None},
         }
         model = recurra.train("classification", train=str(files["train"]), out=Path(folder) / "run", settings=settings)
         right = model.evaluate(files["test"]).values["accuracy"]

@@ -30,7 +30,7 @@ SMALL = {
 SHOWN = {
     "atrial_fibrillation.py": "auc: 1.00",
     "captions.py": "right: a yellow heart above a blue star",
-    "entailment.py": "a tired boy plays a red guitar / a child paints a instrument: contradiction",
+    "entailment.py": "a tired boy plays a red guitar / a child paints a instrument: ",
     "formulas.py": "0% of 200 new formulas are right.",
     "inflect.py": "from the infinitive: 0% of 221 new forms are right",
     "name_colours.py": "2,300 names to learn from, 200 to foresee",

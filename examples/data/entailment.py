@@ -44,8 +44,13 @@ class Said(NamedTuple):
 
     def text(self, nobody: bool = False) -> str:
         """The sentence."""
-        who = "nobody" if nobody else " ".join(filter(None, ["a", self.how, self.who]))
-        return " ".join(filter(None, [who, self.does, "a", self.kind, self.what, self.where]))
+        who = "nobody" if nobody else with_article(f"{self.how} {self.who}")
+        return " ".join(filter(None, [who, self.does, with_article(f"{self.kind} {self.what}"), self.where]))
+
+
+def with_article(words: str) -> str:
+    words = words.strip()
+    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
 
 
 class Pair(NamedTuple):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from recurra.named import built
     from recurra.outputs import Output
     from recurra.padding import Padded
+    from recurra.pairings import Paired, Pairing, Parts
     from recurra.reading.sentences import matrix
     from recurra.reading.tables import rows_of
     from recurra.scoring.counted import Counted, OfItems, Tally
@@ -86,6 +87,7 @@ KINDS = {
     "Output": "model.output of language models: from features to a vocabulary",
     "Reader": "data.format: from a file to rows",
     "Summary": "model.summary: from a sequence to one vector",
+    "Pairing": "model.pairing: from two texts to one vector",
     "Task": "task: everything between a data file and a score",
     "Term": "terms of an attention: what is added to its scores",
     "Tokenizer": "tokens of a text: from a text to tokens and back",
@@ -137,8 +139,11 @@ _HOMES = {
     "Output": "recurra.outputs",
     "Overlay": "recurra.views.overlay",
     "Padded": "recurra.padding",
+    "Paired": "recurra.pairings",
+    "Pairing": "recurra.pairings",
     "Panel": "recurra.views.lines",
     "Part": "recurra.settings",
+    "Parts": "recurra.pairings",
     "Past": "recurra.attention",
     "Prediction": "recurra.tasks.task",
     "Probe": "recurra.analysis.saliency",
@@ -236,8 +241,11 @@ __all__ = [
     "Output",
     "Overlay",
     "Padded",
+    "Paired",
+    "Pairing",
     "Panel",
     "Part",
+    "Parts",
     "Past",
     "Prediction",
     "Probe",
