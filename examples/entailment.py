@@ -1,11 +1,10 @@
-"""Does one sentence follow from another, and which words say so: python examples/entailment.py [STEPS]
+"""Does one sentence follow from another: python examples/entailment.py [STEPS]
 
 A grammar (data/entailment.py) makes pairs of sentences: one follows from the other, contradicts it, or neither. The
-words of both are aligned by attention, compared, and added up. In half a minute:
+words of both are aligned by attention, compared, and added up. In ten seconds:
 
-    of 300 new pairs, 99% are right
-    a tired boy plays a red guitar / a child plays an instrument: entailment
-      child looked at boy, plays at plays, instrument at guitar
+    of 300 new pairs, 96% are right
+    a tired boy plays a red guitar / a child plays an instrument: entailment 0.99, neutral 0.01, contradiction 0.00
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 from data.entailment import pairs, write
 
 import recurra
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 NEW = [
-    ("a tired boy plays a red guitar", "a child plays a instrument"),
-    ("a tired boy plays a red guitar", "a child paints a instrument"),
-    ("a tired boy plays a guitar", "a child plays a instrument at home"),
+    ("a tired boy plays a red guitar", "a child plays an instrument"),
+    ("a tired boy plays a red guitar", "a child paints an instrument"),
+    ("a tired boy plays a guitar", "a child plays an instrument at home"),
 ]
 
 
@@ -32,6 +30,7 @@ def main() -> None:
         files = {part: Path(folder) / f"{part}.tsv" for part in ("train", "test")}
         write(files["train"], pairs(3000, seed=1))
         write(files["test"], pairs(300, seed=2))
+        print("3,000 pairs to learn from, 300 to judge")
         settings = {
             "data": {"cache": False},  # premise, hypothesis and label are found by their names
             "model": {
@@ -47,13 +46,8 @@ def main() -> None:
         right = model.evaluate(files["test"]).values["accuracy"]
         print(f"of 300 new pairs, {100 * right:.0f}% are right")
         for answer in model.predict(["\t".join(pair) for pair in NEW], detail=True):
-            premise, hypothesis = answer.detail["first_tokens"], answer.detail["second_tokens"]
-            most = np.argmax(answer.detail["attention"], 1)
-            looked = [
-                f"{word} at {premise[place]}" for word, place in zip(hypothesis, most, strict=True) if word != "a"
-            ]
-            print(f"{answer.input.replace(chr(9), ' / ')}: {answer.output}")
-            print(f"  {', '.join(looked).replace(' at ', ' looked at ', 1)}")
+            p = ", ".join(f"{name} {value:.2f}" for name, value in answer.detail["probabilities"].items())
+            print(f"{answer.input.replace(chr(9), ' / ')}: {p}")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 Documents and questions with a gap are made by data/cloze.py; names are dealt out anew for each document, so that only
 reading helps. With --write FOLDER the files for recipes/attentive_reader.toml are written. In a minute:
 
-    of 200 new questions, 93% are right
-    entity2 lost a map . entity4 sold a coat . …
-    placeholder sold a coat: entity4
-      it looked at coat 0.61, a 0.20, sold 0.11
+    of 200 new questions, 100% are right
+    entity4 found a letter . entity1 warned entity1 . … entity5 bought a clock . entity0 kept a letter .
+    placeholder bought a clock: entity5
+      it looked at bought 0.90, found 0.07, entity5 0.01
 """
 
 from __future__ import annotations

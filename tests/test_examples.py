@@ -30,13 +30,14 @@ SMALL = {
 SHOWN = {
     "atrial_fibrillation.py": "auc: 1.00",
     "captions.py": "right: a yellow heart above a blue star",
-    "entailment.py": "a tired boy plays a red guitar / a child paints a instrument: ",
+    "entailment.py": "3,000 pairs to learn from, 300 to judge",
     "formulas.py": "0% of 200 new formulas are right.",
     "inflect.py": "from the infinitive: 0% of 221 new forms are right",
     "name_colours.py": "2,300 names to learn from, 200 to foresee",
     "names_by_language.py": "Kowalewski: polish",
     "pronounce.py": "neither: N IY DH ER or N AY DH ER in the dictionary",
-    "read_documents.py": "of 200 new questions, ",
+    "read_documents.py": "entity4 found a letter . entity1 warned entity1 . entity5 kept a ring . entity4 praised "
+    "entity0 . entity5 bought a clock . entity0 kept a letter .",
     "sentiment.py": "the bed was dirty: bad",
     "spoken_digits.py": "1.23 seconds of 8 2 8",
     "summarise.py": "  Griskavle : K8131 at 671 °C",
