@@ -4,7 +4,7 @@ A grammar (data/entailment.py) makes pairs of sentences: one follows from the ot
 words of both are aligned by attention, compared, and added up. In ten seconds:
 
     of 300 new pairs, 96% are right
-    a tired boy plays a red guitar / a child plays an instrument: entailment 0.99, neutral 0.01, contradiction 0.00
+    a tired boy plays a red guitar / a child plays an instrument: entailment 0.91, contradiction 0.09, neutral 0.00
 """
 
 from __future__ import annotations
