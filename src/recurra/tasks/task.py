@@ -81,6 +81,7 @@ class Moment(NamedTuple):
 
     step: int = 0  # updates made so far
     carried: Carried = ()  # what the batch before left, () at the start
+    is_stalled: bool = False  # whether the validation loss has risen above its lowest value, once or more
 
 
 START = Moment()
