@@ -148,8 +148,9 @@ class Members:
     [Σ α_j x_j, Σ β_j x_j], the same in every update, with [E; E ∘ k]. So all sentences of the data are one product.
     """
 
-    def __init__(self, known: Known, seeds: Sequence[int], device: torch.device) -> None:
+    def __init__(self, known: Known, seeds: Sequence[int], device: torch.device, patience: Sequence[int]) -> None:
         self.known, self.device, self.seeds = known, device, seeds
+        self.patience = torch.tensor(patience)  # (S,), epochs without a lower held-out loss before the softmax comes
         width = max(map(len, known.sentences))
         ids = torch.zeros(len(known.sentences), width, dtype=torch.long)
         widths = torch.tensor([len(each) for each in known.sentences])
@@ -173,6 +174,11 @@ class Members:
         self.times = torch.stack([each.times.detach() for each in networks]).to(device).requires_grad_()  # type: ignore[union-attr]
         self.is_linear = torch.ones(len(seeds), 1, 1, dtype=torch.bool, device=device)
         self.units = torch.arange(1, SIZE + 1, device=device, dtype=torch.float32)
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return len(self.seeds)
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -243,10 +249,10 @@ class Updates:
 
     def __init__(self, members: Members, train: Questions, rows: int, *, graph: bool) -> None:
         self.members, self.train, self.rows = members, train, rows
-        self.rates = torch.zeros(len(members.seeds), device=members.device)
-        self.order = torch.zeros(len(members.seeds), len(train.answer), dtype=torch.long, device=members.device)
+        self.rates = torch.zeros(members.size, device=members.device)
+        self.order = torch.zeros(members.size, len(train.answer), dtype=torch.long, device=members.device)
         self.number = torch.zeros((), dtype=torch.long, device=members.device)
-        self.losses = torch.zeros(len(members.seeds), device=members.device)
+        self.losses = torch.zeros(members.size, device=members.device)
         self.graph: torch.cuda.CUDAGraph | None = None
         if graph and members.device.type == "cuda":
             self._capture()
@@ -316,8 +322,9 @@ def training(
     held, learned = train.chosen(mixed[: size // 10]).to(device), train.chosen(mixed[size // 10 :]).to(device)
     started = time.perf_counter()
     updates = Updates(members, learned, rows, graph=graph)
-    begun = torch.full((len(members.seeds),), linear_epochs)  # the epoch in which the softmax comes
-    best = torch.full((len(members.seeds),), float("inf"))
+    begun = torch.full((members.size,), linear_epochs)  # the epoch in which the softmax comes
+    best = torch.full((members.size,), float("inf"))
+    worse = torch.zeros(members.size, dtype=torch.long)  # epochs since then
     period = max(1, round(HALVED_EVERY * epochs / EPOCHS))
     if linear_epochs == 0:
         members.is_linear.fill_(False)
@@ -329,7 +336,8 @@ def training(
         loss = updates.epoch(epoch)
         valid = members.measured(held)[0].cpu()
         is_linear = members.is_linear.flatten().cpu()
-        ends = is_linear & ((valid > best) | (epoch + 1 >= linear_epochs))
+        worse = torch.where(valid < best, 0, worse + 1)
+        ends = is_linear & ((worse >= members.patience) | (epoch + 1 >= linear_epochs))
         begun = torch.where(ends, epoch + 1, begun)
         best = torch.minimum(best, valid)
         members.is_linear.copy_((is_linear & ~ends)[:, None, None])
@@ -374,7 +382,9 @@ def run(name: str, folder: Path, options: argparse.Namespace, told: Callable[[st
         train, test = ({task: path for task, path in each.items() if task in wanted} for each in (train, test))
     known, asked, tested = read(train, test)
     device = torch.device(options.device)
-    members = Members(known, range(1, options.seeds + 1), device)
+    kinds = [int(each) for each in options.patience.split(",")]
+    seeds = [*range(1, options.seeds + 1)] * len(kinds)
+    members = Members(known, seeds, device, [kind for kind in kinds for _ in range(options.seeds)])
     told(
         f"{name}: {len(train)} tasks, {len(asked.answer):,} questions, {len(known.words)} words, "
         f"{len(known.answers)} answers, {len(known.sentences):,} different sentences; {options.seeds} seeds"
@@ -403,10 +413,12 @@ def run(name: str, folder: Path, options: argparse.Namespace, told: Callable[[st
     there = asked.to(device)
     wrong = 100 * (1 - members.measured(there)[1].float().mean(1))
     on_test = 100 * (1 - members.measured(tested.to(device))[1].float().mean(1))
-    for seed, first, second in zip(members.seeds, wrong.tolist(), on_test.tolist(), strict=True):
-        told(f"  seed {seed}: training error {first:.2f} %, test error {second:.2f} %")
+    for seed, kind, first, second in zip(
+        members.seeds, members.patience.tolist(), wrong.tolist(), on_test.tolist(), strict=True
+    ):
+        told(f"  seed {seed}, patience {kind}: training error {first:.2f} %, test error {second:.2f} %")
     chosen = int(wrong.argmin())
-    told(f"  chosen: seed {members.seeds[chosen]}")
+    told(f"  chosen: seed {members.seeds[chosen]}, patience {int(members.patience[chosen])}")
     return errors(by_network(members.member(chosen), known, tested), tested.task)
 
 
@@ -418,6 +430,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=EPOCHS, help="after the linear start (60)")
     parser.add_argument("--linear-epochs", type=int, default=LINEAR_EPOCHS, help="of the linear start at most (30)")
+    parser.add_argument(
+        "--patience", default="3", help="it ends after so many epochs without a lower loss (3); or several"
+    )
     parser.add_argument("--rows", type=int, default=ROWS, help="questions in a batch (32)")
     parser.add_argument("--rate", type=float, default=RATE, help="learning rate of the summed loss (0.01)")
     parser.add_argument("--minutes", type=float, help="at most so long for each set")

@@ -54,7 +54,7 @@ class QuestionAnsweringModel:
     )
     noise: float = setting(0.1, "in training, up to this share of empty memories between the sentences")
     linear_start: int = setting(
-        0, "at most so many updates without softmax in the hops; ends when the validation loss rises"
+        0, "at most so many updates without softmax in the hops; ends after 3 validations without a lower loss"
     )
     spread: float = setting(0.1, "standard deviation of the weights at the start")
     cell: Part = setting("gru", "cell that reads a sentence, with sentence = recurrent; any listed by `recurra cells`")

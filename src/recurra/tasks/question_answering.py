@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from recurra.analysis.gates import Gates
     from recurra.models.memory_network import MemoryNetwork, StoryBatch, StoryOutput
 
+LINEAR_PATIENCE = 3
+"""Validations without a lower loss that end a linear start."""
+
 
 class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
     """Sentences and a question to an answer, by a memory network that looks at the sentences in several hops."""
@@ -186,7 +189,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
 
     def loss(self, model: Any, batch: StoryBatch, moment: Moment = START) -> Loss:
         if model.training:
-            model.is_linear.fill_(moment.step < self.settings.model.linear_start and not moment.is_stalled)
+            model.is_linear.fill_(moment.step < self.settings.model.linear_start and moment.stalled < LINEAR_PATIENCE)
         return Loss(*model.loss(batch))
 
     def predict(self, model: Any, batch: StoryBatch, *, detail: bool = False) -> list[StoryOutput]:

@@ -81,7 +81,7 @@ class Moment(NamedTuple):
 
     step: int = 0  # updates made so far
     carried: Carried = ()  # what the batch before left, () at the start
-    is_stalled: bool = False  # whether the validation loss has risen above its lowest value, once or more
+    stalled: int = 0  # most validations in a row, so far, without a lower loss than ever before
 
 
 START = Moment()

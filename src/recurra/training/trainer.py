@@ -78,7 +78,8 @@ class Position:
     plateaus: int = 0  # times the learning rate was lowered
     since_plateau: int = 0
     lowest_loss: float | None = None  # of all validations
-    is_stalled: bool = False  # whether a validation found a higher loss than one before
+    since_lowest: int = 0  # validations since then
+    stalled: int = 0  # the most of these so far
     averaged: int = 0
     log_bytes: int = 0
     validated: int = -1  # the step of the last validation
@@ -569,7 +570,7 @@ class Trainer:
         batch = fitted(self.task.batch(part.rows) if part.batch is None else part.batch, self.model)
         lower = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.training.precision)
         with torch.autocast(self.device.type, lower) if lower is not None else contextlib.nullcontext():
-            return self.task.loss(self.model, batch, Moment(step, carried, self.position.is_stalled))
+            return self.task.loss(self.model, batch, Moment(step, carried, self.position.stalled))
 
     def _refuse(self, what: str, attempt: Attempt) -> None:
         """End with a sentence that names step, layer and batch. The last checkpoint is from before."""
@@ -660,10 +661,11 @@ class Trainer:
             position.since_plateau += 1
             if self.schedule.name == "plateau" and position.since_plateau > self.schedule.options["patience"]:
                 position.plateaus, position.since_plateau = position.plateaus + 1, 0
-        if math.isfinite(loss):
-            lowest = position.lowest_loss if position.lowest_loss is not None else loss
-            position.is_stalled = position.is_stalled or loss > lowest
-            position.lowest_loss = min(lowest, loss)
+        if math.isfinite(loss) and (position.lowest_loss is None or loss < position.lowest_loss):
+            position.lowest_loss, position.since_lowest = loss, 0
+        else:
+            position.since_lowest += 1
+            position.stalled = max(position.stalled, position.since_lowest)
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
         log.write(ValidLine(position.step, position.epoch, finite, loss, is_best, position.seconds))
         self.progress.valid(position.step, scores.values, scores.first, is_best)
