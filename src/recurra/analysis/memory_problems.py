@@ -1,4 +1,4 @@
-"""Three problems for a memory that is written and read (Graves et al. 2014), and a network of one cell that learns them.
+"""Three problems for a memory that is written and read (Graves et al. 2014), and a network that learns them.
 
 Sequences are of random bits, of any length up to a longest one, so that longer ones can be asked for after training.
 """
