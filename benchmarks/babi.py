@@ -9,8 +9,8 @@ As in the paper (Sukhbaatar et al. 2015, joint training): 3 hops, d = 50, 50 mem
 adjacent tying, up to 10 % of empty memories, weights from N(0, 0.1²), SGD over batches of 32 with the summed loss,
 gradients of norm 40 at most; a linear start at learning rate 0.005 until the loss of a tenth of the training questions
 has not fallen for --patience epochs (30 epochs at most), then 60 epochs at 0.01, halved every 15. Of ten seeds, the one
-with the lowest training error is scored on test. Not as in the paper: the answer is one of the answers of training, not any word; the softmax is over
-the sentences that there are, without unused places.
+with the lowest training error is scored on test. Not as in the paper: the answer is one of the answers of
+training, not any word; the softmax is over the sentences that there are, without unused places.
 
 All seeds are trained in one process, as one model with a leading dimension, and on a GPU each update is one CUDA graph.
 The network that is scored is the toolkit's own, `recurra.models.memory_network`, with the weights of the chosen seed.

@@ -52,7 +52,9 @@ def with_empty(sentences: Tensor, most: int, noise: float) -> Places:
     return Places(torch.where(is_sentence, is_sentence.cumsum(-1) - 1, -1), count)
 
 
-def position_weights(widths: Tensor, longest: int, size: int) -> tuple[Tensor, Tensor]:
+def position_weights(
+    widths: Tensor, longest: int, size: int, dtype: torch.dtype | None = None
+) -> tuple[Tensor, Tensor]:
     """The position encoding l_kj = (1 − j/J) − (k/d)(1 − 2j/J) as α_j + k β_j; widths J (…,) to α and β (…, longest).
 
     0 after the last word.
@@ -61,7 +63,7 @@ def position_weights(widths: Tensor, longest: int, size: int) -> tuple[Tensor, T
     >>> alpha.tolist(), beta.tolist()                       # j/J is 1/2, then 1
     ([[0.5, 0.0, 0.0]], [[0.0, 0.25, 0.0]])
     """
-    j = torch.arange(1, longest + 1, device=widths.device)
+    j = torch.arange(1, longest + 1, device=widths.device, dtype=dtype)
     is_word = j <= widths.unsqueeze(-1)
     share = j / widths.clamp(min=1).unsqueeze(-1)
     return (1 - share) * is_word, (2 * share - 1) / size * is_word

@@ -126,7 +126,7 @@ class MemoryNetwork(nn.Module):
         if self.settings.sentence == "bag":
             is_word = torch.arange(words.shape[-1], device=words.device) < widths.unsqueeze(-1)
             return list(weighted(is_word, vectors).chunk(len(self.tables), -1))
-        alpha, beta = position_weights(widths, words.shape[-1], self.settings.hidden)
+        alpha, beta = position_weights(widths, words.shape[-1], self.settings.hidden, vectors.dtype)
         k = torch.arange(1, self.settings.hidden + 1, device=words.device).repeat(len(self.tables))
         return list((weighted(alpha, vectors) + k * weighted(beta, vectors)).chunk(len(self.tables), -1))
 
