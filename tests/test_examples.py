@@ -13,6 +13,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 SMALL = {
+    "answer_questions.py": "50",
     "captions.py": "10",
     "entailment.py": "40",
     "formulas.py": "10",
@@ -28,6 +29,7 @@ SMALL = {
 """Steps of training for those that take longer than a test may."""
 
 SHOWN = {
+    "answer_questions.py": "simulated: the apple is in the office",
     "atrial_fibrillation.py": "auc: 1.00",
     "captions.py": "right: a yellow heart above a blue star",
     "entailment.py": "3,000 pairs to learn from, 300 to judge",

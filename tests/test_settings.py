@@ -491,7 +491,9 @@ def test_a_setting_that_only_seems_without_effect_is_taken(task: str, settings: 
     runs.setup(task, overrides=settings)
 
 
-@pytest.mark.parametrize("task", ["classification", "forecasting", "language_model", "seq2seq", "tagging", "vec2seq"])
+@pytest.mark.parametrize(
+    "task", ["classification", "forecasting", "language_model", "question_answering", "seq2seq", "tagging", "vec2seq"]
+)
 def test_all_that_a_task_says_to_be_without_effect_are_settings_of_it(task: str) -> None:
     settings = runs.setup(task).settings
     for keys in settings.without_effect():

@@ -60,6 +60,18 @@ CELLS: dict[str, dict[str, Any]] = {
     "orthogonal without bias": {"name": "orthogonal_elman", "bias": False, "state_init": "identity"},
     "unitary": {"name": "orthogonal_elman", "unitary": True, "margin": 0.2},
     "unitary rotations": {"name": "orthogonal_elman", "unitary": True, "state_init": "rotations", "bias": False},
+    "ntm": {"name": "ntm", "rows": 5, "width": 3},
+    "ntm two heads": {
+        "name": "ntm",
+        "rows": 6,
+        "width": 2,
+        "reads": 2,
+        "writes": 2,
+        "shifts": 2,
+        "controller": "elman",
+    },
+    "dnc": {"name": "dnc", "rows": 5, "width": 3},
+    "dnc two heads": {"name": "dnc", "rows": 4, "width": 2, "reads": 2, "controller": "gru"},
 }
 
 ZONEOUT = {"name": "zoneout", "rate": 0.3}
@@ -123,6 +135,9 @@ def random_states(rnn: Recurrent, rows: int) -> States:
         values = {name: torch.randn_like(getattr(state, name)).mul(0.5) for name in fields(state)}
         if "n" in values:
             values["n"] = values["n"].abs() + 0.5  # the sLSTM divides by it
+        if "memory" in values:  # weights of heads are shares, and so is what they are made of
+            shares = ("weights", "read_weights", "write_weights", "usage", "precedence", "link")
+            values |= {name: values[name].sigmoid() / 4 for name in shares if name in values}
         return type(state)(*values.values())
 
     return tuple(tuple(fill(state) for state in layer) for layer in rnn.start(rows))

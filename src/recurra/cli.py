@@ -191,8 +191,8 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "what",
         metavar="TASK|CONFIG|RUN",
-        help="tagging, classification, language_model, forecasting, seq2seq or vec2seq; a config file; "
-        "or, with --resume, a run",
+        help="tagging, classification, question_answering, language_model, forecasting, seq2seq or vec2seq; a config "
+        "file; or, with --resume, a run",
     )
     for name, about in (
         ("train", "train on"),
@@ -416,7 +416,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         config, "list all settings of a task with defaults and explanations", "recurra config tagging > tagging.toml"
     )
     sub.add_argument(
-        "task", help="tagging, classification, language_model, forecasting, seq2seq or vec2seq; or a config file"
+        "task",
+        help="tagging, classification, question_answering, language_model, forecasting, seq2seq or vec2seq; or a "
+        "config file",
     )
     sub.add_argument(
         "--set",

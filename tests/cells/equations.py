@@ -203,3 +203,104 @@ def orthogonal_elman(
     pairs = a[: H // 2] + 1j * a[H // 2 :]
     pairs = pairs / np.abs(pairs) * np.maximum(np.abs(pairs) + p.get("threshold", np.zeros(H // 2)), 0)
     return {"h": np.concatenate([pairs.real, pairs.imag])}
+
+
+def controlled(p: Mapping[str, Array], o: Mapping[str, Any], x: Array, s: Values, see: Change, drop: Change) -> Values:
+    """A step of the controller of a cell with a memory, which also sees what was read before; its state by name."""
+    spec = o.get("controller", "lstm")
+    weights = {name.removeprefix("controller."): value for name, value in p.items() if name.startswith("controller.")}
+    own = {name.removeprefix("controller_"): value for name, value in s.items() if name.startswith("controller_")}
+    step = {"lstm": lstm, "elman": elman, "gru": gru}[spec]
+    found = step(weights, {}, np.concatenate([x, s["reads"]]), own, see, drop)
+    return {name: found[name] for name in own}
+
+
+def softplus(a: Array) -> Array:
+    return np.log1p(np.exp(a))
+
+
+def softmax(a: Array) -> Array:
+    return np.exp(a - a.max()) / np.exp(a - a.max()).sum()
+
+
+def by_content(M: Array, k: Array, beta: Array) -> Array:
+    cosines = [k @ row / (np.sqrt(k @ k) * np.sqrt(row @ row) + 1e-8) for row in M]
+    return softmax(beta * np.array(cosines))
+
+
+def ntm(p: Mapping[str, Array], o: Mapping[str, Any], x: Array, s: Values, see: Change, drop: Change) -> Values:
+    N, W = o["rows"], o["width"]
+    reads, writes, n = o.get("reads", 1), o.get("writes", 1), o.get("shifts", 1)
+    heads = reads + writes
+    c = controlled(p, o, x, s, see, drop)
+    given = p["to_heads.weight"] @ c["h"] + p["to_heads.bias"]
+    sizes = [heads * W, heads, heads, heads * (2 * n + 1), heads, writes * W, writes * W]
+    k, beta, g, shift, gamma, e, a = np.split(given, np.cumsum(sizes)[:-1])
+    beta, g, gamma, e = softplus(beta), sigma(g), 1 + softplus(gamma), sigma(e)
+    M, before = s["memory"].reshape(N, W), s["weights"].reshape(heads, N)
+    w, moves = np.zeros((heads, N)), []
+    for head in range(heads):
+        w_c = by_content(M, k[head * W : (head + 1) * W], beta[head])
+        w_g = g[head] * w_c + (1 - g[head]) * before[head]
+        move = softmax(shift[head * (2 * n + 1) : (head + 1) * (2 * n + 1)])
+        moves.append(move)
+        turned = np.zeros(N)
+        for i in range(N):
+            for j in range(-n, n + 1):
+                turned[i] += w_g[(i - j) % N] * move[j + n]
+        w[head] = turned ** gamma[head] / (turned ** gamma[head]).sum()
+    new = M.copy()
+    for head in range(writes):
+        for i in range(N):
+            new[i] = new[i] * (1 - w[reads + head, i] * e[head * W : (head + 1) * W])
+    for head in range(writes):
+        for i in range(N):
+            new[i] = new[i] + w[reads + head, i] * a[head * W : (head + 1) * W]
+    r = np.concatenate([w[head] @ new for head in range(reads)])
+    return {
+        **{f"controller_{name}": value for name, value in c.items()},
+        "memory": new.ravel(), "reads": r, "weights": w.ravel(), "strength": beta, "gate": g, "key": k,
+        "shift": np.concatenate(moves), "sharpness": gamma, "erase": e, "add": a,
+        "h": c["h"] + p["from_reads.weight"] @ r + p["from_reads.bias"],
+    }  # fmt: skip
+
+
+def dnc(p: Mapping[str, Array], o: Mapping[str, Any], x: Array, s: Values, see: Change, drop: Change) -> Values:
+    N, W, R = o["rows"], o["width"], o.get("reads", 1)
+    c = controlled(p, o, x, s, see, drop)
+    given = p["to_heads.weight"] @ c["h"] + p["to_heads.bias"]
+    sizes = [R * W, R, R, 3 * R, W, 1, W, W, 1, 1]
+    k_r, beta_r, f, modes, k_w, beta_w, e, v, g_a, g_w = np.split(given, np.cumsum(sizes)[:-1])
+    beta_r, beta_w = 1 + softplus(beta_r), 1 + softplus(beta_w)
+    f, e, g_a, g_w = sigma(f), sigma(e), sigma(g_a), sigma(g_w)
+    M, L, w_r = s["memory"].reshape(N, W), s["link"].reshape(N, N), s["read_weights"].reshape(R, N)
+    psi = np.ones(N)
+    for head in range(R):
+        psi = psi * (1 - f[head] * w_r[head])
+    u = (s["usage"] + s["write_weights"] - s["usage"] * s["write_weights"]) * psi
+    a, left = np.zeros(N), 1.0
+    for row in np.argsort(u, kind="stable"):
+        a[row] = (1 - u[row]) * left
+        left *= u[row]
+    w_w = g_w * (g_a * a + (1 - g_a) * by_content(M, k_w, beta_w[0]))
+    link = np.zeros((N, N))
+    for i in range(N):
+        for j in range(N):
+            if i != j:
+                link[i, j] = (1 - w_w[i] - w_w[j]) * L[i, j] + w_w[i] * s["precedence"][j]
+    precedence = (1 - w_w.sum()) * s["precedence"] + w_w
+    new = M * (1 - np.outer(w_w, e)) + np.outer(w_w, v)
+    reading, mixed = np.zeros((R, N)), []
+    for head in range(R):
+        pi = softmax(modes[3 * head : 3 * head + 3])
+        mixed.append(pi)
+        c_r = by_content(new, k_r[head * W : (head + 1) * W], beta_r[head])
+        reading[head] = pi[0] * link.T @ w_r[head] + pi[1] * c_r + pi[2] * link @ w_r[head]
+    r = np.concatenate([weights @ new for weights in reading])
+    return {
+        **{f"controller_{name}": value for name, value in c.items()},
+        "memory": new.ravel(), "reads": r, "read_weights": reading.ravel(), "write_weights": w_w, "usage": u,
+        "precedence": precedence, "link": link.ravel(), "allocation": a, "free": f, "allocation_gate": g_a,
+        "write_gate": g_w, "modes": np.concatenate(mixed), "erase": e, "written": v,
+        "h": c["h"] + p["from_reads.weight"] @ r + p["from_reads.bias"],
+    }  # fmt: skip

@@ -76,7 +76,8 @@ def test_gradients_are_those_of_finite_differences(variant: str, training: bool)
         outputs, final = rnn(Padded(values, x.lengths), states)
         return outputs.values, *flat(final)
 
-    assert torch.autograd.gradcheck(run, [*leaves, *rnn.parameters()], atol=1e-6)
+    has_memory = "memory" in fields(start[0][0])  # a thousand numbers: they are changed in random directions instead
+    assert torch.autograd.gradcheck(run, [*leaves, *rnn.parameters()], atol=1e-6, fast_mode=has_memory)
 
 
 def test_the_slstm_stays_finite_where_its_gates_overflow() -> None:

@@ -214,7 +214,7 @@ def test_the_json_holds_everything_and_nothing_but_json(tmp_path: Path) -> None:
     assert read["files"][0]["columns"][0]["lengths"]["longest_line"] == 6
     assert read["overlaps"][0]["rows"]["rows"] == 8
     assert [task["task"] for task in read["tasks"]] == [
-        "tagging", "classification", "seq2seq", "vec2seq", "language_model", "forecasting"
+        "tagging", "classification", "question_answering", "seq2seq", "vec2seq", "language_model", "forecasting"
     ]  # fmt: skip
 
 

@@ -59,6 +59,10 @@ SETTINGS: dict[str, list[str]] = {
         *("model.hidden=12", "model.embedding=8", "model.dropout=0.1", "training.batch_size=8"),
         *("training.learning_rate=0.02", "training.average=none", "decoding.max_length=12"),
     ],
+    "question_answering": [
+        *("model.hidden=8", "model.hops=2", "model.memories=3", "training.batch_size=8", "training.learning_rate=0.02"),
+        *("model.linear_start=20",),
+    ],
     "seq2seq": [
         *("model.hidden=12", "model.embedding=8", "model.dropout=0.1", "model.attention=bilinear"),
         *("data.source.tokens=characters", "data.target.tokens=symbols", "training.batch_size=8"),
@@ -102,6 +106,19 @@ def text(draw: random.Random, lines: int) -> Iterator[str]:
         yield " ".join(draw.choice(["one two three", "two three", "three one"]) for _ in range(draw.randint(1, 3)))
 
 
+def stories(draw: random.Random, questions: int) -> Iterator[str]:
+    """Stories of bAbI's form: someone moves, and is asked for."""
+    for number in range(questions):
+        if number % 2 == 0:
+            line = 0
+        for _ in range(2):
+            line += 1
+            person, place = draw.choice(["Ann", "Bob"]), draw.choice(["garden", "kitchen"])
+            yield f"{line} {person} went to the {place}."
+        line += 1
+        yield f"{line} Where is {person}?\t{place}\t{line - 1}"
+
+
 def waves(draw: random.Random, days: int) -> Iterator[str]:
     yield "time,sales,rain"
     for day in range(days):
@@ -123,6 +140,9 @@ def write_data(task: str, folder: Path) -> tuple[str, str, str]:
     elif task == "language_model":
         name, train, valid = "txt", text(draw, 30), text(draw, 12)
         inputs = ["one two three", "three two", "four"]
+    elif task == "question_answering":
+        name, train, valid = "txt", stories(draw, 30), stories(draw, 12)
+        inputs = ["Ann went to the garden. Bob went to the kitchen.\tWhere is Bob?", "It rained.\tWhere is Ann?"]
     elif task == "forecasting":
         name, train, valid = "csv", waves(draw, 64), waves(draw, 40)
     elif task == "vec2seq":
@@ -198,6 +218,7 @@ def make(task: str) -> None:
     shutil.rmtree(folder / "resumed")
     for name in ("report.html", "card.md"):
         (folder / "run" / name).unlink(missing_ok=True)
+    command(folder, "check", "run", "--accept")  # the manifest, without these two
     shutil.rmtree(folder / "run" / "tensorboard", ignore_errors=True)
     (folder / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n", "utf-8")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -125,6 +125,17 @@ CASES = {
         (INK, [INK[0]]),
         ("attention", "probabilities", "tree"),
     ),
+    "question_answering": Case(
+        "question_answering",
+        ["model.engine=loop", "model.sentence=recurrent", "model.hops=2", "model.memories=3"],
+        "stories.txt",
+        lines(
+            *("1 Ann went home.", "2 Bob went out.", "3 Where is Ann?\thome\t1", "4 Ann went out."),
+            *("5 Where is Ann?\tout\t4", "1 Bob slept.", "2 Bob went home.", "3 Where is Bob?\thome\t2"),
+        ),
+        ("Ann went home. Bob went out.\tWhere is Ann?", "Bob slept\tWhere is he?"),
+        ("attention", "gates"),
+    ),
     "ctc": Case(
         f"{ctc.CTC.__module__}:CTC",
         ["training.learning_rate=0.1"],  # then the best path is clearly not blank

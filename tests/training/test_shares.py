@@ -60,6 +60,9 @@ CASES = {
         [json.dumps({"frames": [[float(n)], [n + 1.0], [2.0]]}) for n in range(ROWS)],
         ["decoding.horizon=1"],
     ),
+    "question_answering": Case(
+        "question_answering", "a.tsv", [f"it is {word}.\twhat is it?\t{'ab'[n % 2]}" for n, word in enumerate(WORDS)]
+    ),
     "ctc": Case(
         f"{ctc.CTC.__module__}:CTC",
         "a.jsonl",

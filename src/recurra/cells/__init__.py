@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from recurra.cells.cell import AnyCell, AnyState, Cell
 from recurra.cells.coupled_lstm import CoupledLSTM
+from recurra.cells.dnc import DNC
 from recurra.cells.elman import Elman
 from recurra.cells.gru import GRU
 from recurra.cells.ind_rnn import IndRNN
@@ -14,6 +15,7 @@ from recurra.cells.layer_norm_lstm import LayerNormLSTM
 from recurra.cells.lstm import LSTM
 from recurra.cells.min_gru import MinGRU
 from recurra.cells.min_lstm import MinLSTM
+from recurra.cells.ntm import NTM
 from recurra.cells.orthogonal_elman import OrthogonalElman
 from recurra.cells.peephole_lstm import PeepholeLSTM
 from recurra.cells.slstm import SLSTM
@@ -26,8 +28,10 @@ from recurra.errors import ConfigError
 from recurra.named import catalogue, check_options, find, made
 
 __all__ = [
+    "DNC",
     "GRU",
     "LSTM",
+    "NTM",
     "SLSTM",
     "AnyCell",
     "AnyState",

@@ -31,6 +31,11 @@ from recurra.config.language_model import (
     LanguageModelReading,
     LanguageModelSettings,
 )
+from recurra.config.question_answering import (
+    QuestionAnsweringData,
+    QuestionAnsweringModel,
+    QuestionAnsweringSettings,
+)
 from recurra.config.seq2seq import (
     Seq2SeqData,
     Seq2SeqDecoding,
@@ -69,6 +74,9 @@ __all__ = [
     "LanguageModelModel",
     "LanguageModelReading",
     "LanguageModelSettings",
+    "QuestionAnsweringData",
+    "QuestionAnsweringModel",
+    "QuestionAnsweringSettings",
     "Seq2SeqData",
     "Seq2SeqDecoding",
     "Seq2SeqEvaluation",

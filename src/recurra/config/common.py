@@ -72,7 +72,9 @@ class Training:
     accumulate: int = setting(1, "gradient accumulation: batches per update")
     optimizer: Part = setting("adam", "adam, adamw, sgd, asgd, …, or a table with its options")
     learning_rate: float = setting(2e-3, "maximum learning rate")
-    schedule: Part = setting("cosine", "constant, linear, cosine, inverse_sqrt or plateau, or a table with its options")
+    schedule: Part = setting(
+        "cosine", "constant, linear, cosine, inverse_sqrt, plateau or halving, or a table with its options"
+    )
     warmup: int = setting(
         100, "updates over which the learning rate rises to its maximum; at most a tenth of all updates"
     )

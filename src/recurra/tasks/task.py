@@ -93,6 +93,7 @@ class Moment(NamedTuple):
 
     step: int = 0  # updates made so far
     carried: Carried = ()  # what the batch before left, () at the start
+    stalled: int = 0  # most validations in a row, so far, without a lower loss than ever before
     varying: Tensor | None = None  # the numbers of `Task.varying` on a GPU, where the step is recorded
 
 

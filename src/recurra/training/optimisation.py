@@ -44,6 +44,7 @@ SCHEDULES: dict[str, dict[str, float]] = {
     "cosine": {"end": 0.0},
     "inverse_sqrt": {},
     "plateau": {"factor": 0.5, "patience": 2, "least": 0.01},
+    "halving": {"times": 4},
 }
 """Each with its options and their defaults."""
 
@@ -156,6 +157,7 @@ class Schedule:
         cosine         end + (1 − end) (1 + cos πp) / 2
         inverse_sqrt   √(warmup / max(step, warmup))
         plateau        factor^k, k: how often `patience` validations went by without a better score
+        halving        (1/2)^⌊times · p⌋: the same for each of `times` parts of training
 
     >>> Schedule("cosine", warmup=0).share(step=5, progress=0.5, plateaus=0)
     0.5
@@ -175,6 +177,8 @@ class Schedule:
         if self.name == "inverse_sqrt":
             height = max(1, self.warmup)
             return warm * math.sqrt(height / max(step + 1, height))
+        if self.name == "halving":
+            return float(warm * 0.5 ** math.floor(options["times"] * p))
         if self.name == "plateau":
             return float(warm * max(options["least"], options["factor"] ** plateaus))
         return warm

@@ -78,6 +78,9 @@ class Position:
     worse: int = 0  # validations since the best
     plateaus: int = 0  # times the learning rate was lowered
     since_plateau: int = 0
+    lowest_loss: float | None = None  # of all validations
+    since_lowest: int = 0  # validations since then
+    stalled: int = 0  # the most of these so far
     averaged: int = 0
     log_bytes: int = 0
     validated: int = -1  # the step of the last validation
@@ -575,7 +578,9 @@ class Trainer:
             factor,
             list(varying.values()),
             lambda: self._seed(attempt),
-            lambda batch, given, numbers: self._loss_of(batch, Moment(attempt.step, given, numbers)),
+            lambda batch, given, numbers: self._loss_of(
+                batch, Moment(attempt.step, given, self.position.stalled, numbers)
+            ),
         )
         if not is_one:  # the next batch writes its gradients to the same place
             for parameter, earlier in zip(self.parameters, before, strict=True):
@@ -595,7 +600,7 @@ class Trainer:
         part, _, _, _, carried = attempt
         self._seed(attempt)
         batch = fitted(self.task.batch(part.rows) if part.batch is None else part.batch, self.model)
-        return self._loss_of(batch, Moment(attempt.step, carried))
+        return self._loss_of(batch, Moment(attempt.step, carried, self.position.stalled))
 
     def _seed(self, attempt: Attempt) -> None:
         seed = ((self.training.seed << 40) + (attempt.step << 8) + attempt.number) % LARGEST_SEED
@@ -702,6 +707,11 @@ class Trainer:
             position.since_plateau += 1
             if self.schedule.name == "plateau" and position.since_plateau > self.schedule.options["patience"]:
                 position.plateaus, position.since_plateau = position.plateaus + 1, 0
+        if math.isfinite(loss) and (position.lowest_loss is None or loss < position.lowest_loss):
+            position.lowest_loss, position.since_lowest = loss, 0
+        else:
+            position.since_lowest += 1
+            position.stalled = max(position.stalled, position.since_lowest)
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
         log.write(ValidLine(position.step, position.epoch, finite, loss, is_best, position.seconds))
         self.progress.valid(position.step, scores.values, scores.first, is_best)

@@ -99,6 +99,10 @@ TASKS: list[tuple[str, str, dict[str, Any], dict[str, list[str]]]] = [
     ("a.csv", "red,called\n9,red\n8,salmon\n", {"format": {"name": "csv", "header": False}},
      {"seq2seq": ['data.format={name="csv",header=false}', 'data.columns=["source","target"]'],
       "language_model": ['data.format={name="csv",header=false}', 'data.columns=["text","_"]']}),
+    ("a.jsonl", lines({"context": ["It rains.", f"{k} dogs bark."], "question": "Dogs?", "answer": "yes"[:k + 1]}
+                      for k in range(4)), {},
+     {"question_answering": [], "language_model": ["data.text=context"]}),
+    ("a.babi", "1 Ann went home.\n2 Bob slept.\n3 Where is Ann?\thome\t1\n", {}, {"question_answering": []}),
     ("a.jsonl", lines({"features": [[k, 1.5]] * (1 + k), "caption": "ab"[k % 2]} for k in range(6)), {},
      {"classification": ["data.frames=features", "data.label=caption"],
       "vec2seq": ["data.frames=features", "data.target=caption"]}),
@@ -164,6 +168,11 @@ def test_several_files_and_odd_names_are_written_so_that_a_shell_reads_them(tmp_
             "it needs a text, a picture or a series of numbers to read, and a label to predict (at most 200 values, "
             "which recur), a list of labels or a number.",
         ),
+        (
+            "question_answering",
+            "it needs columns that are called context, question and answer, or stories with numbered lines "
+            "(--format babi).",
+        ),
         ("seq2seq", "it needs a source and a target: two columns of text, or frames of numbers and a text."),
         ("vec2seq", "it needs a vector of numbers, a picture or features of places, and a target text."),
         ("forecasting", "it needs a table with a time column and numbers, or sequences of numbers without labels."),
@@ -176,3 +185,20 @@ def test_a_task_that_the_file_cannot_serve_says_why(task: str, reason: str, tmp_
         return
     named = check([written(tmp_path, "a.tsv", "1\n")], columns=["id"])
     assert f"  {task}: no, {reason} Name their roles with data.columns." in named.text().splitlines()
+
+
+def test_stories_of_babi_are_for_question_answering_alone(tmp_path: Path) -> None:
+    report = check([written(tmp_path, "a.babi", "1 Ann went home.\n2 Where is Ann?\thome\t1\n")])
+    reasons = {service.task: service.reason for service in report.tasks}
+    assert reasons.pop("question_answering") is None
+    assert {*reasons.values()} == {"stories with numbered lines are read by question_answering."}
+
+
+def test_two_texts_as_a_source_need_a_table(tmp_path: Path) -> None:
+    row = {"context": "It rains.", "question": "Does it rain?", "answer": "yes"}
+    [reason] = [
+        service.reason
+        for service in check([written(tmp_path, "a.jsonl", lines([row, row]))]).tasks
+        if service.task == "seq2seq"
+    ]
+    assert reason == "two texts form a source only in a table (.tsv or .csv)."

@@ -26,7 +26,7 @@ from recurra.data.roles import (
 )
 from recurra.data.roles import TIMES as TIME_NAMES
 
-TASKS = ("tagging", "classification", "seq2seq", "vec2seq", "language_model", "forecasting")
+TASKS = ("tagging", "classification", "question_answering", "seq2seq", "vec2seq", "language_model", "forecasting")
 MOST_COMPARED = 8
 UNREAD = ("id", "language", "time")
 """Columns that no model reads or predicts."""
@@ -93,6 +93,11 @@ def services(
     request: Request, format: str, columns: Sequence[Column], parallel: Sequence[str], series: SeriesTable | None
 ) -> list[Service]:
     """What each task says to a file of these columns."""
+    if format == "babi":
+        why = "stories with numbered lines are read by question_answering."
+        given = {"format": request.format, "columns": request.columns}
+        served = Service("question_answering", _typed("question_answering", request, given, {}), None)
+        return [served if task == served.task else Service(task, None, why) for task in TASKS]
     return [
         _forecasting(request, columns, series)
         if task == "forecasting"
@@ -131,6 +136,8 @@ def _service(
     if task == "language_model" and format == "parallel":
         return Service(task, None, "these are parallel files: give one of them alone.")
     roles = roles_of(task, request, format, columns, parallel, series)
+    if format not in ("tsv", "csv") and list((roles or {}).values()).count("source") > 1:
+        return Service(task, None, "two texts form a source only in a table (.tsv or .csv).")
     if roles is not None:
         command = _command(task, request, format, columns, roles)
         return Service(task, command, None, _guess(task, columns, parallel, roles))
@@ -227,6 +234,7 @@ _NAMED: dict[str, list[tuple[str, ...]]] = {
         for wanted in ("label", "category", "labels", "target", "score")
         for read in ("text", "tokens", "frames", "image", "strokes")
     ],
+    "question_answering": [("context", "question", "answer"), ("story", "question", "answer")],
     "seq2seq": [("source", "target"), ("frames", "target")],
     "vec2seq": [("vector", "target"), ("image", "target"), ("strokes", "target"), ("frames", "target")],
     "language_model": [("text",), ("tokens",)],
@@ -237,6 +245,8 @@ _REASONS = {
     "needs an empty line after each sentence (--format conll).",
     "classification": "it needs a text, a picture or a series of numbers to read, and a label to predict (at most "
     f"{MOST_LABELS} values, which recur), a list of labels or a number.",
+    "question_answering": "it needs columns that are called context, question and answer, or stories with numbered "
+    "lines (--format babi).",
     "seq2seq": "it needs a source and a target: two columns of text, or frames of numbers and a text.",
     "vec2seq": "it needs a vector of numbers, a picture or features of places, and a target text.",
     "language_model": "it needs a column of text.",

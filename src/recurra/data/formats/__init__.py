@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from recurra.data.files import PathLike, extension, lines, opened, parallel_files
+from recurra.data.formats.babi import Babi
 from recurra.data.formats.conll import CoNLL
 from recurra.data.formats.conllu import CoNLLU
 from recurra.data.formats.csv import CSV
@@ -26,6 +27,7 @@ __all__ = [
     "JSONL",
     "NPZ",
     "TSV",
+    "Babi",
     "CoNLL",
     "CoNLLU",
     "FastText",
