@@ -36,6 +36,11 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         PAIRS,
         ['model.attention={name="additive", terms=["monotonic"]}', "model.wiring=feeding", "training.r_drop=1"],
     ),
+    "own tokens now and then": (
+        "seq2seq",
+        PAIRS,
+        ["model.attention=dot", 'training.forcing={name="linear", c=0.01, floor=0.25, replacement="sampled"}'],
+    ),
     "copying": ("seq2seq", PAIRS, ["model.attention=dot", "model.copy=true", "data.joint=true"]),
     "a pyramid": ("seq2seq", PAIRS, ["model.encoder.kind=pyramid", "model.encoder.layers=2", "model.attention=dot"]),
     "tags": ("tagging", TAGGED, []),

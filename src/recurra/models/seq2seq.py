@@ -55,7 +55,7 @@ class Sizes(NamedTuple):
 class Forced(NamedTuple):
     """With chance p the decoder reads the right token, otherwise its own."""
 
-    p: float = 1.0
+    p: float | Tensor = 1.0  # a tensor on a GPU: one that may be another each time a recorded step is replayed
     unit: Literal["token", "sequence"] = "token"
     replacement: Literal["greedy", "sampled"] = "greedy"
 
@@ -255,7 +255,7 @@ class SequenceToSequence(nn.Module):
         self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, copied: Tensor | None, extra: int
     ) -> Features:
         first = target.new_full((len(target), 1), self.sizes.start)
-        if forced.p >= 1:
+        if not isinstance(forced.p, Tensor) and forced.p >= 1:
             inputs = torch.cat([first, self._some_unknown(self._known(target[:, :-1]))], dim=1)
             found: Features = self.decoder(Padded(inputs, lengths), started)
             return found

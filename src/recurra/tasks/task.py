@@ -86,7 +86,6 @@ class Recurring(NamedTuple):
     batch: Any
     labels: int  # as in Loss
     weight: float = 1.0
-    logged: Mapping[str, float] = MappingProxyType({})
 
 
 class Moment(NamedTuple):
@@ -94,6 +93,7 @@ class Moment(NamedTuple):
 
     step: int = 0  # updates made so far
     carried: Carried = ()  # what the batch before left, () at the start
+    varying: Tensor | None = None  # the numbers of `Task.varying` on a GPU, where the step is recorded
 
 
 START = Moment()
@@ -308,10 +308,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def recurring(self, batch: Batch) -> Recurring | None:
         """A batch of training padded to a size that occurs again; None: its loss cannot be recorded. (torch)
 
-        Only where the loss depends on no numbers but those of tensors and lengths: not on the step, and not on what
-        Python or NumPy draw.
+        Only where the loss depends on no numbers but those of tensors, lengths and `varying`: not otherwise on the
+        step, and not on what Python or NumPy draw.
         """
         return None
+
+    def varying(self, step: int) -> Mapping[str, float]:
+        """Numbers by name that the loss of a step depends on beside its batch; they go to the log."""
+        return {}
 
     @property
     def truncation(self) -> int | None:

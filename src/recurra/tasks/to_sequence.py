@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
@@ -228,19 +228,19 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         if batch.target is None:
             raise DataError("a training example needs a target, but this one has only a source.")
         training, forcing = self.settings.training, self.forcing
-        p = forcing.probability(moment.step)
+        p = forcing.probability(moment.step) if moment.varying is None else moment.varying[0]
         total = model.loss(batch, forced=Forced(p, forcing.unit, forcing.replacement), r_drop=training.r_drop)
-        logged = {} if p >= 1 and forcing.shape == "constant" else {"forcing": p}
-        return Loss(total, int(batch.target.lengths.sum()), logged=logged)
+        return Loss(total, int(batch.target.lengths.sum()), logged=self.varying(moment.step))
+
+    def varying(self, step: int) -> Mapping[str, float]:
+        p = self.forcing.probability(step)
+        return {} if p >= 1 and self.forcing.shape == "constant" else {"forcing": p}
 
     def recurring(self, batch: PairBatch) -> Recurring | None:
         from recurra.models.seq2seq import recurring_pairs
 
-        if self.forcing.shape != "constant" or batch.target is None:
-            return None
-        found, p = recurring_pairs(batch), self.forcing.probability(0)
-        logged = {} if p >= 1 else {"forcing": p}
-        return None if found is None else Recurring(found, int(batch.target.lengths.sum()), logged=logged)
+        found = recurring_pairs(batch)
+        return None if found is None or batch.target is None else Recurring(found, int(batch.target.lengths.sum()))
 
     # Answers
 

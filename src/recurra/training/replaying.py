@@ -40,8 +40,8 @@ MOST_DIFFERENCE = 0.02
 ENOUGH = 4
 """When so many sizes have been compared, it is known that the steps of this training can be replayed."""
 
-Computing: TypeAlias = Callable[[Any, Carried], Loss]
-"""The loss of a batch on the device, given what the batch before left."""
+Computing: TypeAlias = Callable[[Any, Carried, Tensor | None], Loss]
+"""The loss of a batch on the device, given what the batch before left and the numbers of the step."""
 
 
 class Replayed(NamedTuple):
@@ -73,6 +73,7 @@ class Replaying:
         self.say = say
         self.is_on = True
         self.factor = torch.ones((), device=device)  # what the loss is multiplied by
+        self.varying = torch.zeros(0, device=device)  # the numbers of the step
         self.known: OrderedDict[Hashable, Graph | None] = OrderedDict()
         self.gradients: list[Tensor] = []  # of all graphs
         self.stream = torch.cuda.Stream(device)
@@ -81,13 +82,24 @@ class Replaying:
         self.compared = 0  # sizes
 
     def step(
-        self, recurring: Recurring, carried: Carried, factor: Tensor, seeded: Callable[[], None], loss: Computing
+        self,
+        recurring: Recurring,
+        carried: Carried,
+        factor: Tensor,
+        varying: Sequence[float],
+        seeded: Callable[[], None],
+        loss: Computing,
     ) -> Replayed:
         """The loss of a batch; the gradients of factor × loss become those of the parameters.
 
+        varying   the numbers of the step on which the loss depends, always as many
         seeded    sets the generators of random numbers, from which the loss draws
         """
         self.factor.copy_(factor)
+        if len(varying) > len(self.varying):
+            self.varying = torch.zeros(len(varying), device=self.device)
+        for number, value in enumerate(varying):
+            self.varying[number] = value
         key = key_of(recurring.batch, carried)
         if key not in self.known:
             self.known[key] = None
@@ -108,10 +120,14 @@ class Replaying:
             parameter.grad = gradient if is_used else None
         return Replayed(graph.total, graph.carried)
 
+    @property
+    def numbers(self) -> Tensor | None:
+        return self.varying if len(self.varying) else None
+
     def computed(self, placed: Placed, carried: Carried, loss: Computing) -> Replayed:
         """The step kernel by kernel, as it is recorded."""
         with recording(zip(placed.lengths, placed.copies, strict=True)):
-            found = loss(tree_unflatten(placed.leaves, placed.structure), carried)
+            found = loss(tree_unflatten(placed.leaves, placed.structure), carried, self.numbers)
             gradients = torch.autograd.grad(found.total, self.parameters, self.factor, allow_unused=True)
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             # In the order of the parameter's numbers, which the optimiser expects.
@@ -184,7 +200,7 @@ class Replaying:
         with torch.cuda.stream(self.stream), recording(zip(mirrored.values(), placed.copies, strict=True)) as present:
             graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
             try:
-                found = loss(tree_unflatten(leaves, placed.structure), tuple(carried))
+                found = loss(tree_unflatten(leaves, placed.structure), tuple(carried), self.numbers)
                 gradients = torch.autograd.grad(found.total, self.parameters, self.factor, allow_unused=True)
                 pairs = [(own, new) for own, new in zip(self.gradients, gradients, strict=True) if new is not None]
                 torch._foreach_copy_([own for own, _ in pairs], [new for _, new in pairs])

@@ -568,12 +568,14 @@ class Trainer:
             return Loss(torch.zeros((), device=self.device), 0)
         before = [parameter.grad for parameter in self.parameters]
         factor = self.scaler.scale(torch.full((), 1 / (first or labels), device=self.device))
+        varying = self.task.varying(attempt.step)
         total, carried = replaying.step(
             recurring,
             attempt.carried,
             factor,
+            list(varying.values()),
             lambda: self._seed(attempt),
-            lambda batch, given: self._loss_of(batch, Moment(attempt.step, given)),
+            lambda batch, given, numbers: self._loss_of(batch, Moment(attempt.step, given, numbers)),
         )
         if not is_one:  # the next batch writes its gradients to the same place
             for parameter, earlier in zip(self.parameters, before, strict=True):
@@ -581,7 +583,7 @@ class Trainer:
                     parameter.grad = parameter.grad.clone() if earlier is None else earlier + parameter.grad
                 else:
                     parameter.grad = earlier
-        return Loss(total, labels, carried, recurring.weight, recurring.logged)
+        return Loss(total, labels, carried, recurring.weight, varying)
 
     def _loss(self, attempt: Attempt) -> Loss:
         """The loss of a batch. What is drawn in it depends on seed, step and number alone.
