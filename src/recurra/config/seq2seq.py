@@ -91,6 +91,11 @@ class Seq2SeqEvaluation:
         "the score for early stopping: bleu, chrf, word_error_rate, symbol_error_rate, perplexity, …; none: bleu "
         "for words and subwords, word_error_rate for characters and symbols",
     )
+    shape: Literal["sequence", "hull", "triangles", "tour"] = setting(
+        "sequence",
+        "with model.pointer, what answers are: sequence, or of points: hull (a polygon, wherever it begins), "
+        "triangles (three points each, in any order) or tour (through all points)",
+    )
     bleu_tokenize: str = setting("13a", "tokenization for BLEU: 13a, none, char, intl, …; none: split at spaces")
     lowercase: bool = setting(False, "BLEU ignores case")
 
@@ -114,6 +119,10 @@ class Seq2SeqDecoding:
     min_length: int = setting(0, "minimum length of an answer in tokens")
     no_repeat: int = setting(0, "no n-gram of this length may occur twice in an answer; 0: no limit")
     unknown: bool = setting(False, "allow <unk> in answers")
+    elements: Literal["any", "once", "all"] = setting(
+        "any",
+        "with model.pointer: once: no element of the source twice in an answer; all: each exactly once, as in a tour",
+    )
     banned: list[str] = setting([], "tokens that must not occur in answers")
     forced: list[str] = setting([], "tokens that must occur in every answer")
     prefix: str = setting("", "text that every answer must start with")
@@ -194,7 +203,49 @@ class Seq2SeqSettings:
         if data.frames is not None:
             names = ("tokens", "lowercase", "min_count", "max_size")
             idle |= {("data", "source", name): "the source is numbers (data.frames), not text" for name in names}
+        if model.pointer is not None:
+            why = "with model.pointer the target is numbers of elements, and has no vocabulary"
+            idle |= {("data", "target", name): why for name in ("lowercase", "min_count", "max_size")}
+            idle["decoding", "unknown"] = why
+            why = "answers of numbers are not scored as text"
+            idle |= {("evaluation", name): why for name in ("bleu_tokenize", "lowercase")}
         return idle
+
+    def _check_pointer(self) -> None:
+        if self.model.pointer is None:
+            check_no_elements(self.decoding, self.evaluation)
+            return
+        if self.data.joint:
+            raise SettingError(
+                "data.joint = true makes one vocabulary for both sides, but with model.pointer the target has none: "
+                "leave one of them out.",
+                ("data", "joint"),
+            )
+        if self.data.target.tokens not in ("auto", "symbols"):
+            raise SettingError(
+                f"data.target.tokens = '{name_of(self.data.target.tokens)}' has no effect: with model.pointer a target "
+                "is the numbers of elements, with blanks between them. Leave it out.",
+                ("data", "target", "tokens"),
+            )
+        if self.data.frames is None and _is_cut_anew(self.data.source.tokens):
+            raise SettingError(
+                "model.pointer chooses tokens of the source by their numbers, but data.source.tokens with dropout cut "
+                "it anew in every epoch: leave one of them out.",
+                ("data", "source", "tokens"),
+            )
+        for name in ("banned", "forced", "prefix"):
+            if getattr(self.decoding, name):
+                raise SettingError(
+                    f"decoding.{name} names tokens, but with model.pointer answers are elements of the source: leave "
+                    f"it out.",
+                    ("decoding", name),
+                )
+        if self.evaluation.shape != "sequence" and self.data.source.column is not None:
+            raise SettingError(
+                f"evaluation.shape = '{self.evaluation.shape}' scores points, but data.source is a text: set "
+                "data.frames to the column of the points, or leave it out.",
+                ("evaluation", "shape"),
+            )
 
     def __post_init__(self) -> None:
         if self.task != "seq2seq" and ":" not in self.task:  # one of your own may take these settings
@@ -207,11 +258,13 @@ class Seq2SeqSettings:
                 ("model", "tied"),
             )
         check_forcing(self.model, self.training)
-        if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
+        attends = name_of(self.model.attention) != "none" or self.model.pointer is not None
+        if self.decoding.coverage_penalty and not attends:
             raise SettingError(
                 "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
                 ("decoding", "coverage_penalty"),
             )
+        self._check_pointer()
         dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]
         if self.model.copy and dropped:
             raise SettingError(
@@ -224,6 +277,20 @@ class Seq2SeqSettings:
                 "model.copy = true copies tokens of the source, but with data.frames the source is numbers: leave "
                 "one of them out.",
                 ("model", "copy"),
+            )
+
+
+def check_no_elements(decoding: Seq2SeqDecoding, evaluation: Seq2SeqEvaluation) -> None:
+    """Refuse settings of elements of the source, where none is pointed at."""
+    for section_name, name, value, usual in (
+        ("decoding", "elements", decoding.elements, "any"),
+        ("evaluation", "shape", evaluation.shape, "sequence"),
+    ):
+        if value != usual:
+            raise SettingError(
+                f"{section_name}.{name} = '{value}' is about elements of the source, but this model writes tokens: set "
+                f"model.pointer, which only seq2seq has, or leave it out.",
+                (section_name, name),
             )
 
 

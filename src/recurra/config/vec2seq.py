@@ -15,6 +15,7 @@ from recurra.config.seq2seq import (
     Seq2SeqEvaluation,
     Seq2SeqTraining,
     check_forcing,
+    check_no_elements,
     idle_of_search,
     idle_of_writer,
     idle_of_writing,
@@ -160,6 +161,7 @@ class Vec2SeqSettings:
             raise SettingError(f"task = '{self.task}', but these are the settings of vec2seq.", ("task",))
         one_batch_size(self.training)
         check_forcing(self.model, self.training)
+        check_no_elements(self.decoding, self.evaluation)
         if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
             raise SettingError(
                 "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",

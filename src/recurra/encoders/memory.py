@@ -68,6 +68,7 @@ class Read(NamedTuple):
     ends: tuple[dict[str, Tensor], ...]  # of each layer, the states that a decoder may start from; () without any
     states: States | None  # as they are, where they are last states
     summary: Tensor | None  # (B, ·)
+    elements: Tensor | None = None  # (B, X, E): what was read of each element, where a decoder points at them
 
 
 class Encoder(Protocol):

@@ -84,7 +84,8 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
         cell = cell_in_words(own.cell or model.cell, bidirectional=model.bidirectional)
         kind = f"{'pyramidal ' * (own.kind == 'pyramid')}{cell}"
     encoder = layers_in_words(kind, model.encoder_widths)
-    return f"{read}, {encoder} encoder, {writer_in_words(model)}, {side_in_words(texts.target)}"
+    written = side_in_words(texts.target) if model.pointer is None else f"points at elements ({name_of(model.pointer)})"
+    return f"{read}, {encoder} encoder, {writer_in_words(model)}, {written}"
 
 
 def writer_in_words(model: WriterModel) -> str:

@@ -125,12 +125,16 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def check(self) -> None:
         with about("evaluation", "first"):
-            choose(SCORES, self.first, "evaluation.first")
+            self.check_first()
             if self.first == "ter":
                 ter([["there"]], ["there"])  # it needs what may not be installed
         with about("evaluation", "bleu_tokenize"):
             cut(self.settings.evaluation.bleu_tokenize)
         check_search(self.settings, self.texts.target)
+
+    def check_first(self) -> None:
+        """Refuse a score to stop on that there is none of."""
+        choose(SCORES, self.first, "evaluation.first")
 
     def save(self, folder: Path) -> None:
         self.texts.save(folder)
@@ -205,6 +209,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             unknown=vocabulary.id(UNKNOWN),
             start=vocabulary.id(FIRST),
             channels=channels,
+            end=vocabulary.id(END),
         )
 
     def for_prediction(self, model: Any) -> Any:
@@ -215,6 +220,11 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     def together(self, models: Sequence[Any]) -> Any:
         from recurra.models.searching import Ensemble
 
+        if len({model.pointing is None for model in models}) > 1:
+            raise ConfigError(
+                "some of these runs point at elements of the source (model.pointer) and others do not, so they cannot "
+                "form an ensemble: use runs with the same model.pointer."
+            )
         if len({model.pointer is None for model in models}) > 1:
             raise ConfigError(
                 "some of these runs copy words from the source (model.copy) and others do not, so they cannot form "
@@ -252,8 +262,14 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         vocabulary = self.texts.target.vocabulary
         written = (END, UNKNOWN) if self.settings.decoding.unknown else (END,)
         never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in written)
+        named = named_tokens(self.settings.decoding, self.texts.target)
         return SearchTokens(
-            end=vocabulary.id(END), never=never, **named_tokens(self.settings.decoding, self.texts.target)
+            end=vocabulary.id(END),
+            never=never,
+            banned=named["banned"],
+            forced=named["forced"],
+            prefix=named["prefix"],
+            specials=len(vocabulary),
         )
 
     def predict(self, model: Any, batch: PairBatch, *, detail: bool = False) -> list[Written]:
@@ -274,8 +290,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                     "source and a target."
                 )
             found: list[list[Hypothesis]] = [[] for _ in golds]
-            attends = name_of(self.settings.model.attention) != "none"
-            watch = attends and (detail or batch.target is None) and not given  # what is asked, not scored, is shown
+            is_shown = detail or batch.target is None  # what is asked, not scored
+            watch = self.attends and is_shown and not given
             extents = model.extents(batch.source) if watch else None  # which refuses networks that see different places
             if not given:
                 found = searched(model, batch, self.settings.decoding, self.search_tokens, watch=watch)

@@ -41,6 +41,7 @@ class Source(NamedTuple):
 
     memory: tuple[Any, ...] | None  # what is attended to, as `remember` made it: a Memory, or one for each layer
     summary: Tensor | None  # (B, ·): a vector of the whole
+    elements: Tensor | None = None  # (B, X, E): what is read of an element that was chosen; None: nothing is pointed at
 
 
 class WiringState(NamedTuple):
