@@ -299,8 +299,8 @@ def test_every_sentence_may_have_a_minimum_length_of_its_own(leasts: list[int], 
         [alone] = beam(model.step, first[at : at + 1], *row(moving, fixed, at), width=width, best=width, **own)
         assert [each.tokens for each in found] == [each.tokens for each in alone]
         assert all(len(each.tokens) > least for each in found if each.ended)
-    for length, found in zip(leasts, greedy(model.step, first, moving, fixed, **options), strict=True):
-        assert len(found.tokens) > length or not found.ended
+    for length, answer in zip(leasts, greedy(model.step, first, moving, fixed, **options), strict=True):
+        assert len(answer.tokens) > length or not answer.ended
 
 
 def test_minimum_lengths_for_another_number_of_sentences_are_refused() -> None:
