@@ -220,11 +220,6 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     def together(self, models: Sequence[Any]) -> Any:
         from recurra.models.searching import Ensemble
 
-        if len({model.pointing is None for model in models}) > 1:
-            raise ConfigError(
-                "some of these runs point at elements of the source (model.pointer) and others do not, so they cannot "
-                "form an ensemble: use runs with the same model.pointer."
-            )
         if len({model.pointer is None for model in models}) > 1:
             raise ConfigError(
                 "some of these runs copy words from the source (model.copy) and others do not, so they cannot form "
