@@ -91,10 +91,10 @@ class Seq2SeqEvaluation:
         "the score for early stopping: bleu, chrf, word_error_rate, symbol_error_rate, perplexity, …; none: bleu "
         "for words and subwords, word_error_rate for characters and symbols",
     )
-    shape: Literal["sequence", "hull", "triangles", "tour"] = setting(
+    shape: Literal["sequence", "tree", "hull", "triangles", "tour"] = setting(
         "sequence",
-        "with model.pointer, what answers are: sequence, or of points: hull (a polygon, wherever it begins), "
-        "triangles (three points each, in any order) or tour (through all points)",
+        "what answers are: sequence; tree: brackets, of which F1 is scored too; with model.pointer, of points: hull (a "
+        "polygon, wherever it begins), triangles (three points each, in any order) or tour (through all points)",
     )
     bleu_tokenize: str = setting("13a", "tokenization for BLEU: 13a, none, char, intl, …; none: split at spaces")
     lowercase: bool = setting(False, "BLEU ignores case")
@@ -123,6 +123,11 @@ class Seq2SeqDecoding:
         "any",
         "with model.pointer: once: no element of the source twice in an answer; all: each exactly once, as in a tour",
     )
+    brackets: Literal["free", "balanced", "tree"] = setting(
+        "free",
+        "balanced: every bracket, ( [ { or a token such as (NP, is closed in its order, by )NP or ); tree: one bracket "
+        "also holds all else; free: no rule",
+    )
     banned: list[str] = setting([], "tokens that must not occur in answers")
     forced: list[str] = setting([], "tokens that must occur in every answer")
     prefix: str = setting("", "text that every answer must start with")
@@ -148,6 +153,12 @@ class Seq2SeqDecoding:
             raise SettingError(
                 f"decoding.min_length = {self.min_length} is above decoding.max_length = {self.max_length}.",
                 ("decoding", "min_length"),
+            )
+        if self.brackets == "tree" and self.max_length < 3:
+            raise SettingError(
+                f"decoding.brackets = 'tree' needs room for a bracket and the end, but decoding.max_length = "
+                f"{self.max_length}: set it to 3 or more.",
+                ("decoding", "max_length"),
             )
         if self.search == "greedy" and self.best > 1:
             raise SettingError(
@@ -233,13 +244,20 @@ class Seq2SeqSettings:
                 "it anew in every epoch: leave one of them out.",
                 ("data", "source", "tokens"),
             )
-        for name in ("banned", "forced", "prefix"):
-            if getattr(self.decoding, name):
-                raise SettingError(
-                    f"decoding.{name} names tokens, but with model.pointer answers are elements of the source: leave "
-                    f"it out.",
-                    ("decoding", name),
-                )
+        named = {name: getattr(self.decoding, name) for name in ("banned", "forced", "prefix")}
+        named["brackets"] = self.decoding.brackets != "free"
+        for name in (name for name, given in named.items() if given):
+            raise SettingError(
+                f"decoding.{name} is about tokens, but with model.pointer answers are elements of the source: leave it "
+                f"out.",
+                ("decoding", name),
+            )
+        if self.evaluation.shape == "tree":
+            raise SettingError(
+                "evaluation.shape = 'tree' scores brackets, but with model.pointer answers are elements of the source: "
+                "leave it out.",
+                ("evaluation", "shape"),
+            )
         if self.evaluation.shape != "sequence" and self.data.source.column is not None:
             raise SettingError(
                 f"evaluation.shape = '{self.evaluation.shape}' scores points, but data.source is a text: set "
@@ -283,10 +301,10 @@ class Seq2SeqSettings:
 def check_no_elements(decoding: Seq2SeqDecoding, evaluation: Seq2SeqEvaluation) -> None:
     """Refuse settings of elements of the source, where none is pointed at."""
     for section_name, name, value, usual in (
-        ("decoding", "elements", decoding.elements, "any"),
-        ("evaluation", "shape", evaluation.shape, "sequence"),
+        ("decoding", "elements", decoding.elements, ("any",)),
+        ("evaluation", "shape", evaluation.shape, ("sequence", "tree")),
     ):
-        if value != usual:
+        if value not in usual:
             raise SettingError(
                 f"{section_name}.{name} = '{value}' is about elements of the source, but this model writes tokens: set "
                 f"model.pointer, which only seq2seq has, or leave it out.",

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recurra.search.brackets import BracketTable
+from recurra.search.bracket_table import BracketTable
 from recurra.search.rules import Law
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recurra.errors import ConfigError
-from recurra.search.brackets import Brackets, BracketTable
+from recurra.search.bracket_table import BracketTable
+from recurra.search.brackets import Brackets
 
 Ids: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]

@@ -69,7 +69,7 @@ class Seq2Seq(ToSequence[Pair]):
                 f"evaluation.shape = '{shape}' scores points of a plane, which have two numbers each, but "
                 f"'{self.settings.data.frames}' has {len(frames.mean)} per element: leave it out."
             )
-        if shape != "sequence" and frames is None:
+        if self.points and shape != "sequence" and frames is None:
             raise ConfigError(f"evaluation.shape = '{shape}' scores points, but the source is a text: leave it out.")
 
     def check_first(self) -> None:

@@ -23,8 +23,8 @@ from recurra.named import choose
 from recurra.reading.pair_columns import place_of
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NAMES as SCORES
-from recurra.scoring.pair_scores import PairAnswers, pair_scores, with_words
-from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
+from recurra.scoring.pair_scores import OF_TREES, PairAnswers, pair_scores, with_words
+from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, brackets_of, check_search, named_tokens
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
@@ -134,7 +134,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def check_first(self) -> None:
         """Refuse a score to stop on that there is none of."""
-        choose(SCORES, self.first, "evaluation.first")
+        is_tree = self.settings.evaluation.shape == "tree"
+        choose((*SCORES, *OF_TREES) if is_tree else SCORES, self.first, "evaluation.first")
 
     def save(self, folder: Path) -> None:
         self.texts.save(folder)
@@ -258,13 +259,15 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         written = (END, UNKNOWN) if self.settings.decoding.unknown else (END,)
         never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in written)
         named = named_tokens(self.settings.decoding, self.texts.target)
+        brackets, unmatched = brackets_of(self.settings.decoding, self.texts.target)
         return SearchTokens(
             end=vocabulary.id(END),
-            never=never,
+            never=(*never, *unmatched),
             banned=named["banned"],
             forced=named["forced"],
             prefix=named["prefix"],
             specials=len(vocabulary),
+            brackets=brackets,
         )
 
     def predict(self, model: Any, batch: PairBatch, *, detail: bool = False) -> list[Written]:
@@ -346,6 +349,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         wanted = self.settings.evaluation.first
         if wanted is not None:
             return wanted
+        if self.settings.evaluation.shape == "tree":
+            return "bracket_f1"
         return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
 
     def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
@@ -371,6 +376,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             lowercase=evaluation.lowercase,
             shown=[self.shown(example) for example in examples],
             length_of=self.length_of,
+            trees=evaluation.shape == "tree",
         )
         return with_words(given, target.tokenizer)
 
