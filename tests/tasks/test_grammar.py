@@ -39,7 +39,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(here: Path) -> None:
         rows = grammar.pairs(260, random.Random(1), 5, set())
         train, valid = table(here / "train.tsv", rows[:220]), table(here / "valid.tsv", rows[220:])
-        own = ["training.steps=90", "training.batch_size=32", "training.validate=90", "model.attention=additive"]
+        own = ["training.steps=140", "training.batch_size=32", "training.validate=140", "model.attention=additive"]
         settings = [*SMALL, *TREES, *own]
         begin(setup("seq2seq", given={"train": train, "valid": valid}, overrides=settings), here / "run", Silent())
 

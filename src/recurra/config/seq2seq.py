@@ -209,7 +209,7 @@ class Seq2SeqSettings:
         if is_deep and (written.layers is not None or isinstance(written.hidden, list)):
             idle["model", "layers"] = "the encoder and the decoder have numbers of layers of their own"
         reads = own.kind in RECURRENT and own.cell is None
-        if model.has_cells and not reads and (written.kind == "transformer" or written.cell is not None):
+        if model.has_cells and not reads and (written.kind != "rnn" or written.cell is not None):
             idle["model", "cell"] = "no layer uses it: model.encoder and model.decoder have cells of their own, or none"
         if data.frames is not None:
             names = ("tokens", "lowercase", "min_count", "max_size")

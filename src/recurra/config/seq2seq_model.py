@@ -22,9 +22,10 @@ WIDTH = 3
 class EncoderModel:
     """What reads the source."""
 
-    kind: Literal["rnn", "pyramid", "transformer", "cnn", "bag"] = setting(
+    kind: Literal["rnn", "pyramid", "transformer", "cnn", "bag", "embeddings"] = setting(
         "rnn",
-        "rnn, pyramid (recurrent layers that halve the length), transformer, cnn, or bag (embeddings without order)",
+        "rnn, pyramid (recurrent layers that halve the length), transformer, cnn, bag (a layer on each embedding, "
+        "without order), or embeddings (as they are)",
     )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(
@@ -110,12 +111,19 @@ class Seq2SeqModel(WriterModel):
         own = self.encoder
         hidden = "model.hidden" if own.hidden is None else None
         check_transformer(own.kind, own.heads, own.feed_forward, self.encoder_widths, "model.encoder", hidden)
-        if self.decoder.kind == "transformer":
+        if own.kind == "embeddings" and (own.hidden is not None or own.layers is not None):
+            name = "hidden" if own.hidden is not None else "layers"
+            raise SettingError(
+                f"model.encoder.{name} = {getattr(own, name)} has no effect: model.encoder.kind = 'embeddings' has no "
+                "layers. Leave it out.",
+                ("model", "encoder", name),
+            )
+        if self.decoder.kind != "rnn":
             for name, value, usual in (("start", self.start, "last"), ("bridge", self.bridge, "auto")):
                 if value != usual:
                     raise SettingError(
-                        f"model.{name} = '{value}' has no effect: model.decoder.kind = 'transformer' has no state to "
-                        f"start from. Leave it out.",
+                        f"model.{name} = '{value}' has no effect: model.decoder.kind = '{self.decoder.kind}' has no "
+                        f"state to start from. Leave it out.",
                         ("model", name),
                     )
             if own.kind == "pyramid" and self.skip != "none":

@@ -93,6 +93,11 @@ class Vec2SeqModel(WriterModel):
     tied: Literal["none", "output"] = setting("none", "output: share the weights of output and target embedding")
 
     def __post_init__(self) -> None:
+        if self.decoder.kind == "window":
+            raise SettingError(
+                "model.decoder.kind = 'window' reads texts, and only seq2seq has it: set 'rnn' or 'transformer'.",
+                ("model", "decoder", "kind"),
+            )
         super().__post_init__()
         if self.direct and not {*self.conditioning} & {"initial", "first"}:
             raise SettingError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
@@ -63,7 +63,7 @@ class Decoder(nn.Module):
             widths=settings.decoder_widths,
             memory_size=encoder.output_size,
             summary_size=summary if "output" in self.conditioning else 0,
-            features=size if settings.tied != "none" else settings.decoder_widths[-1],
+            features=features_of(settings, encoder.output_size),
             attention=settings.attention if attends else None,
             query=settings.query,
             skip=settings.skip,
@@ -72,9 +72,11 @@ class Decoder(nn.Module):
             engine=settings.engine,
             heads=own.heads,
             feed_forward=own.feed_forward,
+            window=own.window,
+            around=own.around,
         )
         wiring = settings.wiring if attends else "alone"
-        self.wiring: Wiring = built(Wiring, "transformer" if own.kind == "transformer" else wiring, shape)
+        self.wiring: Wiring = built(Wiring, wiring if own.kind == "rnn" else own.kind, shape)
         self.output_size = shape.features
         self.bridge = Bridge(
             encoder.end_sizes, encoder.recurrent, self.wiring.layers, bridge, are_last=encoder.ends_are_last
@@ -147,3 +149,12 @@ class Decoder(nn.Module):
         if "every" not in self.conditioning or source.summary is None:
             return x
         return torch.cat([x, rows_like(source.summary, x)], dim=-1)
+
+
+def features_of(settings: WriterModel, memory: int) -> int:
+    """The size of what the output sees: a window's is the tokens it has read and what they look at, side by side."""
+    if settings.decoder.kind == "window":
+        attention = settings.attention if isinstance(settings.attention, Mapping) else {}
+        values = attention.get("values")
+        return settings.decoder_widths[-1] + (values if isinstance(values, int) else memory)
+    return settings.embedding if settings.tied != "none" else settings.decoder_widths[-1]

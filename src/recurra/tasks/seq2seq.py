@@ -328,7 +328,7 @@ class Seq2Seq(ToSequence[Pair]):
 
         settings, stacks = self.settings.model, list(self.stacks(model).values())
         reader = levels_of(stacks[0]) if stacks else [UnrolledLevel(str(settings.encoder.kind))]
-        starts = settings.decoder.kind != "transformer" and settings.start != "zeros"
+        starts = settings.decoder.kind == "rnn" and settings.start != "zeros"
         enters = ", ".join([*["first state"] * starts, *settings.conditioning])
         return super().anatomy(model)._replace(reader=reader, enters=enters)
 

@@ -494,6 +494,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         attention = f"attention: {name_of(settings.attention)}, {settings.wiring}" if self.attends else ""
         if settings.decoder.kind == "transformer":
             attention = "attention in every layer"
+        elif settings.decoder.kind == "window":
+            attention = f"attention: {name_of(settings.attention)}, from the last {settings.decoder.window} tokens"
         writer = levels or [UnrolledLevel(str(settings.decoder.kind))]
         return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention)
 

@@ -34,6 +34,8 @@ class Shape(NamedTuple):
     engine: str = "auto"
     heads: int = 4  # of a Transformer's attentions
     feed_forward: int | None = None  # inside a Transformer's layers; None: 4 × their width
+    window: int = 5  # tokens that a decoder without cells reads
+    around: int = 2  # places on either side that are looked at together
 
 
 class Source(NamedTuple):
