@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from recurra import ConfigError, DataError
 from recurra.search.beam import beam
 from recurra.search.beaming import Beaming, follow_beam
+from recurra.search.brackets import Brackets
 from recurra.search.following import Following, follow
 from recurra.search.graphs import Graphs
 from recurra.search.greedy import greedy
@@ -36,6 +37,8 @@ RULES = [
     Rules(no_repeat=1, banned=[0]),
     Rules(no_repeat=2, min_length=1),
     Rules(min_length=12, banned=[1], no_repeat=3),
+    Rules(brackets=Brackets(((0, 1), (2, 1)))),
+    Rules(brackets=Brackets(((0, 1), (2, 4)), tree=True), no_repeat=3),
 ]
 FILTERS = [Filter(), Filter(temperature=0.6), Filter(top_k=3), Filter(top_p=0.7), Filter((2,), 1.5, 4, 0.9)]
 
@@ -71,7 +74,9 @@ def companies(draw: st.DrawFn) -> tuple[Tiny, Tensor, State, Source, dict[str, A
     options = {
         "length": draw(st.lists(st.integers(2, 27), min_size=sentences, max_size=sentences)),
         "ends": draw(st.sampled_from([[3], [3, 4], []])),
-        "rules": draw(st.sampled_from(RULES)),
+        "rules": draw(st.sampled_from(RULES))._replace(
+            min_lengths=draw(st.just([]) | st.lists(st.integers(0, 9), min_size=sentences, max_size=sentences))
+        ),
         "length_penalty": draw(st.sampled_from([0.0, 0.7, 1.0])),
         "watch": watch if coverage or draw(st.booleans()) else None,
         "coverage_penalty": coverage,
@@ -121,12 +126,14 @@ def test_what_is_drawn_on_the_device_is_what_is_drawn_on_the_host(
 def test_a_sentence_is_answered_alike_alone_and_in_company(company: Any, width: int, keep: Filter | None) -> None:
     model, first, moving, fixed, options = company
     numbers = [*range(len(first))]
-    if options["rules"].no_repeat:
+    if options["rules"].no_repeat or options["rules"].brackets.pairs:
         options["rules"] = NONE  # alone, another sentence may be the first that cannot go on
     together = follow_beam(always(model.step), first, moving, fixed, width=width, best=width, **options)
     in_rows = follow(always(model.step), first, moving, fixed, keep=keep, numbers=numbers, **options)
     for at in numbers:
+        leasts = options["rules"].min_lengths[at : at + 1]
         own = options | {"length": options["length"][at], "places": fixed.places[at : at + 1]}
+        own["rules"] = options["rules"]._replace(min_lengths=leasts)
         start = (first[at : at + 1], *row(moving, fixed, at))
         [alone] = follow_beam(always(model.step), *start, width=width, best=width, **own)
         assert_same(together[at], alone)

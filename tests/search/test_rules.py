@@ -17,6 +17,7 @@ from torch import Tensor
 
 from recurra import ConfigError
 from recurra.search.beam import beam
+from recurra.search.brackets import Brackets
 from recurra.search.exhaustive import exhaustive
 from recurra.search.front import Candidates, Front, met_by
 from recurra.search.greedy import greedy
@@ -26,6 +27,7 @@ from recurra.search.search import Hypothesis, Step
 from tests.search.tiny import Source, State, Tiny, begun, row, tiny, walked, watch
 
 END, V = 3, 4
+PAIRS = [((0, 1),), ((0, 1), (2, 1)), ((2, 0),)]
 
 rules_that_can_be = st.builds(
     Rules,
@@ -34,7 +36,29 @@ rules_that_can_be = st.builds(
     forced=st.lists(st.integers(2, 2) | st.integers(0, 1), max_size=2, unique=True),
     prefix=st.lists(st.integers(0, 2), max_size=2),
     no_repeat=st.integers(0, 3),
-).filter(lambda rules: not {*rules.banned} & {*rules.forced})
+    brackets=st.sampled_from([Brackets(), *(Brackets(pairs, tree) for pairs in PAIRS for tree in (False, True))]),
+    min_lengths=st.just(()),
+).filter(lambda rules: not {*rules.banned} & {*rules.forced} and not (rules.brackets.pairs and rules.forced))
+
+
+def brackets_allow(token: int, tokens: Sequence[int], brackets: Brackets, length: int) -> bool:
+    """Whether a stack of open brackets allows a token, with room to close them all."""
+    closes, stack = dict(brackets.pairs), list[int]()
+    for each in tokens:
+        if each in closes:
+            stack.append(closes[each])
+        elif each in closes.values() and stack:
+            stack.pop()
+    if brackets.tree and not tokens and token not in closes:
+        return False
+    if brackets.tree and tokens and not stack:
+        return token == END
+    left = length - len(tokens) - 1  # after this token
+    if token in closes:
+        return left >= len(stack) + 2
+    if token in closes.values():
+        return stack[-1:] == [token]
+    return not stack if token == END else left >= len(stack) + 1
 
 
 def may_follow(token: int, tokens: Sequence[int], rules: Rules, length: int) -> bool:
@@ -45,6 +69,8 @@ def may_follow(token: int, tokens: Sequence[int], rules: Rules, length: int) -> 
     if token in rules.banned:
         return False
     if token == END and (missing or len(tokens) < rules.min_length):
+        return False
+    if rules.brackets.pairs and not brackets_allow(token, tokens, rules.brackets, length):
         return False
     if missing and length - len(tokens) - 1 <= len(missing) and token not in missing:
         return False
@@ -91,8 +117,8 @@ def test_every_search_obeys(rules: Rules, seed: int, width: int) -> None:
         lambda: [[each] for each in sample(model.step, first, moving, fixed, **options)],
     ]
     for search in searches:
-        # A run that may not come twice can leave nothing to choose; nothing else can.
-        with contextlib.suppress(*[ConfigError] if rules.no_repeat else []):
+        # A run that may not come twice and brackets can leave nothing to choose; nothing else can.
+        with contextlib.suppress(*[ConfigError] if rules.no_repeat or rules.brackets.pairs else []):
             for length, found in zip(lengths, search(), strict=True):
                 assert found
                 assert all(obeys(each, rules, length) for each in found)
@@ -196,7 +222,7 @@ def test_where_nothing_is_left_to_choose_the_error_says_where() -> None:
     options: dict[str, Any] = {"length": 9, "ends": [END], "rules": Rules(no_repeat=1, min_length=5, prefix=[[0], [1]])}
     message = (
         "the search rules allow no token at position 4 of sequence 1: relax min_length, banned, forced, "
-        "prefix or no_repeat."
+        "prefix, no_repeat or brackets."
     )
     first = torch.tensor([0, 0])
     for search in (greedy, sample):
@@ -259,3 +285,24 @@ def test_what_is_drawn_comes_with_its_score_and_what_was_watched() -> None:
         torch.testing.assert_close(found.watched, weights)
         coverage = float(weights.sum(0)[fixed.places[at]].clamp(1e-10, 1).log().sum())
         assert found.score == pytest.approx(log_p / ((5 + len(found.tokens)) / 6) ** 0.5 + 0.3 * coverage, abs=1e-10)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 6), min_size=3, max_size=3), st.integers(0, 10**6), st.integers(1, 5))
+def test_every_sentence_may_have_a_minimum_length_of_its_own(leasts: list[int], seed: int, width: int) -> None:
+    model, (moving, fixed) = tiny(seed, V), begun(seed, 3)
+    options: dict[str, Any] = {"length": 9, "ends": [END], "rules": Rules(min_lengths=leasts)}
+    first = torch.tensor([0, 1, 2])
+    together = beam(model.step, first, moving, fixed, width=width, best=width, **options)
+    for at, (least, found) in enumerate(zip(leasts, together, strict=True)):
+        own = {**options, "rules": Rules(min_length=least)}
+        [alone] = beam(model.step, first[at : at + 1], *row(moving, fixed, at), width=width, best=width, **own)
+        assert [each.tokens for each in found] == [each.tokens for each in alone]
+        assert all(len(each.tokens) > least for each in found if each.ended)
+    for length, answer in zip(leasts, greedy(model.step, first, moving, fixed, **options), strict=True):
+        assert len(answer.tokens) > length or not answer.ended
+
+
+def test_minimum_lengths_for_another_number_of_sentences_are_refused() -> None:
+    with pytest.raises(ConfigError, match="there are 2 minimum lengths for 3 sequences: give one for each"):
+        Law(Rules(min_lengths=[1, 2]), [5, 5, 5], [END])

@@ -91,6 +91,11 @@ class Seq2SeqEvaluation:
         "the score for early stopping: bleu, chrf, word_error_rate, symbol_error_rate, perplexity, …; none: bleu "
         "for words and subwords, word_error_rate for characters and symbols",
     )
+    shape: Literal["sequence", "tree", "hull", "triangles", "tour"] = setting(
+        "sequence",
+        "what answers are: sequence; tree: brackets, of which F1 is scored too; with model.pointer, of points: hull (a "
+        "polygon, wherever it begins), triangles (three points each, in any order) or tour (through all points)",
+    )
     bleu_tokenize: str = setting("13a", "tokenization for BLEU: 13a, none, char, intl, …; none: split at spaces")
     lowercase: bool = setting(False, "BLEU ignores case")
 
@@ -114,6 +119,15 @@ class Seq2SeqDecoding:
     min_length: int = setting(0, "minimum length of an answer in tokens")
     no_repeat: int = setting(0, "no n-gram of this length may occur twice in an answer; 0: no limit")
     unknown: bool = setting(False, "allow <unk> in answers")
+    elements: Literal["any", "once", "all"] = setting(
+        "any",
+        "with model.pointer: once: no element of the source twice in an answer; all: each exactly once, as in a tour",
+    )
+    brackets: Literal["free", "balanced", "tree"] = setting(
+        "free",
+        "balanced: every bracket, ( [ { or a token such as (NP, is closed in its order, by )NP or ); tree: one bracket "
+        "also holds all else; free: no rule",
+    )
     banned: list[str] = setting([], "tokens that must not occur in answers")
     forced: list[str] = setting([], "tokens that must occur in every answer")
     prefix: str = setting("", "text that every answer must start with")
@@ -139,6 +153,12 @@ class Seq2SeqDecoding:
             raise SettingError(
                 f"decoding.min_length = {self.min_length} is above decoding.max_length = {self.max_length}.",
                 ("decoding", "min_length"),
+            )
+        if self.brackets == "tree" and self.max_length < 3:
+            raise SettingError(
+                f"decoding.brackets = 'tree' needs room for a bracket and the end, but decoding.max_length = "
+                f"{self.max_length}: set it to 3 or more.",
+                ("decoding", "max_length"),
             )
         if self.search == "greedy" and self.best > 1:
             raise SettingError(
@@ -189,12 +209,61 @@ class Seq2SeqSettings:
         if is_deep and (written.layers is not None or isinstance(written.hidden, list)):
             idle["model", "layers"] = "the encoder and the decoder have numbers of layers of their own"
         reads = own.kind in RECURRENT and own.cell is None
-        if model.has_cells and not reads and (written.kind == "transformer" or written.cell is not None):
+        if model.has_cells and not reads and (written.kind != "rnn" or written.cell is not None):
             idle["model", "cell"] = "no layer uses it: model.encoder and model.decoder have cells of their own, or none"
         if data.frames is not None:
             names = ("tokens", "lowercase", "min_count", "max_size")
             idle |= {("data", "source", name): "the source is numbers (data.frames), not text" for name in names}
+        if model.pointer is not None:
+            why = "with model.pointer the target is numbers of elements, and has no vocabulary"
+            idle |= {("data", "target", name): why for name in ("lowercase", "min_count", "max_size")}
+            idle["decoding", "unknown"] = why
+            why = "answers of numbers are not scored as text"
+            idle |= {("evaluation", name): why for name in ("bleu_tokenize", "lowercase")}
         return idle
+
+    def _check_pointer(self) -> None:
+        if self.model.pointer is None:
+            check_no_elements(self.decoding, self.evaluation)
+            return
+        if self.data.joint:
+            raise SettingError(
+                "data.joint = true makes one vocabulary for both sides, but with model.pointer the target has none: "
+                "leave one of them out.",
+                ("data", "joint"),
+            )
+        if self.data.target.tokens not in ("auto", "symbols"):
+            raise SettingError(
+                f"data.target.tokens = '{name_of(self.data.target.tokens)}' has no effect: with model.pointer a target "
+                "is the numbers of elements, with blanks between them. Leave it out.",
+                ("data", "target", "tokens"),
+            )
+        if self.data.frames is None and _is_cut_anew(self.data.source.tokens):
+            raise SettingError(
+                "model.pointer chooses tokens of the source by their numbers, but data.source.tokens with dropout cut "
+                "it anew in every epoch: leave one of them out.",
+                ("data", "source", "tokens"),
+            )
+        named = {name: getattr(self.decoding, name) for name in ("banned", "forced", "prefix")}
+        named["brackets"] = self.decoding.brackets != "free"
+        for name in (name for name, given in named.items() if given):
+            raise SettingError(
+                f"decoding.{name} is about tokens, but with model.pointer answers are elements of the source: leave it "
+                f"out.",
+                ("decoding", name),
+            )
+        if self.evaluation.shape == "tree":
+            raise SettingError(
+                "evaluation.shape = 'tree' scores brackets, but with model.pointer answers are elements of the source: "
+                "leave it out.",
+                ("evaluation", "shape"),
+            )
+        if self.evaluation.shape != "sequence" and self.data.source.column is not None:
+            raise SettingError(
+                f"evaluation.shape = '{self.evaluation.shape}' scores points, but data.source is a text: set "
+                "data.frames to the column of the points, or leave it out.",
+                ("evaluation", "shape"),
+            )
 
     def __post_init__(self) -> None:
         if self.task != "seq2seq" and ":" not in self.task:  # one of your own may take these settings
@@ -207,11 +276,13 @@ class Seq2SeqSettings:
                 ("model", "tied"),
             )
         check_forcing(self.model, self.training)
-        if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
+        attends = name_of(self.model.attention) != "none" or self.model.pointer is not None
+        if self.decoding.coverage_penalty and not attends:
             raise SettingError(
                 "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
                 ("decoding", "coverage_penalty"),
             )
+        self._check_pointer()
         dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]
         if self.model.copy and dropped:
             raise SettingError(
@@ -224,6 +295,20 @@ class Seq2SeqSettings:
                 "model.copy = true copies tokens of the source, but with data.frames the source is numbers: leave "
                 "one of them out.",
                 ("model", "copy"),
+            )
+
+
+def check_no_elements(decoding: Seq2SeqDecoding, evaluation: Seq2SeqEvaluation) -> None:
+    """Refuse settings of elements of the source, where none is pointed at."""
+    for section_name, name, value, usual in (
+        ("decoding", "elements", decoding.elements, ("any",)),
+        ("evaluation", "shape", evaluation.shape, ("sequence", "tree")),
+    ):
+        if value not in usual:
+            raise SettingError(
+                f"{section_name}.{name} = '{value}' is about elements of the source, but this model writes tokens: set "
+                f"model.pointer, which only seq2seq has, or leave it out.",
+                (section_name, name),
             )
 
 

@@ -22,9 +22,10 @@ WIDTH = 3
 class EncoderModel:
     """What reads the source."""
 
-    kind: Literal["rnn", "pyramid", "transformer", "cnn", "bag"] = setting(
+    kind: Literal["rnn", "pyramid", "transformer", "cnn", "bag", "embeddings"] = setting(
         "rnn",
-        "rnn, pyramid (recurrent layers that halve the length), transformer, cnn, or bag (embeddings without order)",
+        "rnn, pyramid (recurrent layers that halve the length), transformer, cnn, bag (a layer on each embedding, "
+        "without order), or embeddings (as they are)",
     )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(
@@ -77,7 +78,12 @@ class Seq2SeqModel(WriterModel):
     summary: Part = setting(
         "last", "the summary of the source for conditioning: last, last_cell, ends, mean, max or attention"
     )
-    copy: bool = setting(False, "pointer network: the decoder can copy tokens of the source")
+    copy: bool = setting(False, "the decoder can also copy tokens of the source, which may not be in the vocabulary")
+    pointer: Part | None = setting(
+        None,
+        "pointer network: answers are elements of the source, named by their numbers from 1, without a vocabulary; "
+        "additive, bilinear, dot, scaled_dot or projected_dot: the score by which one is chosen; none: write tokens",
+    )
     tied: Literal["none", "output", "all"] = setting(
         "none",
         "output: share the weights of output and target embedding; all: also the source embedding, with data.joint",
@@ -94,6 +100,8 @@ class Seq2SeqModel(WriterModel):
                 f"{self.steps_in_a_place} of them into one: leave one of the two settings out.",
                 ("model", "copy"),
             )
+        if self.pointer is not None:
+            self._check_pointer()
         if looks_around_a_grid(self.attention):
             raise SettingError(
                 "model.attention has a location term with dimensions = 2, which needs a grid such as a picture, "
@@ -103,12 +111,19 @@ class Seq2SeqModel(WriterModel):
         own = self.encoder
         hidden = "model.hidden" if own.hidden is None else None
         check_transformer(own.kind, own.heads, own.feed_forward, self.encoder_widths, "model.encoder", hidden)
-        if self.decoder.kind == "transformer":
+        if own.kind == "embeddings" and (own.hidden is not None or own.layers is not None):
+            name = "hidden" if own.hidden is not None else "layers"
+            raise SettingError(
+                f"model.encoder.{name} = {getattr(own, name)} has no effect: model.encoder.kind = 'embeddings' has no "
+                "layers. Leave it out.",
+                ("model", "encoder", name),
+            )
+        if self.decoder.kind != "rnn":
             for name, value, usual in (("start", self.start, "last"), ("bridge", self.bridge, "auto")):
                 if value != usual:
                     raise SettingError(
-                        f"model.{name} = '{value}' has no effect: model.decoder.kind = 'transformer' has no state to "
-                        f"start from. Leave it out.",
+                        f"model.{name} = '{value}' has no effect: model.decoder.kind = '{self.decoder.kind}' has no "
+                        f"state to start from. Leave it out.",
                         ("model", name),
                     )
             if own.kind == "pyramid" and self.skip != "none":
@@ -153,6 +168,27 @@ class Seq2SeqModel(WriterModel):
                 f"model.summary = {self.summary!r} has no effect: model.conditioning is empty. Set that, as in "
                 '["every"], or leave it out.',
                 ("model", "summary"),
+            )
+
+    def _check_pointer(self) -> None:
+        """Refuse what an answer of elements of the source has no place for."""
+        if self.copy:
+            raise SettingError(
+                "model.pointer writes elements of the source alone, and model.copy = true writes tokens beside them: "
+                "leave one of the two settings out.",
+                ("model", "copy"),
+            )
+        if self.steps_in_a_place > 1:
+            raise SettingError(
+                "model.pointer chooses single elements of the source, but model.encoder.kind = 'pyramid' merges "
+                f"{self.steps_in_a_place} of them into one: leave one of the two settings out.",
+                ("model", "pointer"),
+            )
+        if self.tied != "none":
+            raise SettingError(
+                f"model.tied = '{self.tied}' has no effect: with model.pointer there is no matrix of the output to "
+                "share. Leave it out.",
+                ("model", "tied"),
             )
 
     @property

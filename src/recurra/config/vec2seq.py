@@ -15,6 +15,7 @@ from recurra.config.seq2seq import (
     Seq2SeqEvaluation,
     Seq2SeqTraining,
     check_forcing,
+    check_no_elements,
     idle_of_search,
     idle_of_writer,
     idle_of_writing,
@@ -92,6 +93,11 @@ class Vec2SeqModel(WriterModel):
     tied: Literal["none", "output"] = setting("none", "output: share the weights of output and target embedding")
 
     def __post_init__(self) -> None:
+        if self.decoder.kind == "window":
+            raise SettingError(
+                "model.decoder.kind = 'window' reads texts, and only seq2seq has it: set 'rnn' or 'transformer'.",
+                ("model", "decoder", "kind"),
+            )
         super().__post_init__()
         if self.direct and not {*self.conditioning} & {"initial", "first"}:
             raise SettingError(
@@ -160,6 +166,7 @@ class Vec2SeqSettings:
             raise SettingError(f"task = '{self.task}', but these are the settings of vec2seq.", ("task",))
         one_batch_size(self.training)
         check_forcing(self.model, self.training)
+        check_no_elements(self.decoding, self.evaluation)
         if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
             raise SettingError(
                 "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",

@@ -24,7 +24,9 @@ LAYERS_APART = ("between", "inside", "conditional")
 class DecoderModel:
     """What writes the target."""
 
-    kind: Literal["rnn", "transformer"] = setting("rnn", "rnn (recurrent cells) or transformer")
+    kind: Literal["rnn", "transformer", "window"] = setting(
+        "rnn", "rnn (recurrent cells), transformer, or window: a feed-forward network that reads the last few tokens"
+    )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(None, "hidden size; a list sets one per layer; none: model.hidden")
     layers: int | None = setting(
@@ -32,9 +34,19 @@ class DecoderModel:
     )
     heads: int = setting(HEADS, "number of attention heads of a Transformer")
     feed_forward: int | None = setting(None, "feed-forward size of a Transformer; none: 4 × its width")
+    window: int = setting(5, "number of last tokens that a window reads")
+    around: int = setting(2, "a window looks at places together with so many on either side; 0: one by one")
 
     def __post_init__(self) -> None:
-        at_least(1, "model.decoder", self, "layers")
+        at_least(1, "model.decoder", self, "layers", "window")
+        at_least(0, "model.decoder", self, "around")
+        for name, usual in (("window", 5), ("around", 2)):
+            if self.kind != "window" and getattr(self, name) != usual:
+                raise SettingError(
+                    f"model.decoder.{name} = {getattr(self, name)} has no effect: model.decoder.kind = '{self.kind}'. "
+                    "Leave it out.",
+                    ("model", "decoder", name),
+                )
         if self.hidden is not None:
             check_layers(self.hidden, self.layers, "model.decoder")
 
@@ -140,16 +152,19 @@ class WriterModel:
         own = self.decoder
         hidden = "model.hidden" if own.hidden is None else None
         check_transformer(own.kind, own.heads, own.feed_forward, self.decoder_widths, "model.decoder", hidden)
-        if own.kind != "transformer":
+        if own.kind == "rnn":
             return
         if not self.has_cells:
             check_no_cells(self, {"cell": USUAL_CELL, "skip": ("none",), "engine": ("auto",)}, "there are no cells")
         if own.cell is not None:
             raise SettingError(
-                f"model.decoder.cell = '{name_of(own.cell)}' has no effect: model.decoder.kind = 'transformer' has no "
+                f"model.decoder.cell = '{name_of(own.cell)}' has no effect: model.decoder.kind = '{own.kind}' has no "
                 f"cells. Leave one of them out.",
                 ("model", "decoder", "cell"),
             )
+        if own.kind == "window":
+            self._check_window()
+            return
         if self.attention not in ("auto", "projected_dot", "none"):
             raise SettingError(
                 f"model.attention = '{name_of(self.attention)}' has no effect: a Transformer decoder has its own "
@@ -170,10 +185,44 @@ class WriterModel:
                 ("model", "conditioning"),
             )
 
+    def _check_window(self) -> None:
+        """Refuse what a feed-forward decoder has no place for."""
+        if name_of(self.attention) == "none":
+            raise SettingError(
+                "model.decoder.kind = 'window' knows of the source what its attention sees, but model.attention is "
+                "none: set bilinear, or another.",
+                ("model", "attention"),
+            )
+        if self.embedding % 2:
+            raise SettingError(
+                f"model.decoder.kind = 'window' reads one half of an embedding and looks from the other, but "
+                f"model.embedding = {self.embedding} is odd: set {self.embedding + 1}.",
+                ("model", "embedding"),
+            )
+        others: list[tuple[str, object, object]] = [
+            ("wiring", self.wiring, "outside"),
+            ("query", self.query, None),
+            ("conditioning", self.conditioning, []),
+            ("tied", self.tied, "none"),
+        ]
+        for name, value, usual in others:
+            if value != usual:
+                raise SettingError(
+                    f"model.{name} = {value!r} has no effect: model.decoder.kind = 'window' has no cells, no state and "
+                    "no matrix to share. Leave it out.",
+                    ("model", name),
+                )
+        if len(self.decoder_widths) > 1:
+            raise SettingError(
+                f"model.decoder.kind = 'window' has one layer, but {len(self.decoder_widths)} are set: set "
+                "model.decoder.layers = 1.",
+                ("model", "decoder", "layers"),
+            )
+
     @property
     def has_cells(self) -> bool:
         """Whether there are layers of cells."""
-        return self.decoder.kind != "transformer"
+        return self.decoder.kind == "rnn"
 
     @property
     def decoder_widths(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from recurra.data.checking.columns import Column, ColumnSurvey
 from recurra.data.checking.duplicates import Repeated, RowSurvey
 from recurra.data.checking.oddities import Oddity, TextSurvey
 from recurra.data.checking.pairs import PairReport, PairSurvey
+from recurra.data.checking.pointed import PointSurvey, pointing
 from recurra.data.checking.series import SeriesSurvey, SeriesTable
 from recurra.data.checking.tasks import ParallelSurvey, Request, Service, roles_of, services
 from recurra.data.checking.words import in_words
@@ -123,18 +124,14 @@ def check(
         for early in surveys[:number]
         if early.path not in held
     ]
-    first = files[0]
+    first, seen = files[0], surveys[0]
+    table = seen.series_table(first.columns)
+    said = services(request, first.format, first.columns, seen.parallel.found(), table)
     return Report(
         files,
         overlaps,
         _unseen(files[: len(train)], surveys[len(train) :]),
-        services(
-            request,
-            first.format,
-            first.columns,
-            surveys[0].parallel.found(),
-            surveys[0].series_table(first.columns),
-        ),
+        [pointing(service, seen.points) for service in said],
     )
 
 
@@ -152,7 +149,7 @@ class _Survey:
         self.rows = 0
         self.columns: dict[str, ColumnSurvey] = {}
         self.texts, self.parallel, self.series = TextSurvey(), ParallelSurvey(), SeriesSurvey()
-        self.pairs = PairSurvey()
+        self.pairs, self.points = PairSurvey(), PointSurvey()
         self.whole, self.inputs = RowSurvey(), RowSurvey()
         self.header_line = 0
         self.header: list[str] = []
@@ -179,6 +176,7 @@ class _Survey:
         self.parallel.see(row.values)
         self.series.see(row.values)
         self.pairs.see(row.values, row.line)
+        self.points.see(row.values)
         self.whole.see(row.values, row.line)
         self.inputs.see({"input": row.values.get(self.input)}, row.line)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from recurra.attention import Attention
 from recurra.config import WriterModel
 from recurra.decoding.bridge import Bridge, How
+from recurra.decoding.pointing import chosen_elements
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.memory import Encoder, Read
 from recurra.errors import ConfigError
@@ -35,7 +36,8 @@ class Started(NamedTuple):
 class Decoder(nn.Module):
     """Features h̃_1 … h̃_T, from which the output predicts y_1 … y_T, out of <s>, y_1 … y_{T-1} and a source.
 
-    x_t = E[y_{t-1}]                 tied: times √ its size; with conditioning = "every": [E[y_{t-1}]; summary]
+    x_t = E[y_{t-1}]                 tied: times √ its size; with conditioning = "every": [E[y_{t-1}]; summary];
+                                     of an element of the source that was pointed at: what the encoder has read there
     h̃_t = wiring(x_1 … x_t, source)  started from the bridge; with "first", the summary is read before any token
     """
 
@@ -61,7 +63,7 @@ class Decoder(nn.Module):
             widths=settings.decoder_widths,
             memory_size=encoder.output_size,
             summary_size=summary if "output" in self.conditioning else 0,
-            features=size if settings.tied != "none" else settings.decoder_widths[-1],
+            features=features_of(settings, encoder.output_size),
             attention=settings.attention if attends else None,
             query=settings.query,
             skip=settings.skip,
@@ -70,9 +72,11 @@ class Decoder(nn.Module):
             engine=settings.engine,
             heads=own.heads,
             feed_forward=own.feed_forward,
+            window=own.window,
+            around=own.around,
         )
         wiring = settings.wiring if attends else "alone"
-        self.wiring: Wiring = built(Wiring, "transformer" if own.kind == "transformer" else wiring, shape)
+        self.wiring: Wiring = built(Wiring, wiring if own.kind == "rnn" else own.kind, shape)
         self.output_size = shape.features
         self.bridge = Bridge(
             encoder.end_sizes, encoder.recurrent, self.wiring.layers, bridge, are_last=encoder.ends_are_last
@@ -97,7 +101,7 @@ class Decoder(nn.Module):
 
     def start(self, read: Read) -> Started:
         """The state before the first token, and what stays the same for all of them."""
-        source = Source(self.wiring.remember(*read.memory), read.summary)
+        source = Source(self.wiring.remember(*read.memory), read.summary, read.elements)
         like, rows = read.memory.values, len(read.memory.mask)
         starts = tuple(cell.start(rows, like) for cell in self.wiring.layers)
         state = self.wiring.start(self.bridge(read, starts), source)
@@ -109,12 +113,13 @@ class Decoder(nn.Module):
 
     def step(self, tokens: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         """Features (N, F) after one more token (N,) of each row; `fixed` is what the wiring keeps over a sequence."""
-        x = self._with_summary(self.dropout(self._embedded(tokens)), source)
+        x = self._with_summary(self.dropout(self._embedded(tokens, source.elements)), source)
         return self.wiring.step(x, state, source, fixed)
 
     def forward(self, inputs: Padded, started: Started) -> Features:
         """Features (B, T, F) after each of the tokens (B, T) that are read."""
-        x = self._with_summary(self.dropout(self._embedded(inputs.values)), started.source)
+        x = self.dropout(self._embedded(inputs.values, started.source.elements))
+        x = self._with_summary(x, started.source)
         return self.wiring(Padded(x, inputs.lengths), *started)
 
     def led(self, first: Tensor, steps: int, started: Started, choose: Next) -> Features:
@@ -131,11 +136,25 @@ class Decoder(nn.Module):
         seen = [each for each in weights if each is not None]
         return Features(torch.stack(features, dim=1), torch.stack(seen, dim=1) if seen else None)
 
-    def _embedded(self, tokens: Tensor) -> Tensor:
-        x: Tensor = self.embedding(tokens)
-        return x if self.scale == 1.0 else self.scale * x
+    def _embedded(self, tokens: Tensor, elements: Tensor | None) -> Tensor:
+        specials = self.embedding.num_embeddings
+        x: Tensor = self.embedding(tokens if elements is None else tokens.clamp_max(specials - 1))
+        x = x if self.scale == 1.0 else self.scale * x
+        if elements is None:
+            return x
+        chosen = chosen_elements(tokens, elements, specials).to(x.dtype)
+        return torch.where((tokens >= specials).unsqueeze(-1), chosen, x)
 
     def _with_summary(self, x: Tensor, source: Source) -> Tensor:
         if "every" not in self.conditioning or source.summary is None:
             return x
         return torch.cat([x, rows_like(source.summary, x)], dim=-1)
+
+
+def features_of(settings: WriterModel, memory: int) -> int:
+    """The size of what the output sees: a window's is the tokens it has read and what they look at, side by side."""
+    if settings.decoder.kind == "window":
+        attention = settings.attention if isinstance(settings.attention, Mapping) else {}
+        values = attention.get("values")
+        return settings.decoder_widths[-1] + (values if isinstance(values, int) else memory)
+    return settings.embedding if settings.tied != "none" else settings.decoder_widths[-1]

@@ -68,6 +68,7 @@ class Read(NamedTuple):
     ends: tuple[dict[str, Tensor], ...]  # of each layer, the states that a decoder may start from; () without any
     states: States | None  # as they are, where they are last states
     summary: Tensor | None  # (B, ·)
+    elements: Tensor | None = None  # (B, X, E): what was read of each element, where a decoder points at them
 
 
 class Encoder(Protocol):
@@ -105,6 +106,7 @@ class SourceEncoder(nn.Module):
         pyramid   m = Pyramid(x), with half as many places from layer to layer
         cnn   m_i = relu(b + Σ_j W_j x_{i + j − ⌊(w − 1) / 2⌋}), layers of it, each added to its input where sizes agree
         bag   m_i = tanh(W x_i + b): without order
+        embeddings   m_i = x_i
         transformer   m = Transformer(x), where each step sees all, or, read one way only, itself and those before it
 
     The memory itself is not dropped: on Multi30k, that cost three points of BLEU.
@@ -116,7 +118,7 @@ class SourceEncoder(nn.Module):
         super().__init__()
         widths, own = settings.encoder_widths, settings.encoder
         self.kind = own.kind
-        self.start = "zeros" if settings.decoder.kind == "transformer" else settings.start  # which has no states
+        self.start = settings.start if settings.decoder.kind == "rnn" else "zeros"  # the others have no states
         self.ends_are_last = self.start == "last"
         self.recurrent: Recurrent | Pyramid | None = None
         self.transformer: Transformer | None = None
@@ -147,6 +149,8 @@ class SourceEncoder(nn.Module):
                 absolute=True,
             )
             self.output_size = self.transformer.output_size
+        elif own.kind == "embeddings":
+            self.output_size = input_size
         else:
             sizes = [input_size, *widths]
             width = own.width if own.kind == "cnn" else 1

@@ -20,6 +20,7 @@ from recurra.models.seq2seq import PairBatch, SequenceToSequence
 from recurra.padding import Grid, Padded
 from recurra.search.beam import beam
 from recurra.search.beaming import follow_beam
+from recurra.search.brackets import Brackets
 from recurra.search.ensemble import together
 from recurra.search.exhaustive import exhaustive
 from recurra.search.following import follow
@@ -52,6 +53,8 @@ class SearchTokens(NamedTuple):
     banned: tuple[int, ...] = ()
     forced: tuple[int, ...] = ()
     prefix: tuple[int, ...] = ()
+    specials: int = 0  # higher ids are elements of the source, where the model points at them
+    brackets: Brackets = Brackets()
 
 
 class Ensemble(nn.Module):
@@ -124,12 +127,17 @@ def searched(
         relative = [int(decoding.max_ratio * length) + 10 for length in batch.source.lengths.tolist()]
         lengths = [min(most, max(must + 1, each)) for most, each in zip(lengths, relative, strict=True)]
     lengths = [max(must, length) for length in lengths]
+    leasts: list[int] = []
+    if decoding.elements != "any":
+        lengths, leasts = elements_once(batch, words.specials, decoding)
     rules = Rules(
-        min_length=decoding.min_length,
+        min_length=0 if leasts else decoding.min_length,
         banned=(*words.never, *words.banned),
         forced=words.forced,
         prefix=words.prefix,
-        no_repeat=decoding.no_repeat,
+        no_repeat=decoding.no_repeat if decoding.elements == "any" else 1,
+        brackets=words.brackets,
+        min_lengths=leasts,
     )
     seen = model.weights if watch or decoding.coverage_penalty else None
     every: dict[str, Any] = {
@@ -160,6 +168,16 @@ def searched(
     if decoding.search == "exhaustive":
         return exhaustive(step, tokens, moving, fixed, best=decoding.best, **every)
     raise ConfigError(f"decoding.search = '{decoding.search}' is not a search method.")
+
+
+def elements_once(batch: PairBatch, specials: int, decoding: Seq2SeqDecoding) -> tuple[list[int], list[int]]:
+    """How long the answers of each source may be and must be, if no element of it may appear twice in them."""
+    assert batch.copied is not None, "elements have numbers"
+    counts: list[int] = (batch.copied >= specials).sum(1).tolist()
+    if decoding.elements == "all":
+        return [count + 1 for count in counts], counts
+    mosts = [max(decoding.min_length, min(decoding.max_length, count + 1)) for count in counts]
+    return mosts, [min(decoding.min_length, count) for count in counts]
 
 
 def why_on_host(decoding: Seq2SeqDecoding, words: SearchTokens, record: list[Tree] | None = None) -> str | None:

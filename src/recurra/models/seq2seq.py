@@ -16,6 +16,7 @@ from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
 from recurra.decoding.decoder import Decoder, Started
 from recurra.decoding.pointer import Pointer
+from recurra.decoding.pointing import Pointed, Pointing, elements_of
 from recurra.encoders.augmentation import augmented_pictures, augmented_series
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
@@ -36,7 +37,7 @@ class PairBatch(NamedTuple):
     source: Padded | Grid  # (B, S) ids, (B, S, F) frames, a vector being one, or pictures
     target: Padded | None  # (B, T) ids, each row ending in </s>; None where only questions are asked
     copied: Tensor | None  # (B, S): what each place of the source is called in the target, V + n for unknown words
-    extra: int = 0  # so many unknown words a row has at most
+    extra: int = 0  # so many unknown words, or elements that are pointed at, a row has at most
     written: int | None = None  # so many places of the targets are computed, all real ones first; None: the real ones
     passes: int = 1  # 2: every row is there twice
 
@@ -50,6 +51,7 @@ class Sizes(NamedTuple):
     unknown: int
     start: int
     channels: int | None = None  # of pictures
+    end: int = 0  # asked for where elements of the source are pointed at
 
 
 class Forced(NamedTuple):
@@ -65,6 +67,7 @@ class Fixed(NamedTuple):
 
     source: Source
     copied: Tensor | None
+    pointed: Pointed | None
 
 
 ALWAYS = Forced()
@@ -76,12 +79,15 @@ class SequenceToSequence(nn.Module):
 
         m, end  = encoder(E_x[x])                           frames: encoder(W frames); a vector, a picture: itself
         h̃       = decoder(E_y[<s>, y_1 … y_{T-1}], m, end)
-        p(y_t)  = softmax(W_o h̃_t + b)                      copy: mixed with pointing at the source
+        p(y_t)  = softmax(W_o h̃_t + b)                      copy: mixed with pointing at the source;
+                                                            pointer: over the elements of the source alone
 
     In training, with r_drop, all is done twice with different dropout: log p and log q,
 
         loss = ½ (CE_p + CE_q) + α/4 (KL(p‖q) + KL(q‖p))    (Liang et al. 2021)
     """
+
+    output: Softmax  # not where elements are pointed at
 
     def __init__(
         self, settings: Seq2SeqModel | Vec2SeqModel, sizes: Sizes, augmentation: Augmentation | None = None
@@ -109,26 +115,41 @@ class SequenceToSequence(nn.Module):
                 self.embedding = target if settings.tied == "all" else nn.Embedding(sizes.source, size)
             self.encoder = SourceEncoder(settings, size)
         self.decoder = Decoder(settings, self.encoder, target, bridge=settings.bridge)
+        self.pointer: Pointer | None = None
+        self.pointing: Pointing | None = None
+        if isinstance(settings, Seq2SeqModel) and settings.pointer is not None:
+            self.pointing = Pointing(
+                settings.pointer,
+                self.decoder.output_size,
+                self.encoder.output_size,
+                specials=sizes.target,
+                end=sizes.end,
+            )
+            return
         tied = target.weight if settings.tied != "none" else None
         self.output = Softmax(self.decoder.output_size, sizes.target, tied)
-        self.pointer = None
         if isinstance(settings, Seq2SeqModel) and settings.copy:
             self.pointer = Pointer(self.decoder.output_size)
 
-    def read(self, source: Padded | Grid) -> Read:
-        """What the encoder finds in sources."""
+    def read(self, source: Padded | Grid, copied: Tensor | None = None, extra: int = 0) -> Read:
+        """What the encoder finds in sources; of those that are pointed at, with the ids of their places."""
         if isinstance(source, Grid):
             return self._pictures(source)
         if self.embedding is not None:
-            x = self.scale * self.embedding(self._some_unknown(source.values))
-            return self.encoder(Padded(self.dropout(x), source.lengths))
-        frames = Padded(source.values.to(self.decoder.embedding.weight.dtype), source.lengths).zeroed()
-        if self.training and self.augmentation is not None:
-            frames = augmented_series(frames, self.augmentation)
-        if self.from_frames is not None:
-            frames = Padded(self.dropout(self.from_frames(frames.values)), frames.lengths)
-        found: Read = self.encoder(frames)
-        return found
+            x = Padded(self.scale * self.embedding(self._some_unknown(source.values)), source.lengths)
+        else:
+            x = Padded(source.values.to(self.decoder.embedding.weight.dtype), source.lengths).zeroed()
+            if self.training and self.augmentation is not None:
+                x = augmented_series(x, self.augmentation)
+            if self.from_frames is None:
+                given: Read = self.encoder(x)
+                return given
+            x = Padded(self.from_frames(x.values), x.lengths)
+        found: Read = self.encoder(Padded(self.dropout(x.values), x.lengths))
+        if self.pointing is None:
+            return found
+        assert copied is not None, "elements have numbers"
+        return found._replace(elements=elements_of(x.values, copied, self.sizes.target, extra))
 
     def _pictures(self, source: Grid) -> Read:
         pictures = Grid(source.values.to(self.decoder.embedding.weight.dtype), source.sizes)
@@ -146,9 +167,12 @@ class SequenceToSequence(nn.Module):
         batch = doubled(batch) if twice else batch
         ignored = None if batch.written is None else UNLABELLED
         options = Options(self.smoothing if self.training else 0.0, r_drop if twice else 0.0, ignored)
-        if self.pointer is None:
-            return self.output.cost(*self._written(batch, forced if self.training else ALWAYS), options)
-        log_p, y = self._log_p(batch, forced if self.training else ALWAYS)
+        forced = forced if self.training else ALWAYS
+        if self.pointing is None and self.pointer is None:
+            return self.output.cost(*self._written(batch, forced), options)
+        log_p, y = self._log_p(batch, forced)
+        if self.pointing is not None:
+            return cost(log_p, y, options, some_never=True)
         return cost(log_p, y, options, tokens=self.sizes.target)  # not of words that are only in some source
 
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
@@ -161,14 +185,19 @@ class SequenceToSequence(nn.Module):
 
         With `multiple`, memories have empty places behind, up to a multiple of so many.
         """
-        read = self.read(batch.source)
+        read = self.read(batch.source, batch.copied, batch.extra)
         read = read._replace(memory=read.memory.rounded(multiple))
         started = self.decoder.start(read)
         tokens = torch.full((len(batch.source.values),), self.sizes.start, device=batch.source.values.device)
-        copied = batch.copied
+        return tokens, started.state, self._fixed(read, started, batch.copied)
+
+    def _fixed(self, read: Read, started: Started, copied: Tensor | None) -> Fixed:
+        if self.pointing is not None:
+            assert copied is not None, "elements have numbers"
+            return Fixed(started.source, None, self.pointing.remember(read.memory, copied))
         if copied is not None:
             copied = functional.pad(copied, (0, read.memory.mask.shape[1] - copied.shape[1]))
-        return tokens, started.state, Fixed(started.source, copied)
+        return Fixed(started.source, copied, None)
 
     def step(
         self, tokens: Tensor, state: WiringState, fixed: Fixed, *, extra: int = 0, cells: Any = None
@@ -178,7 +207,12 @@ class SequenceToSequence(nn.Module):
         `cells` is what the decoder's cells keep over a sequence of so many rows, where it is known.
         """
         h, state = self.decoder.step(self._known(tokens), state, fixed.source, cells)
-        return self._scored(h, state.weights, fixed.copied, extra), state
+        if self.pointing is not None:
+            assert fixed.pointed is not None, "`start` has prepared the elements"
+            log_p = self.pointing.log_probabilities(h, fixed.pointed)
+            state = state._replace(weights=log_p[:, 1:].exp())  # where it points is where it looks
+            return self.pointing.of_tokens(log_p, fixed.pointed, extra), state
+        return self._scored(h, state.weights, fixed, extra), state
 
     def stepping(self, extra: int = 0) -> Step[WiringState, Fixed]:
         """`step`, with what the cells keep over a sequence prepared once for all steps of the same number of rows."""
@@ -223,36 +257,39 @@ class SequenceToSequence(nn.Module):
 
     def _log_p(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
         """(N, V) log-probabilities at every real place of the targets, and the tokens (N,) there."""
-        if self.pointer is None:
+        if self.pointing is None and self.pointer is None:
             h, y = self._written(batch, forced)
             return self.output.log_probabilities(h), y
         # It points by rows, so that padding is left out afterwards.
-        features, real, y = self._led(batch, forced)
+        features, real, y, fixed = self._led(batch, forced)
         weights = None if features.weights is None else features.weights.flatten(0, 1)
-        log_p = self._scored(features.values.flatten(0, 1), weights, batch.copied, batch.extra)
+        log_p = self._scored(features.values.flatten(0, 1), weights, fixed, batch.extra)
         return log_p.index_select(0, real), y
 
     def _written(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
         """The decoder's features (N, F) at every real place of the targets, and the tokens (N,) there."""
-        features, real, y = self._led(batch, forced)
+        features, real, y, _ = self._led(batch, forced)
         return features.values.flatten(0, 1).index_select(0, real), y
 
-    def _led(self, batch: PairBatch, forced: Forced) -> tuple[Features, Tensor, Tensor]:
-        """The decoder's features, the numbers (N,) of the real places of all targets, and the tokens (N,) there."""
+    def _led(self, batch: PairBatch, forced: Forced) -> tuple[Features, Tensor, Tensor, Fixed]:
+        """The decoder's features, the numbers (N,) of the real places of all targets, the tokens (N,) there, and what
+        is kept of the sources."""
         assert batch.target is not None, "there are targets"
         target, lengths = batch.target.values, batch.target.lengths
-        started = self.decoder.start(self.read(batch.source))
-        features = self._features(target, lengths, started, forced, batch.copied, batch.extra)
+        read = self.read(batch.source, batch.copied, batch.extra)
+        started = self.decoder.start(read)
+        fixed = self._fixed(read, started, batch.copied)
+        features = self._features(target, lengths, started, forced, fixed, batch.extra)
         if batch.written is not None:
             real = real_first(batch.target.mask, batch.written, batch.passes)
             y = target.masked_fill(~batch.target.mask, UNLABELLED)
-            return features, real, y.flatten().index_select(0, real)
+            return features, real, y.flatten().index_select(0, real), fixed
         real = (torch.arange(target.shape[1]) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(1)
         real = beside(real, target)  # found on the CPU: a device would have to be waited for
-        return features, real, target.flatten().index_select(0, real)
+        return features, real, target.flatten().index_select(0, real), fixed
 
     def _features(
-        self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, copied: Tensor | None, extra: int
+        self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, fixed: Fixed, extra: int
     ) -> Features:
         first = target.new_full((len(target), 1), self.sizes.start)
         if not isinstance(forced.p, Tensor) and forced.p >= 1:
@@ -264,7 +301,7 @@ class SequenceToSequence(nn.Module):
 
         def choose(h: Tensor, weights: Tensor | None, number: int) -> Tensor:
             with torch.no_grad():
-                log_p = self._scored(h, weights, copied, extra)
+                log_p = self._scored(h, weights, fixed, extra)
                 if forced.replacement == "greedy":
                     own = log_p.argmax(1)
                 else:
@@ -274,14 +311,17 @@ class SequenceToSequence(nn.Module):
 
         return self.decoder.led(first.squeeze(1), target.shape[1], started, choose)
 
-    def _scored(self, h: Tensor, weights: Tensor | None, copied: Tensor | None, extra: int) -> Tensor:
+    def _scored(self, h: Tensor, weights: Tensor | None, fixed: Fixed, extra: int) -> Tensor:
         """(N, V + extra): log p of every token given features (N, F)."""
+        if self.pointing is not None:
+            assert fixed.pointed is not None, "the elements are prepared"
+            return self.pointing.of_tokens(self.pointing.log_probabilities(h, fixed.pointed), fixed.pointed, extra)
         log_p = self.output.log_probabilities(h)
         if self.pointer is None:
             return log_p
         assert weights is not None, "a pointer attends"
-        assert copied is not None, "a pointer points at tokens"
-        return self.pointer.log_probabilities(log_p, weights, h, copied, extra)
+        assert fixed.copied is not None, "a pointer points at tokens"
+        return self.pointer.log_probabilities(log_p, weights, h, fixed.copied, extra)
 
     def _known(self, tokens: Tensor) -> Tensor:
         """Tokens as they are read: a word that was copied is unknown to the embedding."""

@@ -33,7 +33,9 @@ class Options(NamedTuple):
     ignored: int | None = None  # a target that costs nothing
 
 
-def cost(log_p: Tensor, targets: Tensor, options: Options, *, tokens: int | None = None) -> Tensor:
+def cost(
+    log_p: Tensor, targets: Tensor, options: Options, *, tokens: int | None = None, some_never: bool = False
+) -> Tensor:
     """The summed cost of targets (N,) given log-probabilities (N, V): the definition.
 
         cost = Σ_n (1 − ε) (−log p_n[y_n]) + ε/V Σ_v (−log p_n[v])
@@ -42,7 +44,8 @@ def cost(log_p: Tensor, targets: Tensor, options: Options, *, tokens: int | None
 
         cost / 2 + α/4 Σ_n Σ_v (p_n[v] − q_n[v]) (log p_n[v] − log q_n[v])
 
-    tokens: V, where some columns after them are words that only some rows can say.
+    tokens: V, where some columns after them are words that only some rows can say. some_never: a target is spread over
+    what its row can say; of the rest, log p is -∞.
     """
     size = log_p.shape[1] if tokens is None else tokens
     if options.ignored is not None:
@@ -51,7 +54,11 @@ def cost(log_p: Tensor, targets: Tensor, options: Options, *, tokens: int | None
         targets = targets * is_kept
     chosen = log_p.gather(1, targets.unsqueeze(1))
     total = -chosen.masked_fill(chosen == -torch.inf, LEAST).sum()
-    if options.smoothing:
+    if options.smoothing and some_never:
+        never = log_p == -torch.inf
+        means = log_p.masked_fill(never, 0.0).sum(1) / (~never).sum(1)
+        total = (1 - options.smoothing) * total - options.smoothing * means.sum()
+    elif options.smoothing:
         total = (1 - options.smoothing) * total - options.smoothing / size * log_p[:, :size].sum()
     if not options.r_drop:
         return total

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.bleu import bleu_counts, bleu_of
+from recurra.metrics.brackets import bracket_counts, is_balanced
 from recurra.metrics.chrf import chrf_counts, chrf_of
 from recurra.metrics.cutting import cut
 from recurra.metrics.edits import edit_counts, edits, nearest
@@ -21,7 +22,7 @@ from recurra.metrics.rouge import rouge_l_each
 from recurra.metrics.ter import ter_counts, ter_is_within_reach, ter_of
 from recurra.named import choose
 from recurra.scoring.counted import ITEMS, Counted
-from recurra.scoring.formulas import Formula, perplexity, ratio
+from recurra.scoring.formulas import Formula, found_and_right, perplexity, ratio
 from recurra.text import Tokenizer, Words
 from recurra.text.visible import shown, without_controls
 from recurra.views.table import Table
@@ -34,6 +35,9 @@ NAMES = (
     *("perplexity", "nll"),
 )
 """Scores that training may stop on, in the order in which they are shown."""
+
+OF_TREES = ("bracket_f1", "bracket_precision", "bracket_recall", "balanced")
+"""Scores of answers that are trees, shown before the others."""
 
 BY_LENGTH = ("bleu", "exact_match", "symbol_error_rate", "perplexity")
 
@@ -63,6 +67,7 @@ class PairAnswers(NamedTuple):
     length_of: str = "source"  # whose lengths source_lengths are
     gold_words: Sequence[Tokens] | None = None  # None: an item is one word, as where letters become sounds
     answer_words: Sequence[Tokens] | None = None
+    trees: bool = False  # they are brackets, which are scored too
 
 
 class Items(NamedTuple):
@@ -108,7 +113,8 @@ def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Count
     An item is right where its text, or its tokens, are those of a reference. ROUGE and METEOR see BLEU's tokens in
     small letters.
     """
-    choose(NAMES, first, "evaluation.first")
+    names = (*OF_TREES, *NAMES) if given.trees else NAMES
+    choose(names, first, "evaluation.first")
     if first in ("perplexity", "nll") and given.likelihood is None:
         raise ConfigError(f"evaluation.first = '{first}' needs log-probabilities, but these predictions have none.")
     items = grouped(given)
@@ -132,6 +138,13 @@ def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Count
     if items.likelihood is not None:
         columns |= {"nats": -items.likelihood[:, 0], "tokens": items.likelihood[:, 1]}
         scores |= {"perplexity": perplexity("nats", "tokens"), "nll": ratio("nats", "tokens")}
+    if given.trees:
+        brackets = bracket_counts(items.reference_tokens, items.answer_tokens)
+        columns |= {f"bracket_{name}": brackets[:, at] for at, name in enumerate(("right", "gold", "said"))}
+        columns["balanced"] = np.array([is_balanced(tokens) for tokens in items.answer_tokens], np.int64)
+        f1 = found_and_right("bracket_")
+        scores |= {f"bracket_{name}": formula for name, formula in f1.items()}
+        scores["balanced"] = ratio("balanced", ITEMS)
     slower = [name for name in SLOWER if name == first or not quick]
     if "chrf" in slower:
         columns["characters"] = chrf_counts(references, answers, lowercase=lowercase)
@@ -152,7 +165,7 @@ def pair_scores(given: PairAnswers, *, first: str, quick: bool = False) -> Count
     return Counted.of(
         [(source, *texts) for source, texts in zip(items.sources, references, strict=True)],
         columns,
-        {name: scores[name] for name in NAMES if name in scores},
+        {name: scores[name] for name in names if name in scores},
         first=first,
         lengths=items.lengths,
         loss=scores.get("nll"),
@@ -240,7 +253,7 @@ def word_changes_of(items: Items, changes: NDArray[np.int64]) -> NDArray[np.int6
 def by_length(counted: Counted, of: str = "source") -> Table:
     """Scores per bucket of lengths."""
     assert counted.lengths is not None, "given by pair_scores"
-    names = [name for name in BY_LENGTH if name in counted.formulas]
+    names = [name for name in ("bracket_f1", *BY_LENGTH) if name in counted.formulas]
     rows = [
         [bucket.label, len(bucket.items), *(round(counted.value(name, bucket.items), 4) for name in names)]
         for bucket in buckets(counted.lengths)

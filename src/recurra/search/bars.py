@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from recurra.search.bracket_table import BracketTable
 from recurra.search.rules import Law
 
 
@@ -20,8 +21,15 @@ class Prefixes(NamedTuple):
     lengths: Tensor  # (N,)
 
 
+class Bounds(NamedTuple):
+    """How long the answers of N rows must be, and may be."""
+
+    leasts: Tensor  # (N,)
+    mosts: Tensor  # (N,)
+
+
 class Bars:
-    """A law without forced tokens, which depends on what was written in each row and on its prefix only.
+    """A law without forced tokens, which depends on what was written in each row, its prefix and its bounds only.
 
     With the divisors of log P of 1, 2, … tokens. Its tensors are made at the first step, when the vocabulary's size is
     known, and stay where they are: steps that were recorded read them again.
@@ -30,17 +38,19 @@ class Bars:
     def __init__(self, law: Law, divisors: NDArray[np.float64] | None = None) -> None:
         assert not len(law.forced), "forced tokens are placed by the search on the host"
         self.law = law
-        self.needs_past = law.no_repeat > 0
+        self.needs_past = law.no_repeat > 0 or bool(law.brackets.pairs)
         self.is_end = torch.empty(0, dtype=torch.bool)  # (V,)
         self.banned: Tensor | None = None  # (V,): never chosen; None: anything may be
         self.divisors = torch.tensor([] if divisors is None else divisors, dtype=torch.float64)  # (L,): see `score`
         self.early: Tensor | None = None  # (V,): not chosen while an answer is too short; None: it never is
+        self.brackets: BracketTable | None = None
 
     @property
     def key(self) -> Hashable:
         """What must be equal for recorded steps to obey the same law; prefixes are given to each search anew."""
         law = self.law
-        return law.min_length, tuple(law.banned), tuple(law.ends), law.no_repeat, law.longest_prefix
+        rules = (law.min_length, tuple(law.banned), tuple(law.ends), law.no_repeat, law.brackets)
+        return *rules, law.longest_prefix, are_bounded(law)
 
     def make(self, vocabulary: int, device: torch.device) -> None:
         """Makes the tensors, once."""
@@ -54,6 +64,8 @@ class Bars:
             self.banned = flags(self.law.banned, vocabulary).to(device)
         if self.law.min_length and known:
             self.early = flags([*self.law.banned, *known], vocabulary).to(device)
+        if self.law.brackets.pairs:
+            self.brackets = BracketTable(self.law.brackets, known, vocabulary, device)
 
     def closed(self, steps: Tensor) -> list[Tensor | None]:
         """For each of the steps (c,), (V,): what may not be chosen in any row."""
@@ -63,16 +75,27 @@ class Bars:
         return list(torch.where((steps < self.law.min_length).unsqueeze(1), self.early, otherwise).unbind())
 
     def allowed(
-        self, log_p: Tensor, closed: Tensor | None, step: Tensor, past: Tensor | None, prefixes: Prefixes | None
+        self,
+        log_p: Tensor,
+        closed: Tensor | None,
+        step: Tensor,
+        past: Tensor | None,
+        prefixes: Prefixes | None,
+        bounds: Bounds | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """log p (N, V) with -inf for what may not be chosen at `step` (1,) after `past` (N, L), real up to there.
 
         And what is still to be closed in all rows (V,): whoever looks for the largest does that on the way.
         """
-        if past is None and prefixes is None:
+        if past is None and prefixes is None and bounds is None:
             return log_p, closed
         out = log_p if closed is None else log_p.masked_fill(closed, -torch.inf)
-        if past is not None and self.law.no_repeat <= past.shape[1]:
+        if bounds is not None:
+            is_short = (step < bounds.leasts).unsqueeze(1)
+            out = out.masked_fill(is_short & self.is_end, -torch.inf)
+        if past is not None and bounds is not None and self.brackets is not None:
+            out = out.masked_fill(self.brackets.barred(past, step, bounds.mosts), -torch.inf)
+        if past is not None and 0 < self.law.no_repeat <= past.shape[1]:
             out = out.masked_fill(repeating(past, step, self.law.no_repeat, out.shape[1]), -torch.inf)
         if prefixes is not None:
             tokens = prefixes.tokens.index_select(1, step.clamp_max(prefixes.tokens.shape[1] - 1))
@@ -114,3 +137,15 @@ def prefixes_of(law: Law, rows: list[int]) -> Prefixes | None:
     each = [law.prefixes[row] for row in rows]
     tokens = torch.tensor([[*prefix, *[0] * (law.longest_prefix - len(prefix))] for prefix in each], dtype=torch.long)
     return Prefixes(tokens, torch.tensor([len(prefix) for prefix in each], dtype=torch.long))
+
+
+def are_bounded(law: Law) -> bool:
+    """Whether some rule asks how long an answer of each sentence must or may be."""
+    return bool(law.brackets.pairs) or bool((law.leasts != law.min_length).any())
+
+
+def bounds_of(law: Law, rows: NDArray[np.int64]) -> Bounds | None:
+    """The bounds of these sentences; None where no rule asks for them."""
+    if not are_bounded(law):
+        return None
+    return Bounds(torch.from_numpy(law.leasts[rows]), torch.from_numpy(law.lengths[rows]))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recurra.search.bars import Bars, Prefixes, prefixes_of
+from recurra.search.bars import Bars, Bounds, Prefixes, bounds_of, prefixes_of
 from recurra.search.continuing import continued
 from recurra.search.front import Numbers
 from recurra.search.graphs import Graphs
@@ -51,6 +51,7 @@ class Beams(NamedTuple):
     largest_divisors: Tensor  # (B,): by what log P of a sequence of so many tokens is divided
     prefixes: Prefixes | None  # (B w, …)
     places: Tensor | None  # (B w, S)
+    bounds: Bounds | None  # (B w,)
 
 
 class Found(NamedTuple):
@@ -83,7 +84,7 @@ class Beaming(Generic[Moving, Fixed]):
         self.stepping, self.law, self.watch = stepping, law, watch
         self.width, self.best, self.coverage_penalty = width, best, coverage_penalty
         self.length = int(law.lengths.max())
-        self.least = 0 if law.no_repeat else law.min_length
+        self.least = 0 if law.no_repeat or law.brackets.pairs else law.min_length
         self.stretch_size, self.columns = stretch_of(self.length), columns_of(self.length)
         self.divisors = divisors(max(self.length, self.columns), length_penalty)
         self.kept = Bars(law, self.divisors[1:])
@@ -122,6 +123,7 @@ class Beaming(Generic[Moving, Fixed]):
             on(device, torch.from_numpy(self.divisors[limits])),
             on(device, prefixes_of(self.law, own.tolist())),
             None if places is None else selected(on(device, places), select_first(numbers, device, self.width)),
+            on(device, bounds_of(self.law, own)),
         )
 
     def stretch(self, state: Beamed, given: Beams) -> Beamed:
@@ -137,7 +139,8 @@ class Beaming(Generic[Moving, Fixed]):
                 self.kept.make(log_p.shape[1], device)
                 closed = self.kept.closed(numbers)
             seen = None if self.watch is None else self.watch(moving)
-            log_p, shut = self.kept.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes)
+            at_step = numbers[at : at + 1]
+            log_p, shut = self.kept.allowed(log_p, closed[at], at_step, past, given.prefixes, given.bounds)
             kept, chosen, parents, rows, totals = continued(log_p, shut, totals, self.kept.is_end)
             lack = None
             if self.coverage_penalty and seen is not None:
@@ -176,7 +179,7 @@ class Beaming(Generic[Moving, Fixed]):
         kept, alive, best = selected((state.totals, state.alive, state.best), rows)
         fixed, limits, by = selected((given.fixed, given.limits, given.largest_divisors), rows)
         after = Beamed(state.step.clone(), tokens, moving, kept, covered, past, alive, best, written)
-        return after, Beams(fixed, limits, by, *selected((given.prefixes, given.places), own))
+        return after, Beams(fixed, limits, by, *selected((given.prefixes, given.places, given.bounds), own))
 
     def take(self, state: Beamed, rows: Ids, sentences: Ids, written: int) -> None:
         assert state.written is not None, "sentences are over after some steps"

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recurra.search.bars import Bars, Prefixes, prefixes_of
+from recurra.search.bars import Bars, Bounds, Prefixes, bounds_of, prefixes_of
 from recurra.search.continuing import most_probable
 from recurra.search.front import Numbers
 from recurra.search.graphs import Graphs
@@ -39,6 +39,7 @@ class Ways(NamedTuple):
     limits: Tensor  # (N,): the most tokens of each
     prefixes: Prefixes | None
     chances: Tensor | None  # (N, L): random numbers, one for each token; None: the most probable is taken
+    bounds: Bounds | None
 
 
 class Following(Generic[Moving, Fixed]):
@@ -78,7 +79,8 @@ class Following(Generic[Moving, Fixed]):
         whole = len(numbers) == len(self.law.lengths)
         return Ways(
             fixed if whole else selected(fixed, select_first(numbers, device)),
-            *on(device, (torch.from_numpy(self.law.lengths[rows]), prefixes_of(self.law, rows.tolist()), chances)),
+            on(device, torch.from_numpy(self.law.lengths[rows])),
+            *on(device, (prefixes_of(self.law, rows.tolist()), chances, bounds_of(self.law, rows))),
         )
 
     def stretch(self, state: Followed, given: Ways) -> Followed:
@@ -96,7 +98,7 @@ class Following(Generic[Moving, Fixed]):
                 bars.make(log_p.shape[1], device)
                 closed = bars.closed(numbers)
             past = chosen if bars.needs_past else None
-            log_p, shut = bars.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes)
+            log_p, shut = bars.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes, given.bounds)
             if self.keep is None or chances is None:
                 value, tokens = most_probable(log_p, shut, nothing, bars.is_end)
             else:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recurra.errors import ConfigError
+from recurra.search.bracket_table import BracketTable
+from recurra.search.brackets import Brackets
 
 Ids: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -20,12 +22,14 @@ class Rules(NamedTuple):
     """What an answer must obey; tokens are counted from 1, the end among them where nothing else is said.
 
     min_length   so many tokens before the end, at least
+    min_lengths  the same for each sentence, where they differ
     banned       ids that are never chosen
     forced       ids that each appear somewhere: before all have, no end is chosen, and when the length leaves room
                  for those still missing and an end only, nothing but them
     prefix       what the answer begins with, whatever the other rules say: ids, or a sequence of ids per sentence;
                  the length cuts it off
     no_repeat    no run of so many tokens appears twice; 0: it may
+    brackets     what is opened is closed, in its order and before the end; see BracketTable
 
     A hypothesis that they leave nothing to choose is given up. Where none is left, the search raises a ConfigError.
     """
@@ -35,6 +39,8 @@ class Rules(NamedTuple):
     forced: Sequence[int] = ()
     prefix: Sequence[int] | Sequence[Sequence[int]] = ()
     no_repeat: int = 0
+    brackets: Brackets = Brackets()
+    min_lengths: Sequence[int] = ()
 
 
 NONE = Rules()
@@ -48,8 +54,11 @@ class Law:
         for name, least in (("min_length", rules.min_length), ("no_repeat", rules.no_repeat)):
             if isinstance(least, bool) or not isinstance(least, int) or least < 0:
                 raise ConfigError(f"{name} must be a whole number of at least 0, but is {least!r}.")
-        self.min_length = rules.min_length
+        self.leasts = leasts_of(rules, len(lengths))
+        self.min_length = int(self.leasts.min()) if len(self.leasts) else rules.min_length  # of every sentence
         self.no_repeat = rules.no_repeat
+        self.brackets = rules.brackets
+        self._table: BracketTable | None = None  # made when the vocabulary is known
         self.banned = sorted({*rules.banned})
         self.ends = sorted({*ends})
         self.forced = np.array(sorted({*rules.forced}), np.int64)
@@ -57,7 +66,12 @@ class Law:
         self.prefixes = prefixes(rules.prefix, len(lengths))
         self.longest_prefix = max(map(len, self.prefixes), default=0)
         self.is_empty = not (
-            self.min_length or self.banned or len(self.forced) or self.longest_prefix or self.no_repeat
+            self.leasts.any()
+            or self.banned
+            or len(self.forced)
+            or self.longest_prefix
+            or self.no_repeat
+            or self.brackets.pairs
         )
         self._check_forced()
 
@@ -67,7 +81,12 @@ class Law:
 
     def is_one_for_all(self, written: int) -> bool:
         """Whether `everywhere` is all there is to obey after so many tokens."""
-        return written >= self.longest_prefix and not len(self.forced) and not 0 < self.no_repeat <= written
+        of_rows = len(self.forced) or 0 < self.no_repeat <= written or self.brackets.pairs
+        return written >= self.longest_prefix and not of_rows and not self.has_own_leasts(written)
+
+    def has_own_leasts(self, written: int) -> bool:
+        """Whether an answer of so many tokens may end in some sentences and not in others."""
+        return self.min_length <= written < self.leasts.max(initial=0)
 
     def allowed(self, log_p: Tensor, past: Ids, sentences: Ids) -> Tensor:
         """log p (N, V) with -inf for what may not be chosen after `past` (N, t); row n belongs to sentences[n]."""
@@ -75,8 +94,17 @@ class Law:
         out = log_p.clone()
         if ids := self.everywhere(written):
             out.index_fill_(1, torch.tensor(ids, device=out.device), -torch.inf)
+        if self.has_own_leasts(written) and self.ends:
+            short, ends = np.nonzero(written < self.leasts[sentences])[0], np.array(self.ends, np.int64)
+            out[pair(np.repeat(short, len(ends)), np.tile(ends, len(short)), out)] = -torch.inf
         if 0 < self.no_repeat <= written:
             out[pair(*repeating(past, self.no_repeat), out)] = -torch.inf
+        if self.brackets.pairs:
+            if self._table is None:
+                self._table = BracketTable(self.brackets, self.ends, out.shape[1], out.device)
+            before, limits = (torch.from_numpy(each).to(out.device) for each in (past, self.lengths[sentences]))
+            step = torch.tensor([written], device=out.device)
+            out.masked_fill_(self._table.barred(before, step, limits), -torch.inf)
         if len(self.forced):
             missing = ~self.met(past)
             count = missing.sum(1)
@@ -113,7 +141,7 @@ class Law:
         """The error of a sentence that cannot go on."""
         return ConfigError(
             f"the search rules allow no token at position {written + 1} of sequence {sentence + 1}: relax "
-            "min_length, banned, forced, prefix or no_repeat."
+            "min_length, banned, forced, prefix, no_repeat or brackets."
         )
 
     def _check_forced(self) -> None:
@@ -129,6 +157,14 @@ class Law:
                 raise ConfigError(
                     f"{missing} tokens are forced after a prefix of {len(prefix)}, but an answer has at most {length}."
                 )
+
+
+def leasts_of(rules: Rules, sentences: int) -> Ids:
+    """(sentences,): how many tokens the answer of each has at least, before the end."""
+    own = rules.min_lengths
+    if own and len(own) != sentences:
+        raise ConfigError(f"there are {len(own)} minimum lengths for {sentences} sequences: give one for each.")
+    return np.maximum(np.full(sentences, rules.min_length, np.int64), np.array(own or [0], np.int64))
 
 
 def prefixes(given: Sequence[int] | Sequence[Sequence[int]], sentences: int) -> list[tuple[int, ...]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from recurra.config import Seq2SeqDecoding, Seq2SeqSettings, Vec2SeqSettings
 from recurra.errors import ConfigError
+from recurra.metrics.brackets import MIRRORED, closes, opens
 from recurra.named import did_you_mean
+from recurra.search.brackets import Brackets
 from recurra.sequences.pair_texts import Side
 from recurra.settings import SettingError
 from recurra.text.vocabulary import UNKNOWN
@@ -50,10 +52,39 @@ def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int
     return {what: tuple(vocabulary.id(token) for token in tokens) for what, tokens in named.items()}
 
 
+def brackets_of(decoding: Seq2SeqDecoding, target: Side) -> tuple[Brackets, tuple[int, ...]]:
+    """The ids of brackets, each with what closes it; and those that must not be written, for nothing matches them.
+
+    A token such as (NP is closed by )NP or, where there is none, by ).
+    """
+    if decoding.brackets == "free":
+        return Brackets(), ()
+    vocabulary = target.vocabulary
+    known = [token for token in vocabulary.tokens if token not in vocabulary.specials]
+    pairs, never = [], []
+    for token in filter(opens, known):
+        mirrored = MIRRORED[token[0]]
+        found = next((each for each in (mirrored + token[1:], mirrored) if each in vocabulary), None)
+        if found is None:
+            never.append(vocabulary.id(token))
+        else:
+            pairs.append((vocabulary.id(token), vocabulary.id(found)))
+    if not pairs:
+        raise SettingError(
+            f"decoding.brackets = '{decoding.brackets}', but no token of the targets opens a bracket that another one "
+            f"closes: leave it out, or see data.target.tokens.",
+            ("decoding", "brackets"),
+        )
+    used = {closing for _, closing in pairs}
+    never += [number for number in map(vocabulary.id, filter(closes, known)) if number not in used]
+    return Brackets(tuple(pairs), decoding.brackets == "tree"), tuple(never)
+
+
 def check_search(settings: Seq2SeqSettings | Vec2SeqSettings, target: Side) -> None:
     """Refuse, before training, a search by which the trained model could not be scored."""
     data, decoding = settings.data, settings.decoding
     named_tokens(decoding, target)
+    brackets_of(decoding, target)
     if not data.files("valid") and not data.files("test"):
         return
     if decoding.search == "given":

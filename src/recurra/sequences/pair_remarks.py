@@ -83,8 +83,9 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
     elif own.kind in RECURRENT:
         cell = cell_in_words(own.cell or model.cell, bidirectional=model.bidirectional)
         kind = f"{'pyramidal ' * (own.kind == 'pyramid')}{cell}"
-    encoder = layers_in_words(kind, model.encoder_widths)
-    return f"{read}, {encoder} encoder, {writer_in_words(model)}, {side_in_words(texts.target)}"
+    encoder = "embeddings as" if kind == "embeddings" else layers_in_words(kind, model.encoder_widths)
+    written = side_in_words(texts.target) if model.pointer is None else f"points at elements ({name_of(model.pointer)})"
+    return f"{read}, {encoder} encoder, {writer_in_words(model)}, {written}"
 
 
 def writer_in_words(model: WriterModel) -> str:
@@ -93,6 +94,8 @@ def writer_in_words(model: WriterModel) -> str:
     if own.kind == "transformer":
         decoder = layers_in_words("Transformer", model.decoder_widths)
         return f"{'no attention, ' if attention == 'none' else ''}{decoder} decoder"
+    if own.kind == "window":
+        return f"{attention} attention from {own.window} tokens, {layers_in_words('feed-forward', model.decoder_widths)} decoder"
     looks = "no attention" if attention == "none" else f"{attention} attention ({name_of(model.wiring)})"
     return f"{looks}, {layers_in_words(cell_in_words(own.cell or model.cell), model.decoder_widths)} decoder"
 

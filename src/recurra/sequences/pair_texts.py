@@ -76,19 +76,15 @@ class PairTexts:
         self._copied = _copies(source, target)
 
     @classmethod
-    def of(cls, data: Seq2SeqData) -> PairTexts:
-        """What the training files hold; columns and tokens are named."""
+    def of(cls, data: Seq2SeqData, *, points: bool = False) -> PairTexts:
+        """What the training files hold; columns and tokens are named. What points at the source writes nothing else."""
         files = data.files("train")
+        if points:
+            target = Side(tokenizer("symbols"), Vocabulary.counted({}, specials=SPECIALS))
+            return cls._with_target(data, target)
         if data.frames is not None:
-            scale = Normal.counted()
-            for pair in pairs(files, data):
-                assert pair.frames is not None
-                scale.add(pair.frames, place_of(files[pair.file], pair.line))
-            return cls(None, learned_side("target", data.target, files, (), lambda: _targets(data)), scale.finished())
-        features = (
-            Counter(name for pair in pairs(files, data) for name in pair.features) if data.features else Counter()
-        )
-        marked = tuple(feature_token(name) for name in sorted(features, key=lambda name: (-features[name], name)))
+            return cls(None, learned_side("target", data.target, files, (), lambda: _targets(data)), _scale(data))
+        marked = _marked(data)
         if data.joint:
             both = learned_side(
                 "source", data.source, files, marked, lambda: itertools.chain(_sources(data), _targets(data))
@@ -98,6 +94,14 @@ class PairTexts:
             learned_side("source", data.source, files, marked, lambda: _sources(data)),
             learned_side("target", data.target, files, (), lambda: _targets(data)),
         )
+
+    @classmethod
+    def _with_target(cls, data: Seq2SeqData, target: Side) -> PairTexts:
+        """What the sources of the training files hold, beside a target that needs no look at them."""
+        files = data.files("train")
+        if data.frames is not None:
+            return cls(None, target, _scale(data))
+        return cls(learned_side("source", data.source, files, _marked(data), lambda: _sources(data)), target)
 
     @property
     def joint(self) -> bool:
@@ -242,6 +246,23 @@ def feature_token(name: str) -> str:
 
 def _file(what: str, side: str) -> str:
     return f"{what}.{side}.json" if side else f"{what}.json"
+
+
+def _scale(data: Seq2SeqData) -> Normal:
+    """Mean and spread of each column of the frames in training."""
+    files, scale = data.files("train"), Normal.counted()
+    for pair in pairs(files, data):
+        assert pair.frames is not None
+        scale.add(pair.frames, place_of(files[pair.file], pair.line))
+    return scale.finished()
+
+
+def _marked(data: Seq2SeqData) -> tuple[str, ...]:
+    """The features of the training files as special tokens, the most frequent first."""
+    if not data.features:
+        return ()
+    features = Counter(name for pair in pairs(data.files("train"), data) for name in pair.features)
+    return tuple(feature_token(name) for name in sorted(features, key=lambda name: (-features[name], name)))
 
 
 def _sources(data: Seq2SeqData) -> Iterator[str]:

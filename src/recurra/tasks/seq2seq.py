@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -14,15 +14,20 @@ from recurra.config import Seq2SeqSettings
 from recurra.data.files import extension
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError
+from recurra.named import choose
+from recurra.reading.pair_columns import place_of
 from recurra.reading.pairs import Pair, asked, key_of, pairs, with_columns
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
+from recurra.scoring.counted import Counted
+from recurra.scoring.point_scores import PointAnswers, in_words, is_right, names_of, point_scores
+from recurra.sequences.elements import elements_in, numbered
 from recurra.sequences.pair_remarks import described
 from recurra.sequences.pair_texts import PairTexts
-from recurra.sequences.written import Answer
-from recurra.tasks.task import Asked, Axes, Purpose, Task, View, Viewer
+from recurra.sequences.written import Answer, Written
+from recurra.tasks.task import Asked, Axes, Judgement, Prediction, Purpose, Task, View, Viewer
 from recurra.tasks.to_sequence import ToSequence
-from recurra.text.vocabulary import UNKNOWN
+from recurra.text.vocabulary import END, UNKNOWN
 from recurra.views.purpose import SERIES
 from recurra.views.viewer import MATTERED
 
@@ -43,24 +48,78 @@ class Seq2Seq(ToSequence[Pair]):
 
     @classmethod
     def resolved(cls, settings: Seq2SeqSettings) -> Seq2SeqSettings:
-        return dataclasses.replace(settings, data=with_columns(settings.data))
+        data = settings.data
+        if settings.model.pointer is not None:  # numbers of elements
+            data = dataclasses.replace(data, target=dataclasses.replace(data.target, tokens="symbols"))
+        return dataclasses.replace(settings, data=with_columns(data))
 
     @classmethod
     def encoding(cls, settings: Seq2SeqSettings) -> object:
-        return settings.model.copy
+        return settings.model.copy if settings.model.pointer is None else "elements"
 
     @classmethod
     def prepared(cls, settings: Seq2SeqSettings) -> Self:
-        return cls(settings, PairTexts.of(settings.data))
+        return cls(settings, PairTexts.of(settings.data, points=settings.model.pointer is not None))
+
+    def check(self) -> None:
+        super().check()
+        shape, frames = self.settings.evaluation.shape, self.texts.frames
+        if shape in ("hull", "triangles") and frames is not None and len(frames.mean) != 2:
+            raise ConfigError(
+                f"evaluation.shape = '{shape}' scores points of a plane, which have two numbers each, but "
+                f"'{self.settings.data.frames}' has {len(frames.mean)} per element: leave it out."
+            )
+        if self.points and shape != "sequence" and frames is None:
+            raise ConfigError(f"evaluation.shape = '{shape}' scores points, but the source is a text: leave it out.")
+
+    def check_first(self) -> None:
+        if not self.points:
+            super().check_first()
+        else:
+            choose(names_of(self.settings.evaluation.shape), self.first, "evaluation.first")
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Pair]:
-        return self.texts.checked(pairs(files, self.settings.data), files)
+        found = self.texts.checked(pairs(files, self.settings.data), files)
+        return self._with_elements(found, files) if self.points else found
 
     def noticed(self, examples: Sequence[Pair]) -> str | None:
-        return None if self.settings.model.copy else super().noticed(examples)
+        return None if self.settings.model.copy or self.points else super().noticed(examples)
+
+    # Elements of the source, where answers are made of them
+
+    @property
+    def points(self) -> bool:
+        """Whether answers are elements of the source."""
+        return self.settings.model.pointer is not None
+
+    def _with_elements(self, found: Iterable[Pair], files: Sequence[str | Path]) -> Iterator[Pair]:
+        """The same pairs, where a target names elements that there are."""
+        for pair in found:
+            if pair.target is not None:
+                elements_in(pair.target, self._elements(pair), place_of(files[pair.file], pair.line))
+            yield pair
+
+    def _numbered(self, example: Pair) -> NDArray[np.int32]:
+        """The id by which each place of a source is pointed at."""
+        specials = len(self.texts.target.vocabulary)
+        if self.texts.source is None:
+            steps = 0 if example.frames is None else len(example.frames)
+            return np.arange(specials, specials + steps, dtype=np.int32)
+        return numbered(self.texts.source_tokens(example), len(example.features), specials)
+
+    def _elements(self, example: Pair) -> int:
+        """How many elements a source has."""
+        return int((self._numbered(example) > 0).sum())
+
+    def _pointed(self, example: Pair, target: str) -> NDArray[np.int32]:
+        """The ids of a target, and of the end."""
+        vocabulary = self.texts.target.vocabulary
+        found = [len(vocabulary) + number for number in elements_in(target, self._elements(example))]
+        return np.array([*found, vocabulary.id(END)], np.int32)
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Pair]:
         found = self.texts.checked(asked(file, lines, self.settings.data), [file or "input"])
+        found = self._with_elements(found, [file or "input"]) if self.points else found
         return self.texts.with_known_features(found, file or "input")
 
     def schema(self) -> Schema:
@@ -95,6 +154,11 @@ class Seq2Seq(ToSequence[Pair]):
             row["frames"] = texts.source_frames(example)
         else:
             row["source"] = texts.source_ids(example)
+        if self.points:
+            row["copied"] = self._numbered(example)
+            if example.target is not None:
+                row["target"] = self._pointed(example, example.target)
+            return row
         if example.target is not None:
             row["target"] = texts.target_ids(example.target)
         if self.settings.model.copy:
@@ -150,11 +214,9 @@ class Seq2Seq(ToSequence[Pair]):
 
     def axes(self) -> Mapping[str, Axes]:
         target = self.texts.target.vocabulary.tokens
-        found: dict[str, Axes] = {
-            "decoder.embedding.weight": (target, None),
-            "output.readout.weight": (target, None),
-            "output.readout.bias": (target,),
-        }
+        found: dict[str, Axes] = {"decoder.embedding.weight": (target, None)}
+        if not self.points:
+            found |= {"output.readout.weight": (target, None), "output.readout.bias": (target,)}
         if self.texts.source is not None:
             found["embedding.weight"] = (self.texts.source.vocabulary.tokens, None)
         return found
@@ -162,7 +224,13 @@ class Seq2Seq(ToSequence[Pair]):
     # Answers
 
     def spelled(self, example: Pair, answer: Answer) -> Answer:
-        """The answer with the words that it copied from its source."""
+        """The answer with the words that it copied from its source, or the numbers of its elements."""
+        if self.points:
+            specials = len(self.texts.target.vocabulary)
+            tokens = [
+                str(int(token[1:]) - specials + 1) if token.startswith("\0") else token for token in answer.tokens
+            ]
+            return answer._replace(tokens=tokens, text=" ".join(tokens))
         if not self.settings.model.copy or not any(token.startswith("\0") for token in answer.tokens):
             return answer
         words = {f"\0{number}": token for token, number in self._copied(example)[0].items()}
@@ -177,7 +245,47 @@ class Seq2Seq(ToSequence[Pair]):
     def key(self, example: Pair) -> str:
         return key_of(example)
 
+    @property
+    def attends(self) -> bool:
+        return super().attends or self.points
+
+    @property
+    def first(self) -> str:
+        wanted = self.settings.evaluation.first
+        return super().first if wanted is not None or not self.points else "exact_match"
+
+    def counted(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Counted:
+        if not self.points or self.settings.decoding.search == "given":
+            return super().counted(examples, outputs)
+        likelihood = [output.gold for output in outputs if output.gold is not None]
+        counts = [self._elements(example) for example in examples]
+        best = [self.spelled(each, output.answers[0]) for each, output in zip(examples, outputs, strict=True)]
+        given = PointAnswers(
+            items=[self.origin(example) for example in examples],
+            golds=[elements_in(each.target or "", count) for each, count in zip(examples, counts, strict=True)],
+            answers=[[int(token) - 1 for token in answer.tokens] for answer in best],
+            points=None if self.texts.frames is None else [_frames(example) for example in examples],
+            counts=counts,
+            likelihood=likelihood if len(likelihood) == len(outputs) else None,
+        )
+        return point_scores(given, shape=self.settings.evaluation.shape, first=self.first, quick=self.quick)
+
+    def judge(self, examples: Sequence[Pair]) -> Callable[[Pair, Prediction], Judgement | None]:
+        if not self.points:
+            return super().judge(examples)
+
+        def verdict(example: Pair, answer: Prediction) -> Judgement | None:
+            if example.target is None:
+                return None
+            count = self._elements(example)
+            gold, said = elements_in(example.target, count), elements_in(answer.output, count)
+            return Judgement(is_right(self.settings.evaluation.shape, gold, said), f"{in_words(gold)} is right")
+
+        return verdict
+
     def source_tokens(self, example: Pair) -> list[str] | None:
+        if self.points and example.frames is not None:
+            return [str(number) for number in range(1, len(example.frames) + 1)]
         if self.texts.source is None:
             return None
         tokens, together = self.texts.source_tokens(example), self.settings.model.steps_in_a_place
@@ -220,11 +328,14 @@ class Seq2Seq(ToSequence[Pair]):
 
         settings, stacks = self.settings.model, list(self.stacks(model).values())
         reader = levels_of(stacks[0]) if stacks else [UnrolledLevel(str(settings.encoder.kind))]
-        starts = settings.decoder.kind != "transformer" and settings.start != "zeros"
+        starts = settings.decoder.kind == "rnn" and settings.start != "zeros"
         enters = ", ".join([*["first state"] * starts, *settings.conditioning])
         return super().anatomy(model)._replace(reader=reader, enters=enters)
 
     def purpose(self) -> Purpose:
+        if self.points and self.texts.source is None:
+            kind = extension(self.settings.data.files("train")[0])
+            return SERIES._replace(does="points at elements of a series", rows="pairs", asked=f"input.{kind}")
         if self.texts.source is not None:
             return Purpose("turns one sequence into another", rows="pairs")
         kind = extension(self.settings.data.files("train")[0])
@@ -244,3 +355,8 @@ class Seq2Seq(ToSequence[Pair]):
 
     def described(self) -> str:
         return described(self.settings.model, self.texts)
+
+
+def _frames(example: Pair) -> NDArray[np.float32]:
+    assert example.frames is not None, "there are frames where there is a scale for them"
+    return example.frames

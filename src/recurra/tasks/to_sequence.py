@@ -23,8 +23,8 @@ from recurra.named import choose
 from recurra.reading.pair_columns import place_of
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NAMES as SCORES
-from recurra.scoring.pair_scores import PairAnswers, pair_scores, with_words
-from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, check_search, named_tokens
+from recurra.scoring.pair_scores import OF_TREES, PairAnswers, pair_scores, with_words
+from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, brackets_of, check_search, named_tokens
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
@@ -125,12 +125,17 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def check(self) -> None:
         with about("evaluation", "first"):
-            choose(SCORES, self.first, "evaluation.first")
+            self.check_first()
             if self.first == "ter":
                 ter([["there"]], ["there"])  # it needs what may not be installed
         with about("evaluation", "bleu_tokenize"):
             cut(self.settings.evaluation.bleu_tokenize)
         check_search(self.settings, self.texts.target)
+
+    def check_first(self) -> None:
+        """Refuse a score to stop on that there is none of."""
+        is_tree = self.settings.evaluation.shape == "tree"
+        choose((*SCORES, *OF_TREES) if is_tree else SCORES, self.first, "evaluation.first")
 
     def save(self, folder: Path) -> None:
         self.texts.save(folder)
@@ -205,6 +210,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             unknown=vocabulary.id(UNKNOWN),
             start=vocabulary.id(FIRST),
             channels=channels,
+            end=vocabulary.id(END),
         )
 
     def for_prediction(self, model: Any) -> Any:
@@ -252,8 +258,16 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         vocabulary = self.texts.target.vocabulary
         written = (END, UNKNOWN) if self.settings.decoding.unknown else (END,)
         never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in written)
+        named = named_tokens(self.settings.decoding, self.texts.target)
+        brackets, unmatched = brackets_of(self.settings.decoding, self.texts.target)
         return SearchTokens(
-            end=vocabulary.id(END), never=never, **named_tokens(self.settings.decoding, self.texts.target)
+            end=vocabulary.id(END),
+            never=(*never, *unmatched),
+            banned=named["banned"],
+            forced=named["forced"],
+            prefix=named["prefix"],
+            specials=len(vocabulary),
+            brackets=brackets,
         )
 
     def predict(self, model: Any, batch: PairBatch, *, detail: bool = False) -> list[Written]:
@@ -274,8 +288,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                     "source and a target."
                 )
             found: list[list[Hypothesis]] = [[] for _ in golds]
-            attends = name_of(self.settings.model.attention) != "none"
-            watch = attends and (detail or batch.target is None) and not given  # what is asked, not scored, is shown
+            is_shown = detail or batch.target is None  # what is asked, not scored
+            watch = self.attends and is_shown and not given
             extents = model.extents(batch.source) if watch else None  # which refuses networks that see different places
             if not given:
                 found = searched(model, batch, self.settings.decoding, self.search_tokens, watch=watch)
@@ -335,6 +349,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         wanted = self.settings.evaluation.first
         if wanted is not None:
             return wanted
+        if self.settings.evaluation.shape == "tree":
+            return "bracket_f1"
         return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
 
     def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
@@ -360,6 +376,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             lowercase=evaluation.lowercase,
             shown=[self.shown(example) for example in examples],
             length_of=self.length_of,
+            trees=evaluation.shape == "tree",
         )
         return with_words(given, target.tokenizer)
 
@@ -477,6 +494,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         attention = f"attention: {name_of(settings.attention)}, {settings.wiring}" if self.attends else ""
         if settings.decoder.kind == "transformer":
             attention = "attention in every layer"
+        elif settings.decoder.kind == "window":
+            attention = f"attention: {name_of(settings.attention)}, from the last {settings.decoder.window} tokens"
         writer = levels or [UnrolledLevel(str(settings.decoder.kind))]
         return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention)
 

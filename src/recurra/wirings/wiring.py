@@ -34,6 +34,8 @@ class Shape(NamedTuple):
     engine: str = "auto"
     heads: int = 4  # of a Transformer's attentions
     feed_forward: int | None = None  # inside a Transformer's layers; None: 4 × their width
+    window: int = 5  # tokens that a decoder without cells reads
+    around: int = 2  # places on either side that are looked at together
 
 
 class Source(NamedTuple):
@@ -41,6 +43,7 @@ class Source(NamedTuple):
 
     memory: tuple[Any, ...] | None  # what is attended to, as `remember` made it: a Memory, or one for each layer
     summary: Tensor | None  # (B, ·): a vector of the whole
+    elements: Tensor | None = None  # (B, X, E): what is read of an element that was chosen; None: nothing is pointed at
 
 
 class WiringState(NamedTuple):

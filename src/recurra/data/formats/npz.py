@@ -41,7 +41,11 @@ class NPZ(Reader):
         if str(path).lower().endswith((".gz", ".zst")):
             raise DataError(f"'{path}' is compressed, but .npz files are compressed already. Unpack it first.")
         with opened(path) as file:
-            found = {name: _cut(path, name, array, lengths) for name, array, lengths in self._arrays(path, file)}
+            found, sure = dict[str, Sequence[NDArray[Any]]](), set[str]()
+            for name, array, lengths in self._arrays(path, file):
+                found[name] = _cut(path, name, array, lengths)
+                if array.dtype.kind in "iuf" and array.ndim <= values.DEEPEST and np.isfinite(array).all():
+                    sure.add(name)  # looked at once, for all rows
         first = next(iter(found))
         count = len(found[first])
         for name, rows in found.items():
@@ -53,8 +57,10 @@ class NPZ(Reader):
                 )
         for number in range(count):
             place = f"{path}: row {number + 1}"
+            each = {name: rows[number].tolist() for name, rows in found.items()}
             yield Row(
-                {name: values.value(rows[number].tolist(), name, place) for name, rows in found.items()}, number + 1
+                {name: raw if name in sure else values.value(raw, name, place) for name, raw in each.items()},
+                number + 1,
             )
 
     def _arrays(self, path: PathLike, file: BinaryIO) -> Iterator[tuple[str, NDArray[Any], NDArray[np.int64] | None]]:
