@@ -95,7 +95,8 @@ def writer_in_words(model: WriterModel) -> str:
         decoder = layers_in_words("Transformer", model.decoder_widths)
         return f"{'no attention, ' if attention == 'none' else ''}{decoder} decoder"
     if own.kind == "window":
-        return f"{attention} attention from {own.window} tokens, {layers_in_words('feed-forward', model.decoder_widths)} decoder"
+        decoder = layers_in_words("feed-forward", model.decoder_widths)
+        return f"{attention} attention from {own.window} tokens, {decoder} decoder"
     looks = "no attention" if attention == "none" else f"{attention} attention ({name_of(model.wiring)})"
     return f"{looks}, {layers_in_words(cell_in_words(own.cell or model.cell), model.decoder_widths)} decoder"
 
