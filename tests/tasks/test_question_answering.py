@@ -95,8 +95,8 @@ def test_a_memory_network_learns_where_people_are(tmp_path: Path) -> None:
     train = jsonl(tmp_path / "train.jsonl", *(drawn() for _ in range(600)))
     valid = jsonl(tmp_path / "valid.jsonl", *(drawn() for _ in range(200)))
     options = [
-        "training.steps=300",
-        "training.learning_rate=0.02",
+        "training.steps=120",
+        "training.learning_rate=0.03",
         "model.hidden=16",
         "model.hops=1",
         "model.memories=4",

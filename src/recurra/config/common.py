@@ -132,6 +132,9 @@ class Text:
         at_least(1, where, self, "min_count", "max_size")
 
 
+MEMORY_CELLS = ("ntm", "dnc")
+"""Cells with an external memory."""
+
 MOST_LAYERS = 1000
 """No recurrent network in use has a tenth as many; to build a million takes hours and all memory."""
 

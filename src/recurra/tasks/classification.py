@@ -500,7 +500,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         gates = super().viewers()["gates"]._replace(telling=is_sequence, possible=is_sequence)
         if self.is_paired:
             gates = gates._replace(possible=self._has_cells())
-        others = {"saliency": saliency, "gates": gates}
+        others = {"saliency": saliency, **(self.memory_viewer() if is_sequence else {}), "gates": gates}
         return {**looked, **others} if weighs else {**others, **looked}
 
     def _weighs(self) -> bool:

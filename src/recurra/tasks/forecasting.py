@@ -350,7 +350,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return {"recurrent": model.recurrent}
 
     def viewers(self) -> dict[str, Viewer]:
-        gates = {"gates": super().viewers()["gates"]._replace(telling=False)}
+        gates = {**self.memory_viewer(), "gates": super().viewers()["gates"]._replace(telling=False)}
         forecast = Viewer(lambda asked: self.forecast(asked).view(), longest=sys.maxsize, title=FORECAST)
         return gates if self.gives_coins else {"forecast": forecast, **gates}
 

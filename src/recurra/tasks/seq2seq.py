@@ -306,7 +306,7 @@ class Seq2Seq(ToSequence[Pair]):
             self.contributions, longest=30, work=lambda n: n * n, telling=not self.attends, title=MATTERED
         )
         looked, tree, gates = found.pop("attention"), found.pop("tree"), Task.viewers(self)["gates"]
-        others = {**found, "saliency": saliency, "tree": tree, "gates": gates}
+        others = {**found, "saliency": saliency, "tree": tree, **self.memory_viewer(), "gates": gates}
         return {"attention": looked, **others} if self.attends else {**others, "attention": looked}
 
     def contributions(self, asked: Asked) -> View:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, Type
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config.common import training_differs
+from recurra.config.common import MEMORY_CELLS, training_differs
 from recurra.data.batches import Batches
 from recurra.data.formats.reader import Row
 from recurra.data.store import Encoded, Rows
@@ -26,7 +26,7 @@ from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
 from recurra.views.table import in_words
 from recurra.views.view import View
-from recurra.views.viewer import GATES, Asked, Viewer
+from recurra.views.viewer import GATES, REMEMBERED, Asked, Viewer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -410,7 +410,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def viewers(self) -> dict[str, Viewer]:
         """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
-        return {"gates": Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES)}
+        gates = Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES)
+        return {**self.memory_viewer(), "gates": gates}
+
+    def memory_viewer(self) -> dict[str, Viewer]:
+        """What a cell with an external memory wrote and read, where model.cell is one; otherwise none."""
+        cell = getattr(getattr(self.settings, "model", None), "cell", "")
+        is_one = isinstance(cell, str | Mapping) and (cell if isinstance(cell, str) else cell["name"]) in MEMORY_CELLS
+        return {"memory": Viewer(self.memory, longest=60, title=REMEMBERED)} if is_one else {}
 
     def steps(self, example: Example) -> list[str]:
         """What the steps that are read of an example are called; by default they are counted from 1."""
@@ -441,6 +448,15 @@ class Task(ABC, Generic[Example, Batch, Output]):
             layer=asked.layer,
             direction=asked.direction,
         )
+
+    def memory(self, asked: Asked) -> View:
+        """Where the external memory of the first of `stacks` was written and read. (torch)"""
+        from recurra.analysis.memory import memory_view
+
+        found = self.gates(asked)
+        stack = next(iter(self.stacks(asked.model).values()))
+        cells: Any = stack.cells[found.layer - 1]
+        return memory_view(found, cells[list(found.directions).index(found.direction)])
 
     def anatomy(self, model: nn.Module) -> Anatomy:
         """The parts of a model that `recurra info --draw` shows. (torch)"""

@@ -15,6 +15,7 @@ MATTERED = "What mattered"
 SURE = "How sure it was"
 SEARCHED = "How it searched"
 GATES = "Gates over time"
+REMEMBERED = "What it wrote and read"
 FORECAST = "Forecast and actual values"
 """Titles of views: the page shows them on tabs before the views are made."""
 
