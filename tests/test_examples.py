@@ -13,6 +13,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 SMALL = {
+    "remember.py": "5",
     "answer_questions.py": "50",
     "captions.py": "10",
     "entailment.py": "40",
@@ -29,6 +30,7 @@ SMALL = {
 """Steps of training for those that take longer than a test may."""
 
 SHOWN = {
+    "remember.py": "ntm, layer 1 of 1, forward",
     "answer_questions.py": "simulated: the apple is in the office",
     "atrial_fibrillation.py": "auc: 1.00",
     "captions.py": "right: a yellow heart above a blue star",

@@ -331,7 +331,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "compare cells on a synthetic long-term memory problem",
         "recurra lab adding --cells elman,gru,lstm --seconds 10",
     )
-    sub.add_argument("problem", metavar="PROBLEM", help="adding or copy")
+    sub.add_argument("problem", metavar="PROBLEM", help="adding, copy, bits, repeat or recall")
     sub.add_argument(
         "--cells", metavar="LIST", help="names separated by commas, or a TOML list (default: elman,gru,lstm)"
     )

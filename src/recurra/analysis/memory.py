@@ -38,7 +38,7 @@ def memory_view(gates: Gates, cell: Any) -> View:
         maps,
         title=REMEMBERED,
         caption=gates.title,
-        about=f"Rows of the memory down, steps across; {len(shown)} of {cell.rows} rows had a weight of at least {LEAST:g}.",
+        about=f"Rows of the memory down, steps across; {len(shown)} of {cell.rows} rows reached a weight of {LEAST:g}.",
     )
 
 

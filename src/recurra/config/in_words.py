@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from recurra.settings import Part, name_of
 
-FAMILIES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "slstm": "sLSTM", "elman": "Elman RNN"}
+FAMILIES = {
+    "lstm": "LSTM",
+    "gru": "GRU",
+    "rnn": "RNN",
+    "slstm": "sLSTM",
+    "elman": "Elman RNN",
+    "ntm": "NTM",
+    "dnc": "DNC",
+}
 SUMMARIES = {
     "mean": "mean pooling",
     "max": "max pooling",

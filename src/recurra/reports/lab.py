@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from recurra.analysis.memory_problems import AssociativeRecall, CopyBits, RepeatCopy
 from recurra.analysis.problems import Adding, CopyMemory, Problem, Progress, learn
 from recurra.cells import Spec
 from recurra.errors import ConfigError
@@ -19,11 +20,14 @@ from recurra.views.lines import IN_TURN, Curve, Lines, Panel
 from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.table import Table
 
-PROBLEMS: dict[str, tuple[str, type[Adding] | type[CopyMemory], str]] = {
+PROBLEMS: dict[str, tuple[str, Callable[[int], Problem], str]] = {
     "adding": ("the sum of two marked numbers among T", Adding, "mean squared error"),
     "copy": ("repeat ten symbols after T blanks", CopyMemory, "nats a step"),
+    "bits": ("repeat up to T vectors of 8 bits", CopyBits, "nats a bit"),
+    "repeat": ("repeat up to T vectors of 6 bits, one to three times", RepeatCopy, "nats a bit"),
+    "recall": ("of up to T items, the one after that which is shown again", AssociativeRecall, "nats a bit"),
 }
-SHORTEST = {"adding": 2, "copy": 1}
+SHORTEST = {"adding": 2, "copy": 1, "bits": 1, "repeat": 1, "recall": 2}
 USUAL: tuple[Spec, ...] = ("elman", "gru", "lstm")
 ENDINGS = (".html", ".svg", ".png")
 
