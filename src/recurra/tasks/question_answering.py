@@ -247,6 +247,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             down="sentences",
             of_row="was looked at by",
             of_column="looked at",
+            prose=True,
             title=LOOKED,
             caption=f"{asked.example.question} {answer.output}",
             about="Each hop weighs every sentence; the weights of a hop add up to 1.",
