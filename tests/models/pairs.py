@@ -14,7 +14,7 @@ from recurra.settings import settings_from
 
 UNKNOWN, START, END = 0, 1, 2
 SIZES = Sizes(source=7, target=6, frames=None, unknown=UNKNOWN, start=START)
-AUTO = {"engine": "auto"}
+AUTO = {"engine": "auto"}  # and a window as long as answers: with a shorter one, answers of the same pieces are tied
 CONTEXTS: list[dict[str, Any]] = [
     {"attention": "none"},
     {"attention": "none", "conditioning": ["first", "every", "output"], "start": "zeros"},
@@ -30,7 +30,7 @@ CONTEXTS: list[dict[str, Any]] = [
     {"decoder": {"kind": "transformer", "heads": 1}, "conditioning": ["first", "every", "output"], "tied": "output"},
     {"decoder": {"kind": "transformer", "heads": 1}, "attention": "none", "conditioning": ["first"]},
     {"encoder": {"kind": "transformer", "heads": 1}, "start": "mean", "conditioning": ["every"], "summary": "max"},
-    {"encoder": {"kind": "embeddings"}, "decoder": {"kind": "window", "window": 3}, "attention": "bilinear", **AUTO},
+    {"encoder": {"kind": "embeddings"}, "decoder": {"kind": "window", "window": 14}, "attention": "bilinear", **AUTO},
 ]
 """Every wiring, start, summary and attention at least once."""
 

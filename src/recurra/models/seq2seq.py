@@ -113,6 +113,10 @@ class SequenceToSequence(nn.Module):
                 self.from_frames = nn.Linear(sizes.frames, size)
             else:
                 self.embedding = target if settings.tied == "all" else nn.Embedding(sizes.source, size)
+            if settings.decoder.kind == "window" and self.embedding is not None:
+                # Products of embeddings are compared at once: large ones made attention peaked before it had learned.
+                nn.init.normal_(target.weight, std=size**-0.5)
+                nn.init.normal_(self.embedding.weight, std=size**-0.5)
             self.encoder = SourceEncoder(settings, size)
         self.decoder = Decoder(settings, self.encoder, target, bridge=settings.bridge)
         self.pointer: Pointer | None = None
