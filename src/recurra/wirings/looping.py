@@ -49,13 +49,23 @@ class Looping(Protocol):
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
         """What the steps make of (B, T, input_size): tensors (B, T, ...), and at last where they looked, (B, T, S)."""
 
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        """The same by few kernels; None where there are none for it."""
+
 
 def looped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
     """What a wiring's loop computes, replayed from graphs where it can be."""
-    is_alone = is_recording() or not x.is_cuda or torch.cuda.is_current_stream_capturing()
-    if is_alone or x.numel() == 0 or wiring.shape.engine == "loop":
+    if x.numel() == 0 or wiring.shape.engine == "loop":
         return wiring.loop(x, state, source)
+    if is_recording() or not x.is_cuda or torch.cuda.is_current_stream_capturing():
+        return stepped(wiring, x, state, source)
     return LOOPS.run(wiring, x, state, source)
+
+
+def stepped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
+    """What a wiring's loop computes, launched step by step: by few kernels where there are some for it."""
+    found = wiring.fused(x, state, source)
+    return tuple(wiring.loop(x, state, source) if found is None else found)
 
 
 class Sizes(NamedTuple):
@@ -126,10 +136,10 @@ class Loops:
                 room = Room()
                 rooms.append(room)
             if room is None:
-                return tuple(wiring.loop(x, state, source))
+                return stepped(wiring, x, state, source)
             if key not in room.graphs:
                 room.graphs[key] = None
-                return tuple(wiring.loop(x, state, source))
+                return stepped(wiring, x, state, source)
             room.graphs.move_to_end(key)
             graphs = room.graphs[key]
             if graphs is None:
@@ -137,7 +147,7 @@ class Loops:
                 while len(room.graphs) > MOST_GRAPHS:
                     room.graphs.popitem(last=False)
             if isinstance(graphs, str):
-                return tuple(wiring.loop(x, state, source))
+                return stepped(wiring, x, state, source)
             room.is_busy = is_recorded
         results = Replay.apply(graphs, Use(room), call.sizes, *call.tensors, *parameters)  # type: ignore[no-untyped-call]
         return tuple(results)
@@ -237,7 +247,7 @@ class Graphs:
         self.backward: torch.cuda.CUDAGraph | None = None
 
         def run() -> tuple[Tensor, ...]:
-            return tuple(wiring.loop(*call.filled(self.inputs)))
+            return stepped(wiring, *call.filled(self.inputs))
 
         def back(results: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor | None]:
             sources = [*(each for each in self.inputs if each.requires_grad), *self.parameters]

@@ -79,6 +79,10 @@ class AttendingFirst(Wiring):
                 weights.append(seen.weights)
         return torch.stack(outputs, dim=1), torch.stack(contexts, dim=1), torch.stack(weights, dim=1)
 
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        """What `loop` computes, by few kernels; None where there are none for it."""
+        return None
+
 
 def stepped(stack: Recurrent, x: Tensor, state: AnyState, fixed: Any) -> AnyState:
     """One step of a stack of one layer."""
