@@ -27,7 +27,7 @@ from recurra.attention.dot import Dot
 from recurra.attention.projected_dot import ProjectedDot
 from recurra.attention.scaled_dot import ScaledDot
 from recurra.cells.weights import is_bare
-from recurra.engines.stepping import Kind, Part, Room, multiplied, summed_product
+from recurra.engines.stepping import CellSteps, Kind, Part, Room, multiplied, partial_sums, summed_product
 from recurra.engines.triton_kernels import loaded
 from recurra.engines.triton_source import power_of_two
 
@@ -70,7 +70,7 @@ def forward_source(score: str, targets: int) -> str:
         f"tl.store({out} + b * {out}_row + t * {out}_step + n * D + d, seen, mask=d < D)" for out in outs
     )
     of_v = "" if score == "dot" else "v = tl.load(weight + k_at, mask=k_at < K, other=0.0).to(tl.float32)[None, :]"
-    return f'''{HEADER}
+    return f"""{HEADER}
 @triton.jit(do_not_specialize=["t"])
 def attend(
     t, query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step,
@@ -109,7 +109,7 @@ def attend(
             x = tl.load(values + row * D + d[None, :], mask=real[:, None] & (d < D)[None, :], other=0.0).to(tl.float32)
         seen = tl.sum(x * p[:, None], 0)
         {indented(stores, 2)}
-'''
+"""
 
 
 @functools.lru_cache(maxsize=64)
@@ -136,7 +136,7 @@ def backward_source(score: str, gradients: tuple[Kind, ...]) -> str:
                 f"dq = {factor} * v * tl.sum(de[:, None] * ({slope}), 0)",
             ]
         )
-    return f'''{HEADER}
+    return f"""{HEADER}
 @triton.jit(do_not_specialize=["t"])
 def attend_back(
     t, query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step, d_scores, d_alpha,
@@ -177,14 +177,14 @@ def attend_back(
             k = k.to(tl.float32)
         {indented(of_query, 2)}
         tl.store(d_query + b * d_query_row + t * d_query_step + n * K + k_at, dq, mask=k_at < K)
-'''
+"""
 
 
 @functools.lru_cache(maxsize=16)
 def keys_source(score: str) -> str:
     """After the loop, of an additive score: the gradients of keys and v, all steps at once."""
     of_phi, slope, _, of_keys, of_v = SLOPES[score]
-    return f'''{HEADER}
+    return f"""{HEADER}
 @triton.jit
 def attend_keys(
     query, query_row, query_step, keys, weight, d_scores, d_keys, d_weight, T, S,
@@ -209,7 +209,7 @@ def attend_keys(
     tl.store(d_keys + at, {of_keys} * v * of_keys, mask=inside)
     parts = tl.num_programs(1)
     tl.store(d_weight + (b * parts + tl.program_id(1)) * K + k_at, {of_v} * tl.sum(of_v, 0), mask=k_at < K)
-'''
+"""
 
 
 class Tiles(NamedTuple):
@@ -268,8 +268,10 @@ class AttentionSteps:
         from_query: Tensor | None,
         query: Tensor,
         contexts: Sequence[Tensor],
+        beside: CellSteps | None = None,
     ) -> None:
         """
+        beside       a cell whose h is the query, and whose product of h is computed together with W q
         v            of an additive score, (K,)
         from_query   W, by which the query is multiplied first, (heads K, Q); None: it is compared as it is
         query        (T, B, Q)
@@ -287,7 +289,10 @@ class AttentionSteps:
         self.size, self.share = self.keys.shape[-1], self.values.shape[-1]
         self.query = query
         self.from_query = None if from_query is None else from_query.to(room.dtype)
-        self.compared = query if self.from_query is None else room.sequence(len(self.from_query))
+        self.compared = query
+        self.beside: CellSteps | None = None
+        if self.from_query is not None:
+            self.multiply_query(self.from_query, beside)
         self.weights = torch.empty(
             room.rows, self.heads, room.steps, self.places, dtype=torch.float32, device=room.device
         )
@@ -296,6 +301,18 @@ class AttentionSteps:
         self.call = loaded(forward_source(score, len(self.contexts)))["attend"]
         self.grid = (room.rows, self.heads)
         self.of_query: Part | None = None
+
+    def multiply_query(self, W: Tensor, beside: CellSteps | None) -> None:
+        """Make room for W q, and for U h behind it."""
+        lead = None if beside is None else beside.offered_lead()
+        width = 0 if lead is None else lead.forward.out.width
+        self.products = self.room.sequence(len(W) + width)
+        self.compared = self.products[:, :, : len(W)]
+        self.matrix = W.t()
+        if beside is not None and lead is not None:
+            U = beside.take_lead(lead, self.products[:, :, len(W) :])
+            self.matrix = torch.cat([self.matrix, U], dim=1)
+            self.beside = beside
 
     def arguments(self) -> list[object]:
         first = [self.compared, self.compared.stride(1), self.compared.stride(0)]
@@ -309,7 +326,7 @@ class AttentionSteps:
 
     def forward(self, t: int) -> None:
         if self.from_query is not None:
-            torch.mm(self.query[t], self.from_query.t(), out=self.compared[t])
+            torch.mm(self.query[t], self.matrix, out=self.products[t])
         outs = [part for out in self.contexts for part in (out, out.stride(1), out.stride(0))]
         self.call[self.grid](t, *self.arguments(), *outs, self.places, **self.sizes, **self.tiles.options)
 
@@ -328,8 +345,14 @@ class AttentionSteps:
             self.d_compared = room.once(self.query.shape[2], dtype=torch.float32)
             self.of_query = Part(self.d_compared, is_sequence=False)
         else:
-            self.d_compared = room.sequence(len(self.from_query))
-            self.d_query = room.once(self.query.shape[2])
+            K, width = len(self.from_query), self.query.shape[2]
+            self.d_products = torch.empty_like(self.products)
+            self.d_compared = self.d_products[:, :, :K]
+            self.d_matrix = self.from_query
+            if self.beside is not None:
+                U = self.beside.take_d_lead(self.d_products[:, :, K:])
+                self.d_matrix = torch.cat([self.d_matrix, U], dim=0)
+            self.d_query = room.once(width, partial_sums(len(self.d_matrix), width))
             self.of_query = Part(self.d_query, is_sequence=False)
 
     def prepare_backward(self, gradients: Sequence[Part], d_weights: Tensor | None) -> None:
@@ -365,7 +388,7 @@ class AttentionSteps:
             **self.tiles.options,
         )
         if self.from_query is not None:
-            multiplied(d[t], self.from_query, self.d_query)
+            multiplied(self.d_products[t], self.d_matrix, self.d_query)
 
     # After the loop
 

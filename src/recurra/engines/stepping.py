@@ -88,6 +88,7 @@ class Printed(NamedTuple):
 
     kernels: tuple[Kernel, ...]
     inputs: tuple[Buffer, ...] = ()
+    lead: Buffer | None = None  # the product U h, where others compute it
     copies: tuple[tuple[Buffer, Buffer | None], ...] = ()  # the copy, and its mask
     gradients: tuple[tuple[Buffer, ...], ...] = ()  # that reach each state
     carried: tuple[Buffer | None, ...] = ()  # the gradient of each state that a step leaves to the one before
@@ -105,16 +106,27 @@ def rewired(row_pass: RowPass, reads: dict[Value, list[tuple[Buffer, int]]], wri
 
 
 @functools.lru_cache(maxsize=256)
-def forward_passes(plan: Plan, direction: Forward, inputs: tuple[Kind, ...], rates: tuple[float, ...]) -> Printed:
+def forward_passes(
+    plan: Plan, direction: Forward, inputs: tuple[Kind, ...], rates: tuple[float, ...] = (), *, has_lead: bool = False
+) -> Printed:
     """The passes of a step with inputs of several parts, and h written to as many copies as there are rates; those of
-    a rate above 0 are masked."""
+    a rate above 0 are masked. has_lead: the product before the first pass is read from a sequence."""
     leaf, h = plan.trace.leaves["inputs"], plan.trace.new_states[0]
+    lead = None
+    if has_lead:
+        [product] = getattr(plan, direction).before
+        lead = Buffer("lead", Place.SEQUENCE, product.out.width)
     of_inputs = tuple(kind.buffer(f"inputs {n}", leaf.width) for n, kind in enumerate(inputs))
     parts = parts_of_plan(plan) | {b: kind.parts for b, kind in zip(of_inputs, inputs, strict=True)}
     copies: list[tuple[Buffer, Buffer | None]] = []
     passes = []
     for row_pass in getattr(plan, direction).passes:
-        changed = rewired(row_pass, {leaf: [(buffer, 0) for buffer in of_inputs]}, row_pass.writes)
+        reads = {leaf: [(buffer, 0) for buffer in of_inputs]}
+        if lead is not None:
+            for value, found in row_pass.reads.items():
+                if found[0][0] is product.out:
+                    reads[value] = [(lead, found[0][1])]
+        changed = rewired(row_pass, reads, row_pass.writes)
         if any(write.buffer is plan.states[0] for write in row_pass.writes):
             for n, rate in enumerate(rates):
                 mask = Buffer(f"mask {n}", Place.SEQUENCE, h.width) if rate else None
@@ -127,7 +139,7 @@ def forward_passes(plan: Plan, direction: Forward, inputs: tuple[Kind, ...], rat
                 changed.writes.append(Write(value, copies[-1][0]))
         passes.append(changed)
     kernels = tuple(kernel(each, f"{direction}_{n}", parts) for n, each in enumerate(passes))
-    return Printed(kernels, of_inputs, tuple(copies))
+    return Printed(kernels, of_inputs, lead, tuple(copies))
 
 
 def masked(value: Value, mask: Value, rate: float) -> Value:
@@ -157,18 +169,18 @@ def backward_passes(plan: Plan, inputs: tuple[Kind, ...], gradients: tuple[tuple
     for number, row_pass in enumerate(plan.backward.passes):
         writes = []
         for write in row_pass.writes:
-            k = turns.get(write.buffer)
-            if k is None:
+            if write.buffer not in turns:
                 writes.append(write)
             elif write.value.op != "constant":
-                carried[k] = Buffer(f"carried {k}", Place.SEQUENCE, write.buffer.width)
-                writes.append(replace(write, buffer=carried[k]))
+                left = Buffer(f"carried {turns[write.buffer]}", Place.SEQUENCE, write.buffer.width)
+                carried[turns[write.buffer]] = left
+                writes.append(replace(write, buffer=left))
         # Only the first pass reads gradients of states as they come; those after it read what it has left.
         own = reads if number == 0 else {leaf: reads[leaf]}
         passes.append(rewired(row_pass, own, writes))
     kernels = tuple(kernel(each, f"backward_{n}", parts) for n, each in enumerate(passes) if each.writes)
     assert len(kernels) == len(passes), "every pass of the way back leaves something"
-    return Printed(kernels, of_inputs, (), of_states, tuple(carried))
+    return Printed(kernels, of_inputs, None, (), of_states, tuple(carried))
 
 
 @functools.lru_cache(maxsize=256)
@@ -193,6 +205,25 @@ def joined_product(plan: Plan, direction: Forward) -> StepProduct | None:
         if any(write.value in both for write in row_pass.writes):
             return None
     return product
+
+
+class Lead(NamedTuple):
+    """The product of h before the first pass, and that of its gradient on the way back, which others may compute."""
+
+    forward: StepProduct
+    backward: StepProduct
+
+
+@functools.lru_cache(maxsize=256)
+def lead_of(plan: Plan, direction: Forward) -> Lead | None:
+    """Both products of a step which has one of each, so that what else is multiplied with h can be beside it."""
+    before, last = getattr(plan, direction).before, plan.backward.after_pass[-1]
+    of_h = [out for out, _ in plan.d_states[0][1:]]
+    found = [each for each in last if each.out in of_h and each.operand.place is Place.SEQUENCE]
+    if len(before) != 1 or before[0].operand.name != "previous 0" or len(found) != 1:
+        return None
+    is_alone = found[0].operand is not plan.d_inputs and found[0].out.width == plan.states[0].width
+    return Lead(before[0], found[0]) if is_alone else None
 
 
 @functools.lru_cache(maxsize=256)
@@ -256,6 +287,7 @@ class CellSteps:
         self.after: list[Tensor] = []
         self.inputs: list[Part] = []
         self.e_out: Tensor | None = None
+        self.lead: Lead | None = None
         given = dict(zip(plan.trace.row_inputs, rows, strict=True))
         for each in self.buffers_read():
             if each.name in given:
@@ -297,6 +329,23 @@ class CellSteps:
             self.read = room.sequence(size, more=1)
         return states
 
+    # Products that are computed beside others
+
+    def offered_lead(self) -> Lead | None:
+        """The product of h that may be computed together with another product of h; None where there is none."""
+        return None if self.joined is not None else lead_of(self.plan, self.direction)
+
+    def take_lead(self, lead: Lead, out: Tensor) -> Tensor:
+        """Have it computed elsewhere, into (T, B, G); its matrix (H, G)."""
+        self.lead, self.lead_out = lead, out
+        return self.matrices[lead.forward]
+
+    def take_d_lead(self, out: Tensor) -> Tensor:
+        """Leave the gradient of its result in (T, B, G), to be multiplied elsewhere; the matrix (G, H) for that."""
+        assert self.lead is not None
+        self.tensors[self.lead.backward.operand] = out
+        return self.matrices[self.lead.backward]
+
     # Forward
 
     def start(self, states: Sequence[Tensor]) -> None:
@@ -320,8 +369,11 @@ class CellSteps:
                 self.e_out.zero_()
             self.inputs = [*self.inputs, Part(self.e_out, keeps)]
         rates = tuple(copy.rate if copy.mask is not None else 0.0 for copy in self.copies)
-        printed = forward_passes(plan, self.direction, tuple(part.kind for part in self.inputs), rates)
+        kinds = tuple(part.kind for part in self.inputs)
+        printed = forward_passes(plan, self.direction, kinds, rates, has_lead=self.lead is not None)
         self.place(printed)
+        if printed.lead is not None:
+            self.tensors[printed.lead] = self.lead_out
         for copy, (buffer, mask) in zip(self.copies, printed.copies, strict=True):
             self.tensors[buffer] = copy.target
             if mask is not None and copy.mask is not None:
@@ -345,9 +397,7 @@ class CellSteps:
 
     def launches(self, kernels: Sequence[Kernel]) -> list[Launch]:
         found = functions(kernels)
-        scratch = torch.empty(
-            max(1, self.room.rows * max(each.scratch for each in kernels)), device=self.room.device
-        )
+        scratch = torch.empty(max(1, self.room.rows * max(each.scratch for each in kernels)), device=self.room.device)
         return [
             launch(
                 each,
@@ -394,7 +444,7 @@ class CellSteps:
             torch.mm(self.read[t], self.extra.t(), out=out[:, : len(self.extra)])
         phases: Phases = getattr(self.plan, self.direction)
         for product in phases.before:
-            if product is not self.joined:
+            if product is not self.joined and (self.lead is None or product is not self.lead.forward):
                 self.multiply(product, t)
         for row_pass, products in zip(self.forward_launches, phases.after_pass, strict=True):
             row_pass(t)
@@ -419,7 +469,7 @@ class CellSteps:
         if self.extra is not None:
             E, P = self.extra.shape[1], len(self.extra)
             last = [each for each in phases.after_pass[-1] if each.operand is plan.d_inputs]
-            if len(last) == 1 and P == plan.d_inputs.width:
+            if len(last) == 1 and plan.d_inputs.width == P:
                 # The gradients of e and h are products of the same: d_inputs · [W, U].
                 [self.d_joined] = last
                 self.d_matrix = torch.cat([self.extra, self.matrices[last[0]]], dim=1)
@@ -442,6 +492,8 @@ class CellSteps:
             found.append(Part(self.carried[k][1:] if is_next else self.carried[k][:T], is_sequence=True))
         width = self.plan.states[k].width
         for buffer, column in self.plan.d_states[k][1:]:
+            if self.lead is not None and buffer is self.lead.backward.out:
+                continue
             out = self.tensor(buffer)
             found.append(Part(out[:, :, column : column + width], is_sequence=False))
         return found
@@ -464,7 +516,7 @@ class CellSteps:
         for row_pass, products in zip(self.backward_launches, phases.after_pass, strict=True):
             row_pass(t)
             for product in products:
-                if product is not self.d_joined:
+                if product is not self.d_joined and (self.lead is None or product is not self.lead.backward):
                     self.multiply(product, t)
         if self.d_joined is not None:
             multiplied(self.d_inputs[t], self.d_matrix, self.d_both)

@@ -226,9 +226,7 @@ class Loop(ABC):
         if isinstance(attention, Additive) or (isinstance(attention, ProjectedDot) and attention.heads > 1):
             self.given["from query"] = attention.from_query.weight
 
-    def add_cell(
-        self, name: str, cell: AnyCell, state: AnyState, fixed: Any, x: Tensor | None, extra: int
-    ) -> CellPart:
+    def add_cell(self, name: str, cell: AnyCell, state: AnyState, fixed: Any, x: Tensor | None, extra: int) -> CellPart:
         """Take up a cell which reads x (B, T, I), or nothing, and besides an extra input of so many numbers."""
         reader = DirectedCell(cell, state, fixed)
         plan = PLANS.plan(reader, self.x)
@@ -276,10 +274,10 @@ class Loop(ABC):
             steps.inputs = [Part(inputs if inputs.stride(2) == 1 else inputs.contiguous(), is_sequence=True)]
         return steps
 
-    def attention_steps(self, query: Tensor, context: Tensor) -> AttentionSteps:
+    def attention_steps(self, query: Tensor, context: Tensor, beside: CellSteps | None = None) -> AttentionSteps:
         memory = self.memory._replace(keys=self.at["keys"], values=self.at["values"])
         v, from_query = self.at.get("v"), self.at.get("from query")
-        return AttentionSteps(self.attention, self.room, memory, v, from_query, query, [context])
+        return AttentionSteps(self.attention, self.room, memory, v, from_query, query, [context], beside)
 
     def states_of(self, part: CellPart) -> list[Tensor]:
         return [self.at[f"{part.name} state {k}"] for k in range(len(part.plan.states))]
@@ -334,7 +332,10 @@ class Fused(torch.autograd.Function):
         loop: Loop = ctx.loop
         with torch.no_grad(), torch.autocast(loop.x.device.type, enabled=False):
             found = loop.backward(*gradients)
-            answers = [found[name]() if wanted else None for name, wanted in zip(loop.names, ctx.needs_input_grad[1:], strict=True)]
+            answers = [
+                found[name]() if wanted else None
+                for name, wanted in zip(loop.names, ctx.needs_input_grad[1:], strict=True)
+            ]
         return None, *(
             None if each is None else each.to(dtype) for each, dtype in zip(answers, ctx.dtypes, strict=True)
         )
@@ -374,7 +375,7 @@ def dtype_of(wiring: Wiring, x: Tensor) -> torch.dtype:
     return dtype
 
 
-def only_layer(stack: nn.Module, layers: int | None = 1) -> list[AnyCell]:
+def cells_of(stack: nn.Module) -> list[AnyCell]:
     """The cells of a stack whose layers just read each other."""
     if type(stack) is not Recurrent or stack.skip != "none" or stack.mix != "last":
         raise Unfit("its layers do more than read each other")
@@ -393,7 +394,7 @@ def kept(room: tuple[int, int, int], rate: float, like: Tensor) -> Tensor:
 def projected(
     cell: AnyCell, fixed: Any, x: Tensor | None, like: Tensor, extra: int
 ) -> tuple[Tensor | None, Tensor | None]:
-    """What a cell makes of x before the loop, (T, B, P), and W_e (P, extra); None where there is nothing of the kind."""
+    """What a cell makes of x before the loop, (T, B, P), and W_e (P, extra); None for what there is not."""
     if not extra:
         assert x is not None
         return cell.project(x, fixed).transpose(0, 1).contiguous(), None
@@ -477,7 +478,7 @@ class FeedingLoop(Loop):
         readout: Readout,
     ) -> None:
         super().__init__(wiring, x, state, source)
-        cells = only_layer(stack)
+        cells = cells_of(stack)
         assert state.fed is not None, "`start` gives zeros"
         fixed = stack.fixed(len(x), x)
         sizes = [state.fed.shape[1], *(cell.hidden_size for cell in cells[:-1])]
@@ -527,8 +528,10 @@ class FeedingLoop(Loop):
     def backward(self, *gradients: Tensor | None) -> Gradients:
         d_features, d_weights = gradients
         cells, attending, readout = self.cells, self.attending, self.readout
-        for each in (*cells, attending, readout):
-            each.begin_backward()
+        for cell in cells:
+            cell.begin_backward()
+        attending.begin_backward()
+        readout.begin_backward()
         fed = cells[0].d_extra
         assert fed is not None
         assert attending.of_query is not None
@@ -556,7 +559,9 @@ class FeedingLoop(Loop):
         found["fed"] = lambda: fed.total(fed.tensor.shape[2])
         found["mix"] = readout.weight_gradient
         is_bias = self.at["base"].dim() == 1
-        found["base"] = lambda: total_of(readout.da.flatten(0, 1)) if is_bias else readout.da.sum(0, dtype=torch.float32)
+        found["base"] = lambda: (
+            total_of(readout.da.flatten(0, 1)) if is_bias else readout.da.sum(0, dtype=torch.float32)
+        )
         return found
 
     def unmasked(self, n: int, masking: list[Pass | None]) -> Part:
@@ -579,7 +584,7 @@ class InsideLoop(Loop):
         self, wiring: Wiring, x: Tensor, state: WiringState, source: Source, stack: Recurrent, fixed: Any
     ) -> None:
         super().__init__(wiring, x, state, source)
-        [cell] = only_layer(stack)
+        [cell] = cells_of(stack)
         size = self.attention.context_size
         self.part = self.add_cell("cell", cell, state.cells[0], fixed[0][0], x, size)
 
@@ -587,9 +592,9 @@ class InsideLoop(Loop):
         self.cell = cell = self.cell_steps(self.part)
         cell.start(self.states_of(self.part))
         cell.after = [memory[1:] for memory in cell.states]
-        cell.prepare()
         context = cell.read[: self.steps]
-        self.attending = self.attention_steps(cell.states[0][: self.steps], context)
+        self.attending = self.attention_steps(cell.states[0][: self.steps], context, cell)
+        cell.prepare()
         for t in range(self.steps):
             self.attending.forward(t)
             cell.forward(t)
@@ -631,7 +636,7 @@ class ConditionalLoop(Loop):
         fixed: Any,
     ) -> None:
         super().__init__(wiring, x, state, source)
-        [first], [second] = (only_layer(stack) for stack in stacks)
+        [first], [second] = (cells_of(stack) for stack in stacks)
         size = self.attention.context_size
         self.parts = (
             self.add_cell("first", first, state.cells[0], fixed[0][0][0], x, 0),
@@ -644,10 +649,10 @@ class ConditionalLoop(Loop):
         first.start(self.states_of(self.parts[0]))
         first.after = [memory[:T] for memory in second.states]
         second.after = [memory[1:] for memory in first.states]
+        context = second.read[:T]
+        self.attending = self.attention_steps(second.states[0][:T], context, second)
         first.prepare()
         second.prepare()
-        context = second.read[:T]
-        self.attending = self.attention_steps(second.states[0][:T], context)
         for t in range(T):
             first.forward(t)
             self.attending.forward(t)
