@@ -176,8 +176,21 @@ def main() -> None:
                     f"    {counts[kernel]:5} x {spent / counts[kernel]:7.2f} µs = {spent / 1e3:6.3f} ms  {kernel[:110]}"
                 )
     if given.parts:
+        time_apart()
         time_tiles()
         time_products()
+
+
+def time_apart() -> None:
+    """Input feeding with kernels of their own for the attention and for the row pass of the cell."""
+    known = AttentionSteps.is_next_to_query
+    AttentionSteps.is_next_to_query = property(lambda self: False)  # type: ignore[assignment,method-assign]
+    step = Step("feeding, LSTM, bilinear", 128, 50, 50, 512)
+    with torch.autocast("cuda", torch.bfloat16):
+        print(
+            f"feeding with a row pass apart from attention: {timed(step.run, most=40, seconds=1.0):.2f} ms", flush=True
+        )
+    AttentionSteps.is_next_to_query = known  # type: ignore[method-assign]
 
 
 def fifty(function: Callable[[int], object]) -> float:
@@ -214,6 +227,7 @@ def time_tiles() -> None:
                 v = attention.v.detach() if name == "additive" else None
                 steps = AttentionSteps(attention, room, memory, v, None, query, [context])
                 steps.tiles = tiles
+                steps.prepare()
                 steps.begin_backward()
                 steps.prepare_backward([Part(room.sequence(H).normal_(), is_sequence=True)], None)
                 try:

@@ -27,9 +27,9 @@ from recurra.attention.dot import Dot
 from recurra.attention.projected_dot import ProjectedDot
 from recurra.attention.scaled_dot import ScaledDot
 from recurra.cells.weights import is_bare
-from recurra.engines.stepping import CellSteps, Kind, Part, Room, multiplied, partial_sums, summed_product
+from recurra.engines.stepping import CellSteps, Kind, Lent, Part, Room, multiplied, partial_sums, summed_product
 from recurra.engines.triton_kernels import loaded
-from recurra.engines.triton_source import power_of_two
+from recurra.engines.triton_source import PRELUDE, Kernel, power_of_two
 
 MOST_PLACES = 2048
 """As many as one program holds at once."""
@@ -51,11 +51,25 @@ SLOPES = {  # φ'(k + q), number by number, and by what the sums of it are multi
     "identity": ("k + q", "tl.full(f.shape, 1.0, tl.float32)", 1.0, 1.0, 1.0),
 }
 
-HEADER = """\
-import triton
-import triton.language as tl
+HEADER = f"{PRELUDE}\n\n"
 
-"""
+
+class Within(NamedTuple):
+    """A row pass within a kernel of attention, as text: what one of the two writes of a row, the other reads."""
+
+    source: str
+    parameters: str
+    call: str
+
+    @classmethod
+    def of(cls, row_pass: Kernel | None, *, is_first: bool) -> Within:
+        if row_pass is None:
+            return cls("", "", "")
+        names = ", ".join(f"lent{n}" for n in range(2 + 3 * len(row_pass.arguments)))
+        lines = [f"{row_pass.name}(t, {names}, False, 1)", "tl.debug_barrier()"]
+        # A function with other functions around it: only the outermost one is launched.
+        source = row_pass.source.replace('@triton.jit(do_not_specialize=["t"])', "@triton.jit")
+        return cls(f"{source}\n\n", f"{names}, ", "\n    ".join(lines if is_first else reversed(lines)))
 
 
 def indented(text: str, depth: int) -> str:
@@ -63,17 +77,18 @@ def indented(text: str, depth: int) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def forward_source(score: str, targets: int) -> str:
-    """One step: weights, and the context written to so many places."""
+def forward_source(score: str, targets: int, before: Kernel | None = None) -> str:
+    """One step: weights, and the context written to so many places. A row pass may come before it."""
+    lent = Within.of(before, is_first=True)
     outs = [f"c{n}" for n in range(targets)]
     stores = "\n".join(
         f"tl.store({out} + b * {out}_row + t * {out}_step + n * D + d, seen, mask=d < D)" for out in outs
     )
     of_v = "" if score == "dot" else "v = tl.load(weight + k_at, mask=k_at < K, other=0.0).to(tl.float32)[None, :]"
-    return f"""{HEADER}
+    return f"""{HEADER}{lent.source}
 @triton.jit(do_not_specialize=["t"])
 def attend(
-    t, query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step,
+    t, {lent.parameters}query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step,
     {", ".join(f"{out}, {out}_row, {out}_step" for out in outs)},
     S, N: tl.constexpr, K: tl.constexpr, D: tl.constexpr, SP: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr,
     AHEAD: tl.constexpr,
@@ -85,12 +100,19 @@ def attend(
     real = tl.load(mask + b * S + s, mask=s < S, other=0) != 0
     row = ((b * N + n) * S + s)[:, None]
     if AHEAD:
+        k_at = tl.arange(0, BK)
         d = tl.arange(0, BD)
+        ahead_k = tl.load(keys + row * K + k_at[None, :], mask=real[:, None] & (k_at < K)[None, :], other=0.0)
         ahead = tl.load(values + row * D + d[None, :], mask=real[:, None] & (d < D)[None, :], other=0.0)
+    {lent.call}
     total = tl.zeros((SP, BK), tl.float32)
     for first in tl.static_range(0, K, BK):
         k_at = first + tl.arange(0, BK)
-        k = tl.load(keys + row * K + k_at[None, :], mask=real[:, None] & (k_at < K)[None, :], other=0.0).to(tl.float32)
+        if AHEAD:
+            k = ahead_k.to(tl.float32)
+        else:
+            k = tl.load(keys + row * K + k_at[None, :], mask=real[:, None] & (k_at < K)[None, :], other=0.0)
+            k = k.to(tl.float32)
         q = tl.load(query + b * query_row + t * query_step + n * K + k_at, mask=k_at < K, other=0.0)
         q = q.to(tl.float32)[None, :]
         {of_v}
@@ -113,8 +135,10 @@ def attend(
 
 
 @functools.lru_cache(maxsize=64)
-def backward_source(score: str, gradients: tuple[Kind, ...]) -> str:
-    """One step back: the gradient of the scores and of the query, from that of the context in so many parts."""
+def backward_source(score: str, gradients: tuple[Kind, ...], after: Kernel | None = None) -> str:
+    """One step back: the gradient of the scores and of the query, from that of the context in so many parts. A row pass
+    may come after it."""
+    lent = Within.of(after, is_first=False)
     names = [f"g{n}" for n in range(len(gradients))]
     terms = []
     for name, kind in zip(names, gradients, strict=True):
@@ -136,11 +160,11 @@ def backward_source(score: str, gradients: tuple[Kind, ...]) -> str:
                 f"dq = {factor} * v * tl.sum(de[:, None] * ({slope}), 0)",
             ]
         )
-    return f"""{HEADER}
+    return f"""{HEADER}{lent.source}
 @triton.jit(do_not_specialize=["t"])
 def attend_back(
-    t, query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step, d_scores, d_alpha,
-    d_alpha_row, d_alpha_step, d_context, d_context_row, d_context_step, d_query, d_query_row, d_query_step,
+    t, {lent.parameters}query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step,
+    d_scores, d_alpha, d_alpha_row, d_alpha_step, d_context, d_context_row, d_context_step, d_query, d_query_row, d_query_step,
     {", ".join(f"{name}, {name}_row, {name}_step" for name in names)},
     S, N: tl.constexpr, K: tl.constexpr, D: tl.constexpr, SP: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr,
     AHEAD: tl.constexpr, SEEN: tl.constexpr,
@@ -177,6 +201,7 @@ def attend_back(
             k = k.to(tl.float32)
         {indented(of_query, 2)}
         tl.store(d_query + b * d_query_row + t * d_query_step + n * K + k_at, dq, mask=k_at < K)
+    {lent.call}
 """
 
 
@@ -298,8 +323,8 @@ class AttentionSteps:
         )
         self.tiles = Tiles.of(self.places, self.size, self.share, self.keys.element_size())
         self.contexts = list(contexts)
-        self.call = loaded(forward_source(score, len(self.contexts)))["attend"]
         self.grid = (room.rows, self.heads)
+        self.lent: Lent | None = None
         self.of_query: Part | None = None
 
     def multiply_query(self, W: Tensor, beside: CellSteps | None) -> None:
@@ -324,11 +349,23 @@ class AttentionSteps:
     def sizes(self) -> dict[str, int]:
         return {"N": self.heads, "K": self.size, "D": self.share}
 
+    def prepare(self, lent: Lent | None = None) -> None:
+        """Find the kernel; the last pass of the cell that makes the query may be part of it."""
+        self.lent = lent
+        source = forward_source(self.score, len(self.contexts), None if lent is None else lent.kernel)
+        self.call = loaded(source)["attend"]
+
+    @property
+    def is_next_to_query(self) -> bool:
+        """Whether no product stands between the cell that makes the query and the attention."""
+        return self.heads == 1 and self.from_query is None
+
     def forward(self, t: int) -> None:
         if self.from_query is not None:
             torch.mm(self.query[t], self.matrix, out=self.products[t])
         outs = [part for out in self.contexts for part in (out, out.stride(1), out.stride(0))]
-        self.call[self.grid](t, *self.arguments(), *outs, self.places, **self.sizes, **self.tiles.options)
+        lent = () if self.lent is None else self.lent.arguments
+        self.call[self.grid](t, *lent, *self.arguments(), *outs, self.places, **self.sizes, **self.tiles.options)
 
     def mean_weights(self) -> Tensor:
         """(B, T, S)."""
@@ -355,12 +392,15 @@ class AttentionSteps:
             self.d_query = room.once(width, partial_sums(len(self.d_matrix), width))
             self.of_query = Part(self.d_query, is_sequence=False)
 
-    def prepare_backward(self, gradients: Sequence[Part], d_weights: Tensor | None) -> None:
+    def prepare_backward(self, gradients: Sequence[Part], d_weights: Tensor | None, lent: Lent | None = None) -> None:
         """
         gradients    parts of that of the context
         d_weights    gradient of the weights that the loop returns, (B, T, S)
+        lent         the first pass back of the cell that made the query
         """
-        source = backward_source(self.score, tuple(part.kind for part in gradients))
+        self.lent_back = lent
+        kinds = tuple(part.kind for part in gradients)
+        source = backward_source(self.score, kinds, None if lent is None else lent.kernel)
         self.call_back = loaded(source)["attend_back"]
         self.gradients = list(gradients)
         self.d_weights = d_weights
@@ -372,6 +412,7 @@ class AttentionSteps:
         step = d.stride(0) if self.from_query is not None else 0
         self.call_back[self.grid](
             t,
+            *(() if self.lent_back is None else self.lent_back.arguments),
             *self.arguments(),
             self.d_scores,
             *of_seen,

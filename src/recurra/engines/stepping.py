@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -107,10 +107,20 @@ def rewired(row_pass: RowPass, reads: dict[Value, list[tuple[Buffer, int]]], wri
 
 @functools.lru_cache(maxsize=256)
 def forward_passes(
-    plan: Plan, direction: Forward, inputs: tuple[Kind, ...], rates: tuple[float, ...] = (), *, has_lead: bool = False
+    plan: Plan,
+    direction: Forward,
+    inputs: tuple[Kind, ...],
+    rates: tuple[float, ...] = (),
+    *,
+    has_lead: bool = False,
+    lends: bool = False,
 ) -> Printed:
     """The passes of a step with inputs of several parts, and h written to as many copies as there are rates; those of
-    a rate above 0 are masked. has_lead: the product before the first pass is read from a sequence."""
+    a rate above 0 are masked.
+
+    has_lead    the product before the first pass is read from a sequence
+    lends       the last pass runs at the beginning of another kernel
+    """
     leaf, h = plan.trace.leaves["inputs"], plan.trace.new_states[0]
     lead = None
     if has_lead:
@@ -138,7 +148,10 @@ def forward_passes(
                     value = masked(h, kept, rate)
                 changed.writes.append(Write(value, copies[-1][0]))
         passes.append(changed)
-    kernels = tuple(kernel(each, f"{direction}_{n}", parts) for n, each in enumerate(passes))
+    kernels = tuple(
+        kernel(each, f"{direction}_{n}", parts, whole_rows=lends and n == len(passes) - 1)
+        for n, each in enumerate(passes)
+    )
     return Printed(kernels, of_inputs, lead, tuple(copies))
 
 
@@ -149,8 +162,11 @@ def masked(value: Value, mask: Value, rate: float) -> Value:
 
 
 @functools.lru_cache(maxsize=256)
-def backward_passes(plan: Plan, inputs: tuple[Kind, ...], gradients: tuple[tuple[Kind, ...], ...]) -> Printed:
-    """The passes of the way back, with gradients of several parts for each state."""
+def backward_passes(
+    plan: Plan, inputs: tuple[Kind, ...], gradients: tuple[tuple[Kind, ...], ...], *, lends: bool = False
+) -> Printed:
+    """The passes of the way back, with gradients of several parts for each state. lends: the first pass runs at the end
+    of another kernel."""
     leaf = plan.trace.leaves["inputs"]
     of_inputs = tuple(kind.buffer(f"inputs {n}", leaf.width) for n, kind in enumerate(inputs))
     of_states = tuple(
@@ -178,8 +194,7 @@ def backward_passes(plan: Plan, inputs: tuple[Kind, ...], gradients: tuple[tuple
         # Only the first pass reads gradients of states as they come; those after it read what it has left.
         own = reads if number == 0 else {leaf: reads[leaf]}
         passes.append(rewired(row_pass, own, writes))
-    kernels = tuple(kernel(each, f"backward_{n}", parts) for n, each in enumerate(passes) if each.writes)
-    assert len(kernels) == len(passes), "every pass of the way back leaves something"
+    kernels = tuple(kernel(each, f"backward_{n}", parts, whole_rows=lends and n == 0) for n, each in enumerate(passes))
     return Printed(kernels, of_inputs, None, (), of_states, tuple(carried))
 
 
@@ -205,6 +220,13 @@ def joined_product(plan: Plan, direction: Forward) -> StepProduct | None:
         if any(write.value in both for write in row_pass.writes):
             return None
     return product
+
+
+class Lent(NamedTuple):
+    """A pass that runs within the kernel of another: its source, and its arguments behind the step."""
+
+    kernel: Kernel
+    arguments: tuple[Any, ...]
 
 
 class Lead(NamedTuple):
@@ -257,6 +279,7 @@ class CellSteps:
     """A cell in a loop: its memory, its steps forward and back, and the gradients after the last.
 
     Before the first step forward, `inputs` and `after` are set, and `copies`; before the first step back, `gradients`.
+    Where `lends` is set, `forward_lent` is run by others after each step forward, and `backward_lent` before one back.
     """
 
     def __init__(
@@ -288,6 +311,7 @@ class CellSteps:
         self.inputs: list[Part] = []
         self.e_out: Tensor | None = None
         self.lead: Lead | None = None
+        self.lends = False  # its last pass forward and its first one back
         given = dict(zip(plan.trace.row_inputs, rows, strict=True))
         for each in self.buffers_read():
             if each.name in given:
@@ -335,6 +359,10 @@ class CellSteps:
         """The product of h that may be computed together with another product of h; None where there is none."""
         return None if self.joined is not None else lead_of(self.plan, self.direction)
 
+    def may_lend(self) -> bool:
+        """Whether its last pass forward is the end of a step, and its first one back the beginning."""
+        return not getattr(self.plan, self.direction).after_pass[-1] and not self.plan.backward.before
+
     def take_lead(self, lead: Lead, out: Tensor) -> Tensor:
         """Have it computed elsewhere, into (T, B, G); its matrix (H, G)."""
         self.lead, self.lead_out = lead, out
@@ -370,7 +398,8 @@ class CellSteps:
             self.inputs = [*self.inputs, Part(self.e_out, keeps)]
         rates = tuple(copy.rate if copy.mask is not None else 0.0 for copy in self.copies)
         kinds = tuple(part.kind for part in self.inputs)
-        printed = forward_passes(plan, self.direction, kinds, rates, has_lead=self.lead is not None)
+        has_lead = self.lead is not None
+        printed = forward_passes(plan, self.direction, kinds, rates, has_lead=has_lead, lends=self.lends)
         self.place(printed)
         if printed.lead is not None:
             self.tensors[printed.lead] = self.lead_out
@@ -379,6 +408,7 @@ class CellSteps:
             if mask is not None and copy.mask is not None:
                 self.tensors[mask] = copy.mask
         self.forward_launches = self.launches(printed.kernels)
+        self.forward_lent = Lent(printed.kernels[-1], self.forward_launches[-1].arguments)
 
     def place(self, printed: Printed) -> None:
         """Say where inputs and states lie."""
@@ -447,7 +477,8 @@ class CellSteps:
             if product is not self.joined and (self.lead is None or product is not self.lead.forward):
                 self.multiply(product, t)
         for row_pass, products in zip(self.forward_launches, phases.after_pass, strict=True):
-            row_pass(t)
+            if not (self.lends and row_pass is self.forward_launches[-1]):
+                row_pass(t)
             for product in products:
                 self.multiply(product, t)
 
@@ -500,7 +531,7 @@ class CellSteps:
 
     def prepare_backward(self) -> None:
         kinds = tuple(tuple(part.kind for part in parts) for parts in self.gradients)
-        printed = backward_passes(self.plan, tuple(part.kind for part in self.inputs), kinds)
+        printed = backward_passes(self.plan, tuple(part.kind for part in self.inputs), kinds, lends=self.lends)
         self.place(printed)
         for buffers, parts in zip(printed.gradients, self.gradients, strict=True):
             self.tensors |= {buffer: part.tensor for buffer, part in zip(buffers, parts, strict=True)}
@@ -508,13 +539,15 @@ class CellSteps:
             if buffer is not None:
                 self.tensors[buffer] = memory
         self.backward_launches = self.launches(printed.kernels)
+        self.backward_lent = Lent(printed.kernels[0], self.backward_launches[0].arguments)
 
     def backward(self, t: int) -> None:
         phases = self.plan.backward
         for product in phases.before:
             self.multiply(product, t)
         for row_pass, products in zip(self.backward_launches, phases.after_pass, strict=True):
-            row_pass(t)
+            if not (self.lends and row_pass is self.backward_launches[0]):
+                row_pass(t)
             for product in products:
                 if product is not self.d_joined and (self.lead is None or product is not self.lead.backward):
                     self.multiply(product, t)

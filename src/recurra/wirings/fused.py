@@ -514,9 +514,11 @@ class FeedingLoop(Loop):
                 cell.copies = [Copy(cells[n + 1].read[:T], self.masks[n], self.between)]
             else:
                 cell.copies = [Copy(s)]
+                self.attending = self.attention_steps(s, context)
+                cell.lends = self.attending.is_next_to_query and cell.may_lend()
             cell.prepare()
         cells[0].read[0].copy_(at["fed"])
-        self.attending = self.attention_steps(s, context)
+        self.attending.prepare(cells[-1].forward_lent if cells[-1].lends else None)
         self.readout = ReadoutSteps(self.room, at["mix"], at["base"], both, cells[0].read[1:], self.mask, self.rate)
         for t in range(T):
             for cell in cells:
@@ -537,13 +539,14 @@ class FeedingLoop(Loop):
         assert attending.of_query is not None
         readout.prepare_backward([*outside(d_features), fed])
         d_s, d_context = readout.d_parts(self.sizes)
-        attending.prepare_backward([d_context], dense(d_weights))
         masking: list[Pass | None] = []
         for n, cell in enumerate(cells):
             above = [d_s, attending.of_query] if n + 1 == len(cells) else [self.unmasked(n, masking)]
             cell.gradients = [cell.d_previous(k, is_next=True) for k in range(len(cell.states))]
             cell.gradients[0] = [*above, *cell.gradients[0]]
             cell.prepare_backward()
+        lent = cells[-1].backward_lent if cells[-1].lends else None
+        attending.prepare_backward([d_context], dense(d_weights), lent)
         for t in reversed(range(self.steps)):
             readout.backward(t)
             attending.backward(t)
@@ -594,6 +597,7 @@ class InsideLoop(Loop):
         cell.after = [memory[1:] for memory in cell.states]
         context = cell.read[: self.steps]
         self.attending = self.attention_steps(cell.states[0][: self.steps], context, cell)
+        self.attending.prepare()
         cell.prepare()
         for t in range(self.steps):
             self.attending.forward(t)
@@ -651,8 +655,10 @@ class ConditionalLoop(Loop):
         second.after = [memory[1:] for memory in first.states]
         context = second.read[:T]
         self.attending = self.attention_steps(second.states[0][:T], context, second)
+        first.lends = self.attending.is_next_to_query and first.may_lend()
         first.prepare()
         second.prepare()
+        self.attending.prepare(first.forward_lent if first.lends else None)
         for t in range(T):
             first.forward(t)
             self.attending.forward(t)
@@ -667,7 +673,6 @@ class ConditionalLoop(Loop):
             each.begin_backward()
         assert second.d_extra is not None
         assert attending.of_query is not None
-        attending.prepare_backward([second.d_extra, *outside(d_context)], dense(d_weights))
         count = range(len(first.states))
         first.gradients = [second.d_previous(k, is_next=False) for k in count]
         first.gradients[0] = [attending.of_query, *first.gradients[0]]
@@ -675,6 +680,8 @@ class ConditionalLoop(Loop):
         second.gradients[0] = [*outside(d_s), *second.gradients[0]]
         first.prepare_backward()
         second.prepare_backward()
+        lent = first.backward_lent if first.lends else None
+        attending.prepare_backward([second.d_extra, *outside(d_context)], dense(d_weights), lent)
         for t in reversed(range(self.steps)):
             second.backward(t)
             attending.backward(t)
