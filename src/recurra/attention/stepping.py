@@ -164,7 +164,8 @@ def backward_source(score: str, gradients: tuple[Kind, ...], after: Kernel | Non
 @triton.jit(do_not_specialize=["t"])
 def attend_back(
     t, {lent.parameters}query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step,
-    d_scores, d_alpha, d_alpha_row, d_alpha_step, d_context, d_context_row, d_context_step, d_query, d_query_row, d_query_step,
+    d_scores, d_alpha, d_alpha_row, d_alpha_step, d_context, d_context_row, d_context_step,
+    d_query, d_query_row, d_query_step,
     {", ".join(f"{name}, {name}_row, {name}_step" for name in names)},
     S, N: tl.constexpr, K: tl.constexpr, D: tl.constexpr, SP: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr,
     AHEAD: tl.constexpr, SEEN: tl.constexpr,
