@@ -17,7 +17,10 @@ LENGTHS = [5, 3, 0]
 
 
 class Decoding:
-    """A wiring with weights as large as those of a trained one, and a batch of odd sizes for it."""
+    """A wiring with weights as large as those of a trained one, and a batch of odd sizes for it.
+
+    gain    how much a product with a square matrix stretches a vector; above 1, steps amplify what was rounded
+    """
 
     def __init__(
         self,
@@ -30,6 +33,7 @@ class Decoding:
         dropout: float = 0.0,
         sizes: tuple[int, int, int, int] = (5, 6, 6, 7),
         steps: int = 4,
+        gain: float = 2.0,
         device: str = "cpu",
     ) -> None:
         torch.manual_seed(0)
@@ -37,7 +41,7 @@ class Decoding:
         shape = Shape(cell, inputs, (width,) * layers, memory, summary, features, attention, dropout=dropout)
         self.wiring: Any = built(Wiring, wiring, shape).float()
         for parameter in self.wiring.parameters():
-            nn.init.normal_(parameter, std=3 / (3 + width**0.5))
+            nn.init.normal_(parameter, std=gain / width**0.5)
         self.wiring.to(device)
         B, S = len(LENGTHS), max(LENGTHS)
         self.x = torch.randn(B, steps, inputs, device=device, requires_grad=True)
@@ -75,7 +79,8 @@ class Decoding:
         assert weights is not None
         total = (values.float() * self.random[0]).sum() + (weights.float().square() * self.random[1]).sum()
         found = torch.autograd.grad(total, list(self.sources.values()), allow_unused=True)
-        return {"values": values, "weights": weights, **dict(zip(self.sources, found, strict=True))}
+        # Without their history, which holds on to the streams in which it was made.
+        return {"values": values.detach(), "weights": weights.detach(), **dict(zip(self.sources, found, strict=True))}
 
 
 def assert_alike(ours: dict[str, Tensor | None], theirs: dict[str, Tensor | None], most: float) -> None:
@@ -91,4 +96,5 @@ def assert_alike(ours: dict[str, Tensor | None], theirs: dict[str, Tensor | None
         assert torch.isfinite(found).all(), name
         # Gradients that are nothing but rounding, as that of a shift of all scores, have no digits to compare.
         norm = max(expected.norm().item(), 1e-2 * scale if name not in ("values", "weights") else 0.0)
-        assert (found.double() - expected.double()).norm().item() <= most * norm, name
+        wrong = (found.double() - expected.double()).norm().item()
+        assert wrong <= most * norm, f"{name} differs by {wrong / norm:.2e} of its norm, which is above {most:.2e}"

@@ -31,7 +31,7 @@ from recurra.padding import coarser
 from recurra.recording import is_recording
 from recurra.wirings.wiring import Shape, Source, WiringState
 
-MOST_GRAPHS = 64
+MOST_GRAPHS = 192
 """How many sizes of batches one wiring keeps graphs for; those used longest ago are dropped."""
 
 MOST_AT_ONCE = 2
@@ -100,10 +100,11 @@ def call_of(x: Tensor, state: WiringState, source: Source) -> Call:
 
 def padded_sizes(call: Call, state: WiringState, source: Source) -> Sizes:
     """Sizes that occur again, a little larger than those of a batch."""
-    B, T, S = call.sizes
+    S = call.sizes.places
     # What terms keep, and the rows of a grid, depend on the number of places.
     is_exact = bool(state.past) or (isinstance(source.memory, Memory) and source.memory.columns is not None)
-    return Sizes(coarser(B), coarser(T), S if is_exact else coarser(S))
+    B, T, near = (coarser(size, parts=16, least=2) for size in call.sizes)
+    return Sizes(B, T, S if is_exact else near)
 
 
 class Loops:
