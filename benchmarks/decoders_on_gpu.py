@@ -240,8 +240,12 @@ def time_tiles() -> None:
                     f"{times[1]:.2f} µs",
                     flush=True,
                 )
-            after = 20 * timed(captured(steps.memory_gradients), most=20, seconds=0.1)
-            print(f"{name}: gradients of the memory {50 * after:.1f} µs")
+            for block in (
+                ((16, 64), (16, 128), (32, 64), (8, 128), (16, 32), (64, 16)) if name == "additive" else ((0, 0),)
+            ):
+                steps.block = block
+                after = 1000 * timed(captured(steps.memory_gradients), most=20, seconds=0.1)
+                print(f"{name}: gradients of the memory in blocks of {block}: {after:.1f} µs", flush=True)
 
 
 def multiply(operand: Tensor, matrix: Tensor, out: Tensor, t: int) -> None:

@@ -79,8 +79,7 @@ def test_layers_and_a_summary_agree_with_the_loop(wiring: str, cell: str) -> Non
 @pytest.mark.parametrize("wiring", WIRINGS)
 @pytest.mark.parametrize("cell", ["lstm", "gru", "gru of torch"])
 def test_products_in_partial_sums_agree_with_the_loop(wiring: str, cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("recurra.engines.workspace", "recurra.engines.stepping"):
-        monkeypatch.setattr(f"{place}.SMALLEST_PART", 1)
+    monkeypatch.setattr("recurra.engines.stepping.PART", 1)
     decoding = Decoding(wiring, EVERY[cell], "additive", sizes=(6, 6, 6, 6))
     assert_alike(decoding.answers(), decoding.answers("loop"), 2e-5)
 

@@ -21,7 +21,7 @@ SIZES = (40, 72, 72, 56)
 
 
 def decoding_of(wiring: str, cell: Any, attention: Any, **options: Any) -> Decoding:
-    return Decoding(wiring, cell, attention, sizes=SIZES, steps=9, gain=1.0, device="cuda", **options)
+    return Decoding(wiring, cell, attention, sizes=SIZES, steps=9, device="cuda", **options)
 
 
 def doubled(decoding: Decoding) -> Decoding:

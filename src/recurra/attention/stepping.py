@@ -27,8 +27,8 @@ from recurra.attention.dot import Dot
 from recurra.attention.projected_dot import ProjectedDot
 from recurra.attention.scaled_dot import ScaledDot
 from recurra.cells.weights import is_bare
-from recurra.engines.stepping import CellSteps, Kind, Lent, Part, Room, multiplied, partial_sums, summed_product
-from recurra.engines.triton_kernels import loaded
+from recurra.engines.stepping import CellSteps, Kind, Lent, Part, Room, is_turned, multiplied, summed_product
+from recurra.engines.triton_kernels import is_interpreted, loaded
 from recurra.engines.triton_source import PRELUDE, Kernel, power_of_two
 
 MOST_PLACES = 2048
@@ -40,18 +40,29 @@ TILE = {2: 32768, 4: 8192}
 FITS = {  # how well query q and key k fit, number by number; Σ over them is the score
     "dot": "k * q",
     "tanh": "2.0 * v * tl.sigmoid(k + 2.0 * q)",  # keys are doubled already; see additive.py
+    "quick tanh": "v * quick_tanh(0.5 * k + q)",
     "sigmoid": "v * tl.sigmoid(k + q)",
     "relu": "v * tl.maximum(k + q, 0.0)",
     "identity": "v * (k + q)",
 }
 SLOPES = {  # φ'(k + q), number by number, and by what the sums of it are multiplied for dq, dk and dv
     "tanh": ("tl.sigmoid(k + 2.0 * q)", "f * (1.0 - f)", 4.0, 2.0, 2.0),
+    "quick tanh": ("quick_tanh(0.5 * k + q)", "1.0 - f * f", 1.0, 0.5, 1.0),
     "sigmoid": ("tl.sigmoid(k + q)", "f * (1.0 - f)", 1.0, 1.0, 1.0),
     "relu": ("tl.maximum(k + q, 0.0)", "tl.where(f > 0.0, 1.0, 0.0)", 1.0, 1.0, 1.0),
     "identity": ("k + q", "tl.full(f.shape, 1.0, tl.float32)", 1.0, 1.0, 1.0),
 }
 
-HEADER = f"{PRELUDE}\n\n"
+QUICK = '''
+
+@triton.jit
+def quick_tanh(a):
+    """By one instruction of NVIDIA's GPUs, which is right to 11 bits: as many as half precision has."""
+    code: tl.constexpr = "tanh.approx.f32 $0, $1;"
+    return tl.inline_asm_elementwise(code, "=f,f", [a], dtype=tl.float32, is_pure=True, pack=1)
+'''
+
+HEADER = f"{PRELUDE}{QUICK}\n\n"
 
 
 class Within(NamedTuple):
@@ -208,30 +219,39 @@ def attend_back(
 
 @functools.lru_cache(maxsize=16)
 def keys_source(score: str) -> str:
-    """After the loop, of an additive score: the gradients of keys and v, all steps at once."""
+    """After the loop, of an additive score: the gradients of keys and v, all steps at once.
+
+    A program owns some places and numbers of a row; places that are not real have no gradient.
+    """
     of_phi, slope, _, of_keys, of_v = SLOPES[score]
     return f"""{HEADER}
 @triton.jit
 def attend_keys(
-    query, query_row, query_step, keys, weight, d_scores, d_keys, d_weight, T, S,
-    K: tl.constexpr, BS: tl.constexpr, BK: tl.constexpr,
+    query, query_row, query_step, keys, weight, mask, d_scores, d_keys, d_weight, T, S,
+    K: tl.constexpr, BS: tl.constexpr, BK: tl.constexpr, STEPS: tl.constexpr,
 ):
     b = tl.program_id(0).to(tl.int64)
+    zero = b - b  # of 64 bits, as a step times a stride needs them
     s = tl.program_id(1) * BS + tl.arange(0, BS)
     k_at = tl.program_id(2) * BK + tl.arange(0, BK)
+    real = tl.load(mask + b * S + s, mask=s < S, other=0) != 0
     at = (b * S + s)[:, None] * K + k_at[None, :]
     inside = (s < S)[:, None] & (k_at < K)[None, :]
-    k = tl.load(keys + at, mask=inside, other=0.0).to(tl.float32)
-    v = tl.load(weight + k_at, mask=k_at < K, other=0.0).to(tl.float32)[None, :]
     of_keys = tl.zeros((BS, BK), tl.float32)
     of_v = tl.zeros((BS, BK), tl.float32)
-    for t in range(T):
-        q = tl.load(query + b * query_row + t * query_step + k_at, mask=k_at < K, other=0.0)
-        q = q.to(tl.float32)[None, :]
-        de = tl.load(d_scores + (b * T + t) * S + s, mask=s < S, other=0.0)[:, None]
-        f = {of_phi}
-        of_keys += de * ({slope})
-        of_v += de * f
+    if tl.max(real.to(tl.int32), 0) != 0:
+        k = tl.load(keys + at, mask=inside, other=0.0).to(tl.float32)
+        q_at = query + b * query_row + k_at
+        e_at = d_scores + b * T * S + s
+        for first in range(0, T, STEPS):
+            for n in tl.static_range(STEPS):
+                t = first + n + zero
+                q = tl.load(q_at + t * query_step, mask=(k_at < K) & (t < T), other=0.0).to(tl.float32)[None, :]
+                de = tl.load(e_at + t * S, mask=real & (t < T), other=0.0)[:, None]
+                f = {of_phi}
+                of_keys += de * ({slope})
+                of_v += de * f
+    v = tl.load(weight + k_at, mask=k_at < K, other=0.0).to(tl.float32)[None, :]
     tl.store(d_keys + at, {of_keys} * v * of_keys, mask=inside)
     parts = tl.num_programs(1)
     tl.store(d_weight + (b * parts + tl.program_id(1)) * K + k_at, {of_v} * tl.sum(of_v, 0), mask=k_at < K)
@@ -305,7 +325,9 @@ class AttentionSteps:
         """
         score = score_of(attention)
         assert score is not None
-        self.score = score
+        # In float32, and where no GPU of NVIDIA runs the kernels, φ has all its digits.
+        is_quick = room.dtype != torch.float32 and not is_interpreted() and torch.version.cuda is not None
+        self.score = "quick tanh" if score == "tanh" and is_quick else score
         self.room = room
         self.heads = attention.heads
         self.keys, self.values = (each.to(room.dtype).contiguous() for each in memory[:2])
@@ -323,6 +345,7 @@ class AttentionSteps:
             room.rows, self.heads, room.steps, self.places, dtype=torch.float32, device=room.device
         )
         self.tiles = Tiles.of(self.places, self.size, self.share, self.keys.element_size())
+        self.block = 16, min(64, max(16, power_of_two(self.size)))  # places and numbers, in the kernel after the loop
         self.contexts = list(contexts)
         self.grid = (room.rows, self.heads)
         self.lent: Lent | None = None
@@ -334,10 +357,10 @@ class AttentionSteps:
         width = 0 if lead is None else lead.forward.out.width
         self.products = self.room.sequence(len(W) + width)
         self.compared = self.products[:, :, : len(W)]
-        self.matrix = W.t()
+        self.matrix = W
         if beside is not None and lead is not None:
-            U = beside.take_lead(lead, self.products[:, :, len(W) :])
-            self.matrix = torch.cat([self.matrix, U], dim=1)
+            self.U = beside.take_lead(lead, self.products[:, :, len(W) :])
+            self.matrix = torch.cat([W, self.U.t()], dim=0)
             self.beside = beside
 
     def arguments(self) -> list[object]:
@@ -363,7 +386,7 @@ class AttentionSteps:
 
     def forward(self, t: int) -> None:
         if self.from_query is not None:
-            torch.mm(self.query[t], self.matrix, out=self.products[t])
+            torch.mm(self.query[t], self.matrix.t(), out=self.products[t])
         outs = [part for out in self.contexts for part in (out, out.stride(1), out.stride(0))]
         lent = () if self.lent is None else self.lent.arguments
         self.call[self.grid](t, *lent, *self.arguments(), *outs, self.places, **self.sizes, **self.tiles.options)
@@ -386,11 +409,12 @@ class AttentionSteps:
             K, width = len(self.from_query), self.query.shape[2]
             self.d_products = torch.empty_like(self.products)
             self.d_compared = self.d_products[:, :, :K]
-            self.d_matrix = self.from_query
+            self.d_matrix = self.matrix
             if self.beside is not None:
                 U = self.beside.take_d_lead(self.d_products[:, :, K:])
-                self.d_matrix = torch.cat([self.d_matrix, U], dim=0)
-            self.d_query = room.once(width, partial_sums(len(self.d_matrix), width))
+                if not is_turned(U, self.U):
+                    self.d_matrix = torch.cat([self.from_query, U], dim=0)
+            self.d_query = room.once(width, room.parts(len(self.d_matrix), width))
             self.of_query = Part(self.d_query, is_sequence=False)
 
     def prepare_backward(self, gradients: Sequence[Part], d_weights: Tensor | None, lent: Lent | None = None) -> None:
@@ -450,7 +474,7 @@ class AttentionSteps:
         if self.v is None:
             d_keys = torch.bmm(of_scores.to(dtype), self.by_head(self.compared))
             return d_keys.view(self.keys.shape), d_values.view(self.values.shape), None
-        BS, BK = min(64, max(16, power_of_two(S))), min(64, max(16, power_of_two(self.size)))
+        BS, BK = self.block
         grid = (self.room.rows, -(-S // BS), -(-self.size // BK))
         d_keys = torch.empty_like(self.keys)
         d_v = torch.empty(grid[0] * grid[1], self.size, dtype=torch.float32, device=self.keys.device)
@@ -460,6 +484,7 @@ class AttentionSteps:
             self.compared.stride(0),
             self.keys,
             self.v,
+            self.mask,
             self.d_scores,
             d_keys,
             d_v,
@@ -468,6 +493,7 @@ class AttentionSteps:
             K=self.size,
             BS=BS,
             BK=BK,
+            STEPS=4,
             num_warps=4,
         )
         return d_keys, d_values.view(self.values.shape), d_v.sum(0)

@@ -39,6 +39,7 @@ from recurra.engines.stepping import (
     Part,
     Room,
     backward_passes,
+    clear,
     forward_passes,
     masked,
     multiplied,
@@ -88,8 +89,8 @@ def summed(leaf: str, kinds: Sequence[Kind], width: int) -> tuple[Value, list[Bu
 
 
 @functools.lru_cache(maxsize=64)
-def readout_kernel(width: int, base: Place | None, rate: float) -> Kernel:
-    """h̃ = m ∘ tanh(product + base) / (1 - rate)."""
+def readout_kernel(width: int, parts: int, base: Place | None, rate: float) -> Kernel:
+    """h̃ = m ∘ tanh(product + base) / (1 - rate), of a product in so many partial sums."""
     product = Buffer("product", Place.ROWS, width)
     a = Value("leaf", (), width, "a")
     reads = {a: [(product, 0)]}
@@ -100,7 +101,8 @@ def readout_kernel(width: int, base: Place | None, rate: float) -> Kernel:
         mask = Value("leaf", (), width, "mask")
         reads[mask] = [(Buffer("mask", Place.SEQUENCE, width), 0)]
         h = masked(h, mask, rate)
-    return kernel(RowPass("readout", reads, [Write(h, Buffer("h", Place.SEQUENCE, width))]), "readout", {})
+    row_pass = RowPass("readout", reads, [Write(h, Buffer("h", Place.SEQUENCE, width))])
+    return kernel(row_pass, "readout", {product: parts})
 
 
 @functools.lru_cache(maxsize=64)
@@ -151,7 +153,7 @@ class ReadoutSteps:
         self.room, self.operand, self.out, self.mask = room, operand, out, mask
         self.rate = rate if mask is not None else 0.0
         self.weight = weight.to(room.dtype)
-        self.product = room.once(len(weight))
+        self.product = room.once(len(weight), room.parts(weight.shape[1], len(weight)))
         self.tensors = {"product": self.product, "h": out}
         place = None
         if base is not None:
@@ -159,7 +161,7 @@ class ReadoutSteps:
             self.tensors["base"] = base.float() if base.dim() == 1 else base.float().unsqueeze(0)
         if mask is not None:
             self.tensors["mask"] = mask
-        self.run = Pass(readout_kernel(len(weight), place, self.rate), self.tensors, room.rows)
+        self.run = Pass(readout_kernel(len(weight), len(self.product), place, self.rate), self.tensors, room.rows)
 
     def forward(self, t: int) -> None:
         multiplied(self.operand[t], self.weight.t(), self.product)
@@ -167,7 +169,8 @@ class ReadoutSteps:
 
     def begin_backward(self) -> None:
         self.da = self.room.sequence(len(self.weight))
-        self.d_operand = self.room.once(self.weight.shape[1])
+        width, terms = self.weight.shape[::-1]
+        self.d_operand = self.room.once(width, self.room.parts(terms, width))
 
     def prepare_backward(self, gradients: Sequence[Part]) -> None:
         printed = readout_back_kernel(len(self.weight), tuple(part.kind for part in gradients), self.rate)
@@ -189,6 +192,14 @@ class ReadoutSteps:
 # What a loop is given
 
 
+class Inputs(NamedTuple):
+    """What a cell reads: W [x; e] + b, or what its `project` made of x before the loop, and W e."""
+
+    is_linear: bool
+    known: int  # numbers of x, which are known before the loop
+    extra: int  # numbers of e
+
+
 class CellPart(NamedTuple):
     """A cell as a loop runs it; its tensors have names that begin with its own."""
 
@@ -196,8 +207,7 @@ class CellPart(NamedTuple):
     plan: Plan
     rows: list[Tensor]
     weights: int
-    has_inputs: bool  # known before the loop
-    has_extra: bool
+    inputs: Inputs
 
 
 class Loop(ABC):
@@ -235,14 +245,10 @@ class Loop(ABC):
         rows, weights = split_fixed(plan, reader)
         if torch.is_grad_enabled() and any(row.requires_grad for row in rows):
             raise Unfit(f"'{cell.name}' needs the gradient of a value in `fixed` that differs between rows")
-        inputs, W = projected(cell, fixed, x, self.x, extra)
-        if inputs is not None:
-            self.given[f"{name} inputs"] = inputs
-        if W is not None:
-            self.given[f"{name} extra"] = W
+        inputs = self.add_inputs(name, cell, fixed, x, extra)
         self.given |= {f"{name} state {k}": each for k, each in enumerate(state)}
         self.given |= {f"{name} weight {n}": each for n, each in enumerate(weights)}
-        part = CellPart(name, plan, rows, len(weights), inputs is not None, W is not None)
+        part = CellPart(name, plan, rows, len(weights), inputs)
         try:
             kinds = (Kind(True, 1), Kind(True, 1))
             forward_passes(plan, "forward", kinds, ())
@@ -250,6 +256,24 @@ class Loop(ABC):
         except NoPlan as reason:
             raise Unfit(f"'{cell.name}' has no kernels: {reason}") from reason
         return part
+
+    def add_inputs(self, name: str, cell: AnyCell, fixed: Any, x: Tensor | None, extra: int) -> Inputs:
+        """Take up what a cell makes of x and the extra input."""
+        known = 0 if x is None else x.shape[2]
+        linear, is_direct = projection(cell, fixed, self.x, is_needed=extra > 0)
+        if linear is not None and is_direct:
+            if x is not None:
+                self.given["x"] = x
+            self.given[f"{name} W"] = linear.weight
+            if linear.bias is not None:
+                self.given[f"{name} bias"] = linear.bias
+            return Inputs(True, known, extra)
+        parts = [] if x is None else [x]
+        if linear is not None and extra:
+            parts.append(self.x.new_zeros(self.rows, self.steps, extra))
+            self.given[f"{name} W"] = linear.weight[:, known:]
+        self.given[f"{name} inputs"] = cell.project(torch.cat(parts, dim=2), fixed)
+        return Inputs(False, known, extra)
 
     def run(self) -> tuple[Tensor, ...]:
         given, self.given = self.given, {}
@@ -267,12 +291,29 @@ class Loop(ABC):
     def cell_steps(self, part: CellPart) -> CellSteps:
         at, name = self.at, part.name
         weights = [at[f"{name} weight {n}"] for n in range(part.weights)]
-        extra = at[f"{name} extra"] if part.has_extra else None
+        known, size = part.inputs.known, part.inputs.extra
+        W = at[f"{name} W"].to(self.dtype) if f"{name} W" in at else None
+        extra = None
+        if W is not None and size:
+            extra = W[:, known:] if part.inputs.is_linear else W
         steps = CellSteps(part.plan, self.room, weights, part.rows, extra, training=self.training)
-        if part.has_inputs:
-            inputs = at[f"{name} inputs"]
-            steps.inputs = [Part(inputs if inputs.stride(2) == 1 else inputs.contiguous(), is_sequence=True)]
+        if not part.inputs.is_linear:
+            steps.inputs = outside(at[f"{name} inputs"])
+            return steps
+        bias = at.get(f"{name} bias")
+        if known:
+            assert W is not None
+            projected = functional.linear(self.x_by_step, W[:, :known], None if bias is None else bias.to(self.dtype))
+            steps.inputs = [Part(projected, is_sequence=True)]
+            self.W_known = W[:, :known]
+        elif bias is not None:
+            steps.inputs = [Part(bias.expand(self.steps, self.rows, -1), is_sequence=True)]
         return steps
+
+    @functools.cached_property
+    def x_by_step(self) -> Tensor:
+        """x as products read it, (T, B, I)."""
+        return self.room.sequence(self.x.shape[2]).copy_(self.at["x"].transpose(0, 1))
 
     def attention_steps(self, query: Tensor, context: Tensor, beside: CellSteps | None = None) -> AttentionSteps:
         memory = self.memory._replace(keys=self.at["keys"], values=self.at["values"])
@@ -294,10 +335,21 @@ class Loop(ABC):
         """The gradients of what a cell was given, but for its start states."""
         weights = functools.cache(steps.weight_gradients)
         found: Gradients = {f"{part.name} weight {n}": lambda n=n: weights()[n] for n in range(part.weights)}  # type: ignore[misc]
-        if part.has_inputs:
-            found[f"{part.name} inputs"] = lambda: steps.d_inputs
-        if part.has_extra:
-            found[f"{part.name} extra"] = steps.extra_gradient
+        if not part.inputs.is_linear:
+            found[f"{part.name} inputs"] = lambda: steps.d_inputs.transpose(0, 1)
+            found[f"{part.name} W"] = steps.extra_gradient
+            return found
+        by_row = steps.d_inputs.flatten(0, 1)
+        found[f"{part.name} bias"] = lambda: total_of(by_row)
+        if part.inputs.known:
+            found["x"] = lambda: (by_row @ self.W_known).unflatten(0, (self.steps, -1)).transpose(0, 1)
+
+        def of_weight() -> Tensor:
+            parts = [summed_product(by_row, self.x_by_step.flatten(0, 1))] if part.inputs.known else []
+            parts += [steps.extra_gradient()] if part.inputs.extra else []
+            return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+        found[f"{part.name} W"] = of_weight
         return found
 
     def of_attention(self, steps: AttentionSteps) -> Gradients:
@@ -391,26 +443,16 @@ def kept(room: tuple[int, int, int], rate: float, like: Tensor) -> Tensor:
 # The inputs of a cell: W [x; e] + b = (W_x x + b) + W_e e
 
 
-def projected(
-    cell: AnyCell, fixed: Any, x: Tensor | None, like: Tensor, extra: int
-) -> tuple[Tensor | None, Tensor | None]:
-    """What a cell makes of x before the loop, (T, B, P), and W_e (P, extra); None for what there is not."""
-    if not extra:
-        assert x is not None
-        return cell.project(x, fixed).transpose(0, 1).contiguous(), None
-    bare, own, is_direct = unwrapped(cell, fixed)
-    linear = linear_of(bare, own, like)
-    B, T = like.shape[:2]
-    known = 0 if x is None else x.shape[2]
-    W_x, W_e = linear.weight.split([known, extra], dim=1)
-    if not is_direct:
-        parts = [] if x is None else [x]
-        whole = torch.cat([*parts, like.new_zeros(B, T, extra)], dim=2)
-        return cell.project(whole, fixed).transpose(0, 1).contiguous(), W_e
-    if x is not None:
-        rows = x.transpose(0, 1).flatten(0, 1)
-        return functional.linear(rows, W_x, linear.bias).unflatten(0, (T, B)), W_e
-    return None if linear.bias is None else linear.bias.expand(T, B, -1), W_e
+def projection(cell: AnyCell, fixed: Any, like: Tensor, *, is_needed: bool) -> tuple[nn.Linear | None, bool]:
+    """The W x + b that a cell makes of its inputs, and whether that is all that its wrappers read. Where it is not
+    needed, None instead of Unfit."""
+    try:
+        bare, own, is_direct = unwrapped(cell, fixed)
+        return linear_of(bare, own, like), is_direct
+    except Unfit:
+        if is_needed:
+            raise
+        return None, False
 
 
 def unwrapped(cell: AnyCell, fixed: Any) -> tuple[AnyCell, Any, bool]:
@@ -488,14 +530,14 @@ class FeedingLoop(Loop):
         ]
         self.given["fed"] = state.fed
         self.sizes = [cells[-1].hidden_size, self.attention.context_size]
-        W, W_summary = readout.mix.weight.split([sum(self.sizes), readout.mix.in_features - sum(self.sizes)], dim=1)
-        self.given["mix"] = W
-        bias = readout.mix.bias
+        W, bias = readout.mix.weight, readout.mix.bias
         if readout.summarises:
+            W, W_summary = W.split([sum(self.sizes), readout.mix.in_features - sum(self.sizes)], dim=1)
             assert source.summary is not None, "the decoder was made with a summary"
             self.given["base"] = functional.linear(source.summary, W_summary, bias)
         else:
             self.given["base"] = bias
+        self.given["mix"] = W
         B, T, _ = x.shape
         self.between = stack.dropout if stack.training else 0.0
         self.masks = [kept((T, B, size), self.between, x) if self.between else None for size in sizes[1:]]
@@ -525,7 +567,7 @@ class FeedingLoop(Loop):
                 cell.forward(t)
             self.attending.forward(t)
             self.readout.forward(t)
-        return batch_first(cells[0].read[1:]), self.attending.mean_weights().clone()
+        return cells[0].read[1:].transpose(0, 1), self.attending.mean_weights()
 
     def backward(self, *gradients: Tensor | None) -> Gradients:
         d_features, d_weights = gradients
@@ -547,6 +589,7 @@ class FeedingLoop(Loop):
             cell.prepare_backward()
         lent = cells[-1].backward_lent if cells[-1].lends else None
         attending.prepare_backward([d_context], dense(d_weights), lent)
+        clear([each for cell in cells for each in cell.left_by_the_last()])
         for t in reversed(range(self.steps)):
             readout.backward(t)
             attending.backward(t)
@@ -602,7 +645,7 @@ class InsideLoop(Loop):
         for t in range(self.steps):
             self.attending.forward(t)
             cell.forward(t)
-        return batch_first(cell.after[0]), batch_first(context), self.attending.mean_weights().clone()
+        return cell.after[0].transpose(0, 1), context.transpose(0, 1), self.attending.mean_weights()
 
     def backward(self, *gradients: Tensor | None) -> Gradients:
         d_s, d_context, d_weights = gradients
@@ -616,6 +659,7 @@ class InsideLoop(Loop):
         cell.gradients = [cell.d_previous(k, is_next=True) for k in range(len(cell.states))]
         cell.gradients[0] = [*outside(d_s), of_query, *cell.gradients[0]]
         cell.prepare_backward()
+        clear([*cell.left_by_the_last(), of_query.tensor])
         for t in reversed(range(self.steps)):
             cell.backward(t)
             attending.backward(t)
@@ -663,7 +707,7 @@ class ConditionalLoop(Loop):
             first.forward(t)
             self.attending.forward(t)
             second.forward(t)
-        return batch_first(second.after[0]), batch_first(context), self.attending.mean_weights().clone()
+        return second.after[0].transpose(0, 1), context.transpose(0, 1), self.attending.mean_weights()
 
     def backward(self, *gradients: Tensor | None) -> Gradients:
         d_s, d_context, d_weights = gradients
@@ -682,6 +726,7 @@ class ConditionalLoop(Loop):
         second.prepare_backward()
         lent = first.backward_lent if first.lends else None
         attending.prepare_backward([second.d_extra, *outside(d_context)], dense(d_weights), lent)
+        clear([*first.left_by_the_last(), *second.left_by_the_last()])
         for t in reversed(range(self.steps)):
             second.backward(t)
             attending.backward(t)
@@ -693,11 +738,6 @@ class ConditionalLoop(Loop):
             found[f"first state {k}"] = functools.partial(first.start_gradient, k)
             found[f"second state {k}"] = lambda: None  # it begins from what the first one leaves
         return found
-
-
-def batch_first(sequence: Tensor) -> Tensor:
-    """(B, T, w) of (T, B, w)."""
-    return sequence.transpose(0, 1).contiguous()
 
 
 def outside(gradient: Tensor | None) -> list[Part]:

@@ -31,7 +31,7 @@ from recurra.padding import coarser
 from recurra.recording import is_recording
 from recurra.wirings.wiring import Shape, Source, WiringState
 
-MOST_GRAPHS = 192
+MOST_GRAPHS = 64
 """How many sizes of batches one wiring keeps graphs for; those used longest ago are dropped."""
 
 MOST_AT_ONCE = 2
@@ -268,7 +268,7 @@ class Graphs:
         torch.cuda.set_rng_state(state)  # what was drawn just now does not count
         self.forward, self.results = recorded(run, stream, room.pool)
         if is_recorded:
-            self.gradients = [torch.zeros_like(each) for each in self.results]
+            self.gradients = [torch.zeros(each.shape, dtype=each.dtype, device=each.device) for each in self.results]
             self.backward, self.found = recorded(lambda: back(self.results, self.gradients), stream, room.pool)
         self.results = [each.detach() for each in self.results]
 
@@ -313,7 +313,9 @@ class Replay(torch.autograd.Function):
                 fill(target, tensor)
             graphs.forward.replay()
             *others, weights = [each[: sizes.rows, : sizes.steps] for each in graphs.results]
-            results = (*(each.clone() for each in others), weights[:, :, : sizes.places].clone())
+            results = tuple(
+                each.clone(memory_format=torch.contiguous_format) for each in (*others, weights[:, :, : sizes.places])
+            )
         ctx.set_materialize_grads(False)
         ctx.graphs, ctx.use, ctx.shapes = graphs, use, [tensor.shape for tensor in given]
         return results
