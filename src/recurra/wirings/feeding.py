@@ -11,6 +11,7 @@ from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
 from recurra.products.deferring import deferring
 from recurra.stacks.recurrent import Fixed
+from recurra.wirings.fused import FeedingLoop, fused
 from recurra.wirings.looping import looped
 from recurra.wirings.querying import memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
@@ -64,3 +65,6 @@ class Feeding(Wiring):
                 features.append(h)
                 weights.append(state.weights)
         return torch.stack(features, dim=1), torch.stack(weights, dim=1)  # type: ignore[arg-type]
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        return fused(lambda: FeedingLoop(self, x, state, source, self.cells, self.readout))

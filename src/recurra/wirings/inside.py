@@ -9,9 +9,10 @@ from torch import Tensor
 
 from recurra.attention import Attended, Past
 from recurra.cells import AnyCell, AnyState
+from recurra.wirings.fused import InsideLoop, fused
 from recurra.wirings.querying import memory_of
 from recurra.wirings.step_by_step import AttendingFirst, stepped
-from recurra.wirings.wiring import Shape, Source, cells_of
+from recurra.wirings.wiring import Shape, Source, WiringState, cells_of
 
 
 @final
@@ -39,3 +40,6 @@ class Inside(AttendingFirst):
     def attend(self, x: Tensor, state: AnyState, past: Past, source: Source, fixed: Any) -> tuple[AnyState, Attended]:
         seen = self.attention.step(state[0], memory_of(source), past)
         return stepped(self.first, torch.cat([x, seen.context], dim=-1), state, fixed), seen
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        return fused(lambda: InsideLoop(self, x, state, source, self.first, self.fixed_of_first(len(x), x)))

@@ -62,7 +62,7 @@ class AttendingFirst(Wiring):
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         s, context, weights = looped(self, x.values, state, source)
         if self.above is not None:
-            s = self.above(Padded(self.dropout(s), x.lengths), only(state.cells[1:]))[0].values
+            s = self.above(Padded(self.dropout(s), x.lengths), only(alike(state.cells[1:], s)))[0].values
         return Features(self.readout(source, s, context), weights)
 
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
@@ -78,6 +78,15 @@ class AttendingFirst(Wiring):
                 contexts.append(seen.context)
                 weights.append(seen.weights)
         return torch.stack(outputs, dim=1), torch.stack(contexts, dim=1), torch.stack(weights, dim=1)
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        """What `loop` computes, by few kernels; None where there are none for it."""
+        return None
+
+
+def alike(states: tuple[AnyState, ...], s: Tensor) -> tuple[AnyState, ...]:
+    """States in the type of s, which autocast may have lowered."""
+    return tuple(type(state)(*(field.to(s.dtype) for field in state)) for state in states)
 
 
 def stepped(stack: Recurrent, x: Tensor, state: AnyState, fixed: Any) -> AnyState:
