@@ -15,7 +15,7 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 SMALL = {
     "answer_questions.py": "50",
     "captions.py": "10",
-    "entailment.py": "40",
+    "entailment.py": "10",
     "formulas.py": "10",
     "inflect.py": "10",
     "name_colours.py": "10",
