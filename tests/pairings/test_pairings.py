@@ -44,7 +44,7 @@ def test_the_equations_of_a_pairing_hold(name: str) -> None:
             np.testing.assert_allclose(found.weights[row, : len(looked), :one].detach(), looked, atol=1e-11)
 
 
-@settings(max_examples=settings().max_examples // 4)
+@settings(max_examples=settings().max_examples // 8)
 @given(
     name=st.sampled_from([*EVERY]),
     lengths=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=3),

@@ -188,8 +188,10 @@ class LanguageModelReading:
 class LanguageModelEvaluation:
     """How a text is scored."""
 
-    manner: Literal["carried", "windowed"] = setting(
-        "carried", "carried: the state is kept through the whole text; windowed: it is reset in each window"
+    manner: Literal["carried", "windowed", "last_word"] = setting(
+        "carried",
+        "carried: the state is kept through the whole text; windowed: it is reset in each window; last_word: "
+        "only the last word of each line, read by itself, is predicted, as in LAMBADA",
     )
     streams: int = setting(32, "carried: number of parts of the text that are read in parallel")
     window: int = setting(256, "windowed: tokens per window; carried: context tokens before each part")
@@ -258,6 +260,9 @@ class LanguageModelSettings:
             why = "data.independent = true reads each line by itself, whole"
             idle |= {("reading", name): why for name in ("vary_steps", "carry")}
             idle |= {("evaluation", name): why for name in ("streams", "window", "stride")}
+        elif self.evaluation.manner == "last_word":
+            why = "evaluation.manner = 'last_word' reads each line by itself, whole"
+            idle |= {("evaluation", name): why for name in ("streams", "window", "stride")}
         elif self.evaluation.manner == "windowed":
             idle["evaluation", "streams"] = "evaluation.manner = 'windowed' reads windows, not parallel parts"
         else:
@@ -283,6 +288,12 @@ class LanguageModelSettings:
             raise SettingError(
                 "evaluation.manner = 'windowed' is for continuous text, but with data.independent = true each "
                 "line is scored separately. Leave evaluation.manner out.",
+                ("evaluation", "manner"),
+            )
+        if self.evaluation.manner == "last_word" and self.model.direction == "backward":
+            raise SettingError(
+                "evaluation.manner = 'last_word' predicts the last word from those before it, but model.direction = "
+                "'backward' reads the last word first. Leave evaluation.manner out, or train a forward model.",
                 ("evaluation", "manner"),
             )
         if not self.data.independent and self.model.decoder.context is None:

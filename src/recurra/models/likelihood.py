@@ -1,15 +1,19 @@
-"""How likely a long text is: read as a whole with its state carried on, or in windows."""
+"""How likely a long text is, read as a whole with its state carried on or in windows; or the last word of passages."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from recurra.data.batches import in_order_of_length
 from recurra.heads import UNLABELLED
-from recurra.models.language_model import SCORES, NextToken, TextBatch
-from recurra.padding import Padded
+from recurra.models.language_model import SCORES, NextToken, TextBatch, lines_batched
+from recurra.padding import Padded, fitted
 
 LONGEST = 512
 """Steps that are read at once."""
@@ -76,3 +80,40 @@ def windowed(model: NextToken, tokens: Tensor, *, window: int, stride: int) -> L
         logs, _ = model.log_likelihoods(TextBatch(Padded.full(part[:, :-1]), part[:, 1:].contiguous(), None))
         total -= logs.double().sum()
     return Likelihood(float(total), windows.shape[0] * window)
+
+
+class LastWord(NamedTuple):
+    """How likely the last word of a passage was, and whether the model would have written it."""
+
+    nats: float  # −log p of all of its tokens
+    is_best: bool  # each of its tokens was the most probable one
+
+
+@torch.no_grad()
+def last_words(
+    model: NextToken, passages: Sequence[NDArray[np.integer[Any]]], starts: Sequence[int], *, end: int
+) -> list[LastWord]:
+    """The tokens of each passage from `start` on, given all before them; a passage follows on the end of a line.
+
+    −log p(w_start … w_T | w_1 … w_{start−1}) = Σ_t −log p(w_t | w_1 … w_{t−1})
+    """
+    found: list[LastWord] = [LastWord(0.0, is_best=False)] * len(passages)
+    for numbers in in_order_of_length(np.array([len(each) for each in passages], np.int64), tokens=TOKENS):
+        batch = fitted(lines_batched([passages[number] for number in numbers], end=end), model)
+        h, _ = model(batch.inputs)
+        sizes = [len(passages[number]) - starts[number] for number in numbers]
+        rows = np.repeat(np.arange(len(sizes)), sizes)
+        steps = np.concatenate([np.arange(starts[number], len(passages[number])) for number in numbers])
+        features, targets = (each[rows, steps] for each in (h.values, batch.targets))
+        logs, is_best = [], []
+        most = max(1, SCORES // model.output.scores_each)
+        for part, wanted in zip(features.split(most), targets.split(most), strict=True):
+            scores = model.output.log_probabilities(part)
+            logs.append(scores.gather(1, wanted.unsqueeze(1)).squeeze(1).double())
+            is_best.append(scores.argmax(1) == wanted)
+        firsts = np.cumsum([0, *sizes[:-1]])
+        nats = -np.add.reduceat(torch.cat(logs).cpu().numpy(), firsts)
+        every = np.logical_and.reduceat(torch.cat(is_best).cpu().numpy(), firsts)
+        for number, cost, right in zip(numbers, nats.tolist(), every.tolist(), strict=True):
+            found[number] = LastWord(cost, is_best=right)
+    return found

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -41,6 +42,7 @@ from recurra.tasks.task import (
 )
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
+from recurra.text.tokenizers.subword_training import MARK
 from recurra.text.vocabulary import UNKNOWN
 from recurra.views.viewer import MATTERED, SURE
 
@@ -75,6 +77,7 @@ class Scored(NamedTuple):
     tokens: int  # of the text
     unknown: int  # of them, unknown to the vocabulary
     log_probabilities: NDArray[np.float64] | None = None  # of each token in the order of the text
+    is_right: bool = False  # where only the last word is predicted: whether it was the most probable
 
     @property
     def perplexity(self) -> float:
@@ -347,6 +350,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         return found
 
     def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Scored] | None:
+        if self.predicts_last_words:
+            return self._last_words(model, [line for row in rows for line in self._lines(row["tokens"])])
         if self.settings.data.independent:
             return None
         import torch
@@ -369,6 +374,46 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             found = likelihood.carried(model, tokens, streams=manner.streams, ahead=manner.window)
         unknown = int((whole == self.vocabulary.id(UNKNOWN)).sum())
         return [Scored(found.nats, found.predicted, len(whole), unknown)]
+
+    @property
+    def predicts_last_words(self) -> bool:
+        """Whether lines are scored by their last words alone."""
+        return self.settings.evaluation.manner == "last_word"
+
+    def _lines(self, tokens: NDArray[Any]) -> list[NDArray[Any]]:
+        """The lines that have words, without their ends and without blanks after the last word."""
+        lines = np.split(tokens, np.flatnonzero(tokens == self.end) + 1)
+        found = [line[line != self.end] for line in lines]
+        if self._code_points is not None:
+            found = [line[: 1 + np.flatnonzero(~self._is_blank[line]).max(initial=-1)] for line in found]
+        return [line for line in found if len(line)]
+
+    @cached_property
+    def _is_blank(self) -> NDArray[np.bool_]:
+        return np.array([token.isspace() for token in self.vocabulary.tokens])
+
+    def _last_words(self, model: Any, lines: Sequence[NDArray[Any]]) -> list[Scored]:
+        from recurra.models.likelihood import last_words
+
+        if not lines:
+            raise DataError("this text has no words: evaluation.manner = 'last_word' needs a passage on each line.")
+        starts = [self._start_of_last_word(line) for line in lines]
+        unknown = [self.vocabulary.id(UNKNOWN) in line[start:] for line, start in zip(lines, starts, strict=True)]
+        return [
+            Scored(word.nats, 1, len(line) - start, int(strange), is_right=word.is_best and not strange)
+            for line, start, strange, word in zip(
+                lines, starts, unknown, last_words(model, lines, starts, end=self.end), strict=True
+            )
+        ]
+
+    def _start_of_last_word(self, line: NDArray[Any]) -> int:
+        """The place of its first token; of tokens that are words, the last."""
+        if self._code_points is not None:
+            return 1 + int(np.flatnonzero(self._is_blank[line]).max(initial=-1))
+        if isinstance(self.tokenizer, Subwords):
+            pieces = self.vocabulary.tokens_of(line.tolist())
+            return max((place for place, piece in enumerate(pieces) if piece.startswith(MARK)), default=0)
+        return len(line) - 1
 
     # Answers
 
@@ -394,6 +439,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def counted(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted:
         """Of lines that are read alone, each is an item; a text that is read as a whole is one."""
+        if self.predicts_last_words:
+            return self._counted_last_words(examples, outputs)
         items: list[object] = [(example.file, example.line) for example in examples]
         characters = [len(example.text) + 1 for example in examples]
         if not self.settings.data.independent:
@@ -415,6 +462,33 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             lengths=columns["predicted"] if self.settings.data.independent else None,
             sizes=sizes,
             loss=nll,
+        )
+
+    def _counted_last_words(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted:
+        """Each passage is an item. A last word that is not in the vocabulary is predicted as <unk>, and never right."""
+        lines = [(example, line) for example in examples for line in enumerate(self._lines(self.ids(example.text)))]
+        known = [1 - output.unknown for output in outputs]
+        nats = [output.nats for output in outputs]
+        scores = {"accuracy": ratio("right", "predicted"), "perplexity": perplexity("nats", "predicted")}
+        sizes = {"count": total("predicted")}
+        if not all(known):
+            scores["known_perplexity"] = perplexity("known_nats", "known")
+            sizes["unknown"] = total("unknown")
+        return Counted.of(
+            [(example.file, example.line, number) for example, (number, _) in lines],
+            {
+                "right": [int(output.is_right) for output in outputs],
+                "nats": nats,
+                "predicted": [output.predicted for output in outputs],
+                "unknown": [output.unknown for output in outputs],
+                "known": known,
+                "known_nats": [cost * is_known for cost, is_known in zip(nats, known, strict=True)],
+            },
+            {**scores, "nll": ratio("nats", "predicted")},
+            first="perplexity",
+            lengths=[len(line) for _, (_, line) in lines],
+            sizes=sizes,
+            loss=ratio("nats", "predicted"),
         )
 
     # Views
