@@ -188,8 +188,18 @@ def idle_of_stack(hidden: int | list[int], layers: int | None, *, bidirectional:
     if bidirectional is False:
         idle["model", "merge"] = "model.bidirectional = false leaves only one direction"
     if (len(hidden) if isinstance(hidden, list) else layers or 1) == 1:
-        idle["model", "skip"] = "there is only one layer"
+        idle |= {("model", name): "there is only one layer" for name in ("skip", "mix")}
     return idle
+
+
+def check_direction(direction: str, *, bidirectional: bool) -> None:
+    """Refuse one direction where both are read."""
+    if direction == "backward" and bidirectional:
+        raise SettingError(
+            "model.direction = 'backward' reads from the end only, but model.bidirectional = true reads both ways: set "
+            "model.bidirectional = false, or leave model.direction out.",
+            ("model", "direction"),
+        )
 
 
 def training_differs(settings: Any, *parts: Any) -> list[str]:

@@ -78,6 +78,9 @@ class ForecastingModel:
     hidden: int | list[int] = setting(128, "hidden size; a list sets one per layer")
     layers: int | None = setting(None, "number of layers, if hidden is one number")
     bidirectional: bool = setting(False, "must be false: the model must not see the values it predicts")
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last", "output of the stack: its last layer, or the concat, mean or learned weighted mean of all layers"
+    )
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "skip connections around the second and later layers"
     )

@@ -203,6 +203,7 @@ class Seq2SeqSettings:
         stacks = [model.encoder_widths] * (own.kind == "rnn") + [model.decoder_widths] * (written.kind == "rnn")
         if all(len(widths) == 1 for widths in stacks):
             idle["model", "skip"] = "there is one layer on either side, and a way past the second needs more"
+            idle["model", "mix"] = "there is one layer on either side, and nothing to mix"
         if own.hidden is not None and written.hidden is not None:
             idle["model", "hidden"] = "model.encoder.hidden and model.decoder.hidden set the sizes"
         is_deep = own.layers is not None or isinstance(own.hidden, list) or own.kind == "pyramid"

@@ -82,6 +82,7 @@ class Forecaster(nn.Module):
             settings.embedding or size,
             settings.hidden,
             layers=settings.layers,
+            mix=settings.mix,
             skip=settings.skip,
             dropout=settings.dropout,
             locked=True,

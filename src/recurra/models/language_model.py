@@ -98,6 +98,8 @@ class NextToken(nn.Module):
                 with_weight_drop(settings.cell, weight_drop_of(settings)),
                 settings.embedding,
                 settings.widths,
+                mix=settings.mix,
+                skip=settings.skip,
                 dropout=settings.dropout,
                 locked=True,
                 engine=settings.engine,

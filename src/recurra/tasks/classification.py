@@ -688,9 +688,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
         if self.is_paired:
             return ", ".join([*parts, self._pairing_in_words(), self._answers_in_words()])
-        cell = cell_in_words(model.cell, bidirectional=model.bidirectional)
+        cell = cell_in_words(model.cell, bidirectional=model.bidirectional, direction=model.direction)
+        mix = {"rnn": model.mix}
         stacks = {
-            name: f"{layers_in_words(kind, model.hidden, model.layers_of(name))} with {summary_in_words(model.summary)}"
+            name: f"{layers_in_words(kind, model.hidden, model.layers_of(name), mix.get(name, 'last'))} with "
+            f"{summary_in_words(model.summary)}"
             for name, kind in (
                 ("rnn", cell),
                 ("pyramid", f"pyramidal {cell}"),

@@ -416,5 +416,5 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         size = len(self.scale.mean)
         under = f", linear layer {model.embedding}" if model.embedding else ""
         values = f"{what} {size} value{'s' if size > 1 else ''}"
-        stack = layers_in_words(cell_in_words(model.cell), model.hidden, model.layers)
+        stack = layers_in_words(cell_in_words(model.cell), model.hidden, model.layers, model.mix)
         return f"{values}{under}, {stack}, {output_in_words(self.output)} output"

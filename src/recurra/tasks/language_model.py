@@ -501,7 +501,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def described(self) -> str:
         model = self.settings.model
         kind = name_of(self.settings.data.text.tokens)
-        stack = layers_in_words(cell_in_words(model.cell), model.widths)
+        stack = layers_in_words(cell_in_words(model.cell), model.widths, mix=model.mix)
         if model.decoder.kind == "transformer":
             back = model.decoder.context
             context = "unlimited context" if back is None else f"a context of {back} tokens"

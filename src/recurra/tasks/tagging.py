@@ -439,8 +439,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             if model.characters.cell != "none":
                 spelling = cell_in_words(model.characters.cell, bidirectional=True)
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
-        cell = cell_in_words(model.cell, bidirectional=model.bidirectional)
-        parts.append(layers_in_words(cell, model.hidden, model.layers))
+        cell = cell_in_words(model.cell, bidirectional=model.bidirectional, direction=model.direction)
+        parts.append(layers_in_words(cell, model.hidden, model.layers, model.mix))
         columns = self.settings.data.tags or ()
         parts += [
             f"{output_in_words(model.head)} over {len(vocabulary)} tags{f' ({column})' if len(columns) > 1 else ''}"
