@@ -68,6 +68,8 @@ def test_what_python_gives_in_place_of_a_list_or_a_table_is_refused(tmp_path: Pa
     model = untrained(tmp_path, words(tmp_path))
     with pytest.raises(DataError, match=r"predict needs a list of inputs: predict\(\[text\]\)"):
         model.predict(None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"changes must be a dict or a list of strings, but is 'decoding.best=4': wr"):
+        model.with_settings("decoding.best=4")
     with pytest.raises(ConfigError, match=r"settings must be a table such as .* but is 'model.hidden=3'\."):
         train("seq2seq", train=words(tmp_path), out=tmp_path / "x", settings="model.hidden=3")  # type: ignore[arg-type]
 

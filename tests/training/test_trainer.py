@@ -323,8 +323,12 @@ def test_only_limits_can_change_when_a_run_is_resumed(tmp_path: Path) -> None:
     begin(small_setup(tmp_path, "training.steps=2"), tmp_path / "run", Silent())
     with pytest.raises(ConfigError, match="only limits can change"):
         resume(tmp_path / "run", Silent(), overrides=["model.hidden=99"])
+    with pytest.raises(ConfigError, match=r"model\.hidden cannot be used with --resume: only limits can change"):
+        resume(tmp_path / "run", Silent(), overrides={"training": {"steps": 4}, "model": {"hidden": 99}})
     resume(tmp_path / "run", Silent(), overrides=["training.steps=4"])
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["steps"] == 4
+    resume(tmp_path / "run", Silent(), overrides={"training": {"steps": 5}})
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["steps"] == 5
 
 
 def test_a_run_on_other_data_is_not_resumed(tmp_path: Path) -> None:

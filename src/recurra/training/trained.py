@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from recurra.config.given import Given
+from recurra.config.given import Changes, Given
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
 from recurra.generation.generated import Manner, TextSource
@@ -82,10 +82,18 @@ class Trained:
         search: str | None = None,
         width: int | None = None,
         best: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        length_penalty: float | None = None,
+        forced: Sequence[str] | None = None,
+        seed: int | None = None,
     ) -> list[Prediction]:
         """One answer per input, in order. An input is a text, a list of words, or an array of numbers.
 
-        If the model uses a search, `search`, `width` and `best` replace the settings of [decoding] for this call.
+        `search` and those after it replace settings of [decoding] for this call, if the model has them: `temperature`,
+        `top_k`, `top_p` and `seed` are for search = "sampling", `forced` lists tokens that every answer must contain.
+        For all other settings there is `with_settings`.
         """
         if isinstance(inputs, str) or not isinstance(inputs, Iterable):
             raise DataError("predict needs a list of inputs: predict([text]).")
@@ -93,7 +101,17 @@ class Trained:
         for text in given:
             if not isinstance(text, str | list | tuple):
                 raise DataError(f"an input must be a text or a list, but is {text!r:.60}.")
-        asked = self.searching(search=search, width=width, best=best)
+        asked = self.searching(
+            search=search,
+            width=width,
+            best=best,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            length_penalty=length_penalty,
+            forced=forced,
+            seed=seed,
+        )
         examples = list(asked.task.questions(None, given))
         return asked.answers(examples, detail=detail, batch_tokens=batch_tokens)
 
@@ -150,14 +168,13 @@ class Trained:
         """The model's outputs for encoded examples with answers, as Task.score takes them."""
         return outputs_to_score(self.task, self._quick, rows)
 
-    def with_settings(self, changes: Sequence[str] | Mapping[str, object]) -> Trained:
+    def with_settings(self, changes: Changes) -> Trained:
         """The same model with other settings of evaluation and decoding.
 
         `changes` are a dict, {"decoding": {"best": 4}} or {"decoding.best": 4}, or strings as for --set:
         ["evaluation.manner=windowed", "decoding.horizon=24"].
         """
-        given = Given().keywords(changes, "changes") if isinstance(changes, Mapping) else Given().options(changes)
-        return self.changed(given)
+        return self.changed(Given().changes(changes, "changes"))
 
     def changed(self, given: Given) -> Trained:
         """The same model with what was given of evaluation and decoding, by whichever way."""
@@ -185,32 +202,49 @@ class Trained:
         search: str | None = None,
         width: int | None = None,
         best: int | None = None,
-        changes: Sequence[str] = (),
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        length_penalty: float | None = None,
+        forced: Sequence[str] | None = None,
+        seed: int | None = None,
+        changes: Changes = (),
     ) -> Trained:
-        """The same model, with these of [decoding] where they are given, over `changes` as for --set."""
-        given, decoding = Given().options(changes), self.task.decoding
+        """The same model, with these of [decoding] where they are given, over `changes` as for `with_settings`."""
+        given, decoding = Given().changes(changes, "changes"), self.task.decoding
         known = {field.name for field in dataclasses.fields(decoding)} if decoding is not None else set()
-        for name, value in (("search", search), ("width", width), ("best", best)):
+        if self.task.answer_kind() == "likelihood":  # a text is read, and [decoding] is for those that are written
+            known = set()
+        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        tokens = [forced] if isinstance(forced, str) else None if forced is None else list(forced)
+        asked = {"search": search, "width": width, "best": best, "length_penalty": length_penalty, "forced": tokens}
+        for name, value in {**asked, **drawn}.items():
             if value is None:
                 continue
             if name not in known:
+                what = "an option of search" if name in asked else "for answers that are drawn"
                 raise ConfigError(
-                    f"{name} is an option of search, but {self.task.name} does not use a search: leave it out."
+                    f"{name} is {what}, but {self.task.name} does not use a search: leave it out."
+                    if "search" not in known
+                    else f"{name} is not a setting of [decoding] here: leave it out."
                 )
             given = given.also(("decoding", name), value, word=f"{name} = {value}")
-        if width is not None and "search" in known:
-            kind = type(self.task.settings)
+        for name, value in {"width": width, **drawn}.items() if "search" in known else ():
+            if value is None:
+                continue
+            kind, method = type(self.task.settings), "sampling" if name in drawn else "beam"
             wanted = given.table(kind)["decoding"].get("search", decoding.search)
-            if wanted != "beam" and fits(wanted, field_type(kind, ("decoding", "search"))):
+            if wanted != method and fits(wanted, field_type(kind, ("decoding", "search"))):
+                where = "beam search" if method == "beam" else method
                 raise ConfigError(
-                    f"width = {width} has an effect only in beam search, but the search is '{wanted}': set search = "
-                    f"'beam', or leave width out."
+                    f"{name} = {value} has an effect only in {where}, but the search is '{wanted}': set search = "
+                    f"'{method}', or leave {name} out."
                 )
         return self.changed(given)
 
-    def check_used(self, changes: Sequence[str], *, scoring: bool) -> None:
-        """Refuse what has no effect where answers are scored, or where they are only given; `changes` as for --set."""
-        given = Given().options(changes)
+    def check_used(self, changes: Changes, *, scoring: bool) -> None:
+        """Refuse what has no effect where answers are scored, or where they are only given."""
+        given = Given().changes(changes, "changes")
         for keys in given.named(type(self.task.settings)):
             if scoring and keys[0] == "decoding" and keys[1] in self.task.unused_in_scores:
                 why = "no score depends on it. Leave it out."
