@@ -252,7 +252,7 @@ def test_a_line_is_scored_from_its_beginning_to_its_end(tmp_path: Path) -> None:
     assert strange.detail["tokens"] == ["<unk>", "<unk>", "\n"]
     assert [answer.detail["unknown"] for answer in (line, empty, strange)] == [0, 0, 2]
     assert "tokens" not in model.predict(["the cat"])[0].detail
-    with pytest.raises(ConfigError, match=r"temperature is for answers that are drawn, but language_model does not use"):
+    with pytest.raises(ConfigError, match=r"temperature is for answers that are drawn, but language_model does not"):
         model.predict(["the cat"], temperature=0.5)
 
 
