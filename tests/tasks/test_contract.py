@@ -205,6 +205,27 @@ def test_compare_finds_two_runs_of_the_same_weights_alike(ran: Ran, command: Com
     assert ran.summary["first_metric"] in whole_page(page)
 
 
+def test_runs_of_the_same_weights_answer_together_as_each_does_alone(ran: Ran, command: Command) -> None:
+    both, file = f"{ran.whole},{ran.resumed}", str(ran.folder / "asked.txt")
+    if ":" in ran.case.task:  # neither of the tasks outside of the package says how outputs are combined
+        assert "cannot be combined into an ensemble: give one run" in command("evaluate", both, ran.data, ends=2)
+        return
+    alone, together = (
+        [strict(line) for line in command("predict", run, file, "--json").splitlines()] for run in (ran.whole, both)
+    )
+    assert [each["output"] for each in together] == [each["output"] for each in alone]
+    assert [each["score"] for each in together] == pytest.approx([each["score"] for each in alone], abs=1e-4)
+    one, two = (strict(command("evaluate", run, ran.data, "--json")) for run in (ran.whole, both))
+    assert two.pop("seconds") > 0 < one.pop("seconds")
+    assert two == pytest.approx(one, rel=1e-5)
+    [run] = hosted([both]).values()
+    explained = run.explain(ran.case.asked[0], {})
+    assert explained["views"].keys() == {*run.about["views"]} - explained["missing"].keys()
+    assert all("ensemble of runs" in why for why in explained["missing"].values())
+    [answer] = run.predict([ran.case.asked[0]], {})["answers"]
+    assert answer["output"] == alone[0]["output"]
+
+
 def test_explain_shows_every_view_in_every_form(ran: Ran, command: Command, tmp_path: Path) -> None:
     page, task = tmp_path / "all.html", ran.load().task
     explain = ("explain", ran.whole, ran.case.lines[0])

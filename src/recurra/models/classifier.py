@@ -290,7 +290,9 @@ def parts_of(settings: ClassificationModel) -> Parts:
             settings.hidden,
             layers=settings.layers,
             bidirectional=settings.bidirectional,
+            direction=settings.direction,
             merge=settings.merge,
+            mix=settings.mix,
             skip=settings.skip,
             dropout=settings.dropout,
             locked=True,
@@ -298,6 +300,27 @@ def parts_of(settings: ClassificationModel) -> Parts:
         )
 
     return Parts(stack, lambda size: encoder(settings.encoder, settings, size, 0.0, None), settings.dropout)
+
+
+def combined(outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
+    """The mean of what several classifiers say, p = (1/M) Σ_m p_m; and of their attention, where all have the same.
+
+    >>> both = combined([ClassifierOutput(np.array([p, 1 - p]), 3, None) for p in (0.5, 1.0)])
+    >>> both.values.tolist()
+    [0.75, 0.25]
+    """
+
+    def mean(seen: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+        known = [each for each in seen if each is not None]
+        is_same = len(known) == len(outputs) and len({each.shape for each in known}) == 1
+        return np.asarray(np.mean(known, axis=0)) if is_same else None
+
+    return outputs[0]._replace(
+        values=np.mean([output.values for output in outputs], axis=0),
+        attention=mean([output.attention for output in outputs]),
+        looked=mean([output.looked for output in outputs]),
+        looked_back=mean([output.looked_back for output in outputs]),
+    )
 
 
 def read_words(settings: ClassificationModel, *, words: int, unknown: int, characters: int | None) -> ReadWords:

@@ -59,6 +59,7 @@ class Review(NamedTuple):
     inside: NDArray[np.bool_] | None  # (T, d): whether the value lies between its quantiles
     origins: NDArray[np.int64]  # (O,): the number of steps that were known
     ahead: NDArray[np.float64]  # (O, h, d): the steps after each
+    bounds: NDArray[np.float64] | None = None  # (2, T, d): the quantiles
 
 
 class Forecaster(nn.Module):
@@ -184,6 +185,7 @@ class Forecaster(nn.Module):
         rows, steps = len(read.lengths), targets.shape[1]
         losses, means = targets.new_zeros(rows, steps), torch.full_like(targets, torch.nan)
         inside = torch.zeros_like(targets, dtype=torch.bool)
+        bounds = torch.zeros(rows, steps, 2, self.size, dtype=targets.dtype, device=targets.device)
         futures: list[list[Tensor]] = [[] for _ in range(rows)]
         for start in range(0, steps, CHUNK):
             end = min(start + CHUNK, steps)
@@ -196,6 +198,7 @@ class Forecaster(nn.Module):
             if quantiles:
                 low, high = (self.density.quantile(h, torch.full_like(means[:, start:end], q)) for q in INSIDE)
                 inside[:, start:end] = (low <= targets[:, start:end]) & (targets[:, start:end] <= high)
+                bounds[:, start:end] = torch.stack([low, high], dim=2)
             states = _chosen(every, lambda s: s[:, -1]) if are_wanted else every
             for row, all_origins in enumerate(origins):
                 # The state from which x_o is predicted, o steps being known, is that of position o − first.
@@ -204,18 +207,61 @@ class Forecaster(nn.Module):
                     places = torch.from_numpy(here).to(h.device)
                     chosen = _chosen(every, lambda s, row=row, places=places: s[row, places])  # type: ignore[misc]
                     futures[row].append(self.ahead(h[row, places], chosen, horizon)[0])
-        numbers = [tensor.cpu().numpy() for tensor in (losses.double(), means.double(), inside)]
+        numbers = [tensor.cpu().numpy() for tensor in (losses.double(), means.double(), inside, bounds.double())]
         found = []
         for row, length in enumerate(batch.values.lengths.tolist()):
-            lost, expected, is_inside = (
+            lost, expected, is_inside, within = (
                 np.concatenate([np.zeros((first, *part.shape[2:]), part.dtype), part[row]])[:length] for part in numbers
             )
             expected[:first] = np.nan
             ahead = torch.cat(futures[row]) if futures[row] else targets.new_zeros(0, horizon, self.size)
-            found.append(
-                Review(lost, expected, is_inside if quantiles else None, origins[row], ahead.double().cpu().numpy())
-            )
+            later = ahead.double().cpu().numpy()
+            review = Review(lost, expected, None, origins[row], later)
+            if quantiles:
+                review = review._replace(inside=is_inside, bounds=within.swapaxes(0, 1))
+            found.append(review)
         return found
+
+
+def combined_forecast(forecasts: Sequence[Forecast], *, coins: bool) -> Forecast:
+    """How a sequence goes on according to several models: the means of what each says.
+
+    Of values that are 0 or 1 the probabilities are averaged. Quantiles of drawn paths are averaged too: the n-th
+    smallest value of each step is the mean of the n-th smallest of each model.
+    """
+    means = np.mean([each.means for each in forecasts], axis=0)
+    values = (means > 0.5).astype(np.float64) if coins else np.mean([each.values for each in forecasts], axis=0)
+    drawn = [np.sort(each.paths, axis=0) for each in forecasts if each.paths is not None]
+    paths = np.mean(drawn, axis=0) if drawn else None
+    return Forecast(values, means, paths, float(np.mean([each.score for each in forecasts])))
+
+
+def combined_review(
+    reviews: Sequence[Review], values: NDArray[np.float64], known: NDArray[np.bool_], *, has_density: bool
+) -> Review:
+    """What several models predicted for a sequence of values (T, d) that is known.
+
+        density        p(x_t) = (1/M) Σ_m p_m(x_t)
+        squared error  |x − ō|² = (1/M) Σ_m |x − o_m|² − (1/M) Σ_m |o_m − ō|²,     ō = (1/M) Σ_m o_m
+
+    Expected values, steps ahead and the quantiles that nine of ten values should lie between are means.
+    """
+    losses = np.stack([review.losses for review in reviews])
+    expected = np.stack([review.next for review in reviews])
+    mean = expected.mean(0)
+    if has_density:
+        lost = -(np.logaddexp.reduce(-losses, axis=0) - np.log(len(reviews)))
+    else:
+        apart = np.where(known & ~np.isnan(mean), np.square(expected - mean), 0.0)
+        lost = (losses - apart.sum(2)).mean(0)
+    first = reviews[0]
+    found = Review(lost, mean, None, first.origins, np.mean([review.ahead for review in reviews], axis=0))
+    limits = [review.bounds for review in reviews if review.bounds is not None]
+    if not limits:
+        return found
+    low, high = bounds = np.mean(limits, axis=0)
+    is_predicted = ~np.isnan(mean)
+    return found._replace(inside=(low <= values) & (values <= high) & is_predicted, bounds=bounds)
 
 
 def batched(rows: Sequence[Encoded]) -> ForecasterBatch:

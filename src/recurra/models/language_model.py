@@ -24,6 +24,7 @@ from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import at_least_single
 from recurra.padding import Padded, beside, coarser, widened
+from recurra.search.ensemble import together
 from recurra.search.search import Step
 from recurra.settings import SettingError, about, name_of
 from recurra.stacks.recurrent import Fixed, Recurrent, States
@@ -233,6 +234,36 @@ class NextToken(nn.Module):
             return type(new)(*(torch.where(keep, next(fields).to(field.dtype), field) for field in new))
 
         return tuple(tuple(state(new) for new in layer) for layer in start)
+
+
+class Mixture(nn.Module):
+    """Several language models that write as one: p(w | …) = (1/M) Σ_m p_m(w | …). Its states are those of each."""
+
+    def __init__(self, members: Sequence[NextToken]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    @property
+    def embedding(self) -> nn.Embedding:
+        """That of the first, which says where all of them are."""
+        return self._members()[0].embedding
+
+    def start(self, rows: int) -> tuple[States, ...]:
+        """The states before the first token, for so many rows."""
+        return tuple(member.start(rows) for member in self._members())
+
+    def forward(self, tokens: Padded, states: tuple[States, ...]) -> tuple[Padded, tuple[States, ...]]:
+        """Nothing that can be read together, and the states after the tokens (B, T)."""
+        found = [member(tokens, state)[1] for member, state in zip(self._members(), states, strict=True)]
+        return tokens, tuple(found)
+
+    def stepping(self) -> Step[tuple[States, ...], tuple[()]]:
+        """`NextToken.stepping` of all of them."""
+        step = together([member.stepping() for member in self._members()])
+        return lambda tokens, states, _: step(tokens, states, ((),) * len(self.members))
+
+    def _members(self) -> list[NextToken]:
+        return list(self.members)  # type: ignore[arg-type]  # a ModuleList of them
 
 
 def chunks_batched(rows: Sequence[Encoded]) -> TextBatch:

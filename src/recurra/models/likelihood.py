@@ -23,6 +23,7 @@ class Likelihood(NamedTuple):
 
     nats: float
     predicted: int
+    each: Tensor  # (predicted,): log p of each, in float64
 
 
 @torch.no_grad()
@@ -52,13 +53,15 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
     lengths = torch.full((streams,), length)
     lengths[-1] = count - length * (streams - 1)
     targets[-1, int(lengths[-1]) :] = UNLABELLED
+    found = []
     for first in range(0, length, steps):
         part = Padded(inputs[:, first : first + steps], (lengths - first).clamp(0, min(steps, length - first)))
         logs, states = model.log_likelihoods(
             TextBatch(part, targets[:, first : first + steps].contiguous(), None), states
         )
         total -= logs.double().sum()
-    return Likelihood(float(total), count)
+        found.append(logs.double().cpu())
+    return Likelihood(float(total), count, torch.cat(found, dim=1).flatten()[:count])
 
 
 @torch.no_grad()
@@ -72,7 +75,9 @@ def windowed(model: NextToken, tokens: Tensor, *, window: int, stride: int) -> L
     windows = tokens.unfold(0, window + 1, stride)
     total = torch.zeros((), dtype=torch.float64, device=tokens.device)
     rows = max(1, min(TOKENS, SCORES // model.output.scores_each) // window)
+    found = []
     for part in windows.split(rows):
         logs, _ = model.log_likelihoods(TextBatch(Padded.full(part[:, :-1]), part[:, 1:].contiguous(), None))
         total -= logs.double().sum()
-    return Likelihood(float(total), windows.shape[0] * window)
+        found.append(logs.double().cpu().flatten())
+    return Likelihood(float(total), windows.shape[0] * window, torch.cat(found))

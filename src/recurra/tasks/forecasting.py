@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
+from recurra.config.forecasting import ForecastingDecoding
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import Batches, in_order_of_length
 from recurra.data.files import extension
@@ -300,6 +301,18 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 found[number] = review
         return found
 
+    def combined(self, example: Steps, outputs: Sequence[Any]) -> Any:
+        from recurra.models.forecaster import Forecast, combined_forecast, combined_review
+
+        if isinstance(outputs[0], Forecast):
+            return combined_forecast(outputs, coins=self.gives_coins)
+        row = self.encode(example)
+        return combined_review(outputs, row["values"].astype(np.float64), row["known"], has_density=self.has_density)
+
+    def units(self) -> object:
+        kind = self.is_binary, self.has_density, self.gives_coins
+        return self.scale.to_json(), self.settings.data.difference, self.from_nothing, kind
+
     @property
     def unused_in_scores(self) -> Collection[str]:
         return ("paths", "seed")  # the mean is fed back, and what is drawn is not scored
@@ -351,12 +364,15 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def viewers(self) -> dict[str, Viewer]:
         gates = {"gates": super().viewers()["gates"]._replace(telling=False)}
-        forecast = Viewer(lambda asked: self.forecast(asked).view(), longest=sys.maxsize, title=FORECAST)
+        forecast = Viewer(
+            lambda asked: self.forecast(asked).view(), longest=sys.maxsize, title=FORECAST, of_several=True
+        )
         return gates if self.gives_coins else {"forecast": forecast, **gates}
 
     def forecast(self, asked: Asked) -> forecasts.Forecast:
         """A forecast of the end of a series, which is hidden from the model, beside what came. (torch)"""
         from recurra.analysis import forecasts
+        from recurra.models.together import Together
 
         series, horizon = asked.example, self.settings.decoding.horizon
         now = len(series) - horizon
@@ -368,7 +384,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             )
         paths = forecasts.PATHS if self.has_density else 0
         decoding = dataclasses.replace(self.settings.decoding, paths=paths)
-        task = self.with_settings(dataclasses.replace(self.settings, decoding=decoding), Path())
+        task = self._decoding_by(decoding)
+        if isinstance(asked.model, Together):
+            tasks = [each._decoding_by(decoding) for each in asked.model.tasks]
+            asked = asked._replace(model=Together(tasks, list(asked.model.members)))
         read = slice(max(0, now - forecasts.READ), now)
         known = dataclasses.replace(series, values=series.values[read], known=series.known[read])
         answer = task.answered(asked._replace(example=known))
@@ -385,6 +404,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             low,
             high,
         )
+
+    def _decoding_by(self, decoding: ForecastingDecoding) -> Self:
+        return self.with_settings(dataclasses.replace(self.settings, decoding=decoding), Path())
 
     def anatomy(self, model: Any) -> Anatomy:
         return super().anatomy(model)._replace(answers="ahead")

@@ -17,7 +17,7 @@ from recurra.config import LanguageModelSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.chunks import Chunk, Chunks
 from recurra.data.store import Encoded, Rows
-from recurra.errors import DataError
+from recurra.errors import ConfigError, DataError
 from recurra.reading.asked import is_like, read_by
 from recurra.reading.samples import beginnings, spread
 from recurra.reading.tables import task_rows
@@ -75,12 +75,18 @@ class Scored(NamedTuple):
     tokens: int  # of the text
     unknown: int  # of them, unknown to the vocabulary
     log_probabilities: NDArray[np.float64] | None = None  # of each token in the order of the text
+    backward: bool = False  # whether it was read from its end
+    readings: int = 1  # directions in which it was read, whose scores are added
+
+    @property
+    def nll(self) -> float:
+        """Nats per prediction; of two directions, the mean."""
+        return self.nats / self.predicted / self.readings
 
     @property
     def perplexity(self) -> float:
         """e^(nats per prediction); infinite where that is more than a float holds."""
-        each = self.nats / self.predicted
-        return math.exp(each) if each < 700 else math.inf
+        return math.exp(self.nll) if self.nll < 700 else math.inf
 
 
 class LanguageModel(Task[Passage, "TextBatch", Scored]):
@@ -249,10 +255,10 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         chunk = Chunk(*numbers.tolist())
         size = chunk.last - chunk.first + 1
         starts = chunk.starts
-        if self.settings.model.direction == "backward":  # the text as if it had been written from its end
+        if self.is_backward:  # the text as if it had been written from its end
             starts = store.size("tokens") - starts - size
         spans = [store.span("tokens", start, start + size) for start in starts.tolist()]
-        if self.settings.model.direction == "backward":
+        if self.is_backward:
             spans = [span[::-1] for span in spans]
         kept, places = self._kept(chunk), np.stack([np.full(len(starts), IN_THE_TEXT), starts], axis=1)
         return [
@@ -281,7 +287,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def _in_order(self, line: NDArray[Any]) -> NDArray[Any]:
         """A line in the order in which it is read; its end comes last both ways. Done twice, it is as it was."""
-        return np.append(line[-2::-1], line[-1:]) if self.settings.model.direction == "backward" else line
+        return np.append(line[-2::-1], line[-1:]) if self.is_backward else line
 
     # The model
 
@@ -343,8 +349,30 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         found = []
         for row, (length, count) in enumerate(zip(batch.inputs.lengths.tolist(), unknown, strict=True)):
             each = self._in_order(logs[row, :length])
-            found.append(Scored(-float(each.sum()), length, length, count, each if detail else None))
+            kept = each if detail else None
+            found.append(Scored(-float(each.sum()), length, length, count, kept, self.is_backward))
         return found
+
+    def combined(self, example: Passage, outputs: Sequence[Scored]) -> Scored:
+        """Of models that read the same way the mean probability of each token; scores of both directions are added.
+
+        log p(w) = Σ_t log (1/M) Σ_m p_m(w_t | w_1 … w_{t-1})  +  Σ_t log (1/N) Σ_n p_n(w_t | w_{t+1} … w_T)
+        """
+        ways = [[output for output in outputs if output.backward == way] for way in (False, True)]
+        logs = [[output.log_probabilities for output in way if output.log_probabilities is not None] for way in ways]
+        means = [np.logaddexp.reduce(way, axis=0) - math.log(len(way)) for way in logs if way]
+        each: NDArray[np.float64] = np.sum(means, axis=0)
+        return outputs[0]._replace(nats=-float(each.sum()), log_probabilities=each, readings=len(means))
+
+    def units(self) -> object:
+        data = self.settings.data
+        return self.vocabulary.tokens, name_of(data.text.tokens), data.text.lowercase, data.independent
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether a text is read from its end."""
+        backward: bool = self.settings.model.direction == "backward"
+        return backward
 
     def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Scored] | None:
         if self.settings.data.independent:
@@ -359,7 +387,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
                 f"this text has only {len(whole)} token, so there is nothing to predict: the first token is not "
                 "scored. Use a longer text, or score each line separately: data.independent = true."
             )
-        if self.settings.model.direction == "backward":
+        if self.is_backward:
             whole = whole[::-1].copy()
         tokens = torch.from_numpy(whole).to(device)
         manner = self.settings.evaluation
@@ -368,12 +396,14 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         else:
             found = likelihood.carried(model, tokens, streams=manner.streams, ahead=manner.window)
         unknown = int((whole == self.vocabulary.id(UNKNOWN)).sum())
-        return [Scored(found.nats, found.predicted, len(whole), unknown)]
+        return [Scored(found.nats, found.predicted, len(whole), unknown, found.each.numpy(), self.is_backward)]
 
     # Answers
 
     def answer(self, example: Passage, output: Scored) -> Prediction:
-        detail: dict[str, Any] = {"nll": output.nats / output.predicted, "perplexity": output.perplexity}
+        detail: dict[str, Any] = {"nll": output.nll, "perplexity": output.perplexity}
+        if output.readings > 1:
+            detail["readings"] = output.readings
         if output.log_probabilities is not None:
             detail["tokens"] = self.vocabulary.tokens_of(self.ids(example.text))
             detail["log_probabilities"] = [round(float(number), 6) for number in output.log_probabilities]
@@ -389,8 +419,18 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def writer(self, model: Any, manner: Manner) -> Writer:
         from recurra.generation.writer import Writer
+        from recurra.models.language_model import Mixture
+        from recurra.models.together import Together
 
-        return Writer(self, model, manner)
+        if not isinstance(model, Together):
+            return Writer(self, model, manner)
+        if len({task.is_backward for task in model.tasks}) > 1:
+            raise ConfigError(
+                "these runs read in opposite directions, so they can score a text together, but not write one: name "
+                "runs with the same model.direction."
+            )
+        members: Any = model.members
+        return Writer(self, Mixture(members), manner)
 
     def counted(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted:
         """Of lines that are read alone, each is an item; a text that is read as a whole is one."""
@@ -398,7 +438,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         characters = [len(example.text) + 1 for example in examples]
         if not self.settings.data.independent:
             items, characters = [tuple(items)], [sum(characters)]
-        columns = {field: [getattr(output, field) for output in outputs] for field in Scored._fields[:4]}
+        columns = {field: [getattr(output, field) for output in outputs] for field in Scored._fields[1:4]}
+        columns["nats"] = [output.nats / output.readings for output in outputs]
         nll = ratio("nats", "predicted")
         sizes = {"count": total("predicted"), "characters": total("characters")}
         if any(columns["unknown"]):
@@ -429,7 +470,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def viewers(self) -> dict[str, Viewer]:
         return {
-            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
+            "probabilities": Viewer(
+                lambda asked: self.probabilities(asked).view(), longest=200, title=SURE, of_several=True
+            ),
             "saliency": Viewer(self.contributions, longest=30, work=lambda n: n * n, telling=False, title=MATTERED),
             **super().viewers(),
         }
@@ -440,7 +483,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
         detail = self.answered(asked).detail
         mean = f"{detail['nll'] / math.log(2):.2f} bits a token"
-        return Probabilities(detail["tokens"], detail["log_probabilities"], mean)
+        readings = detail.get("readings", 1)
+        both = ", the mean of both directions" if readings > 1 else ""
+        return Probabilities(detail["tokens"], [log_p / readings for log_p in detail["log_probabilities"]], mean + both)
 
     def contributions(self, asked: Asked) -> View:
         """What speaks for the answer. (torch)"""

@@ -315,6 +315,20 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         found: list[TaggerOutput] = model.predict(batch, detail=detail)
         return found
 
+    def to_combine(self, model: Any, batch: TaggerBatch) -> list[TaggerOutput]:
+        found: list[TaggerOutput] = model.predict(batch, shares=True)
+        return found
+
+    def combined(self, example: Sentence, outputs: Sequence[TaggerOutput]) -> TaggerOutput:
+        from recurra.models.tagger import combined
+
+        return combined(outputs)
+
+    def units(self) -> object:
+        labels = None if self.labels is None else self.labels.tokens
+        scale = None if self.values is None else self.values.to_json()
+        return self.settings.data.tags, [vocabulary.tokens for vocabulary in self.tags], labels, scale
+
     def answer(self, example: Sentence, output: TaggerOutput) -> Prediction:
         detail: dict[str, Any] = {"tokens": list(example.tokens)}
         parts = []

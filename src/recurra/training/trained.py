@@ -20,6 +20,7 @@ from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, notice_unverified, verify
+from recurra.models.together import Together
 from recurra.named import fits, with_place
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
@@ -29,7 +30,7 @@ from recurra.tasks.task import Prediction, Task
 from recurra.toml import dotted
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.device import usable_device
-from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
+from recurra.training.evaluation import TOKENS, combined_outputs, outputs_of, outputs_to_score
 from recurra.training.permission import allowed
 
 MODEL = "model.safetensors"
@@ -67,7 +68,7 @@ class Trained:
         self.model = model.eval()
         self.folder = folder
         self.others = tuple(others)  # runs that answer together with that of the folder
-        self._quick = task.for_prediction(self.model) if quick is None else quick
+        self._quick = _quick(task, self.model) if quick is None else quick
 
     def __repr__(self) -> str:
         where = ", ".join(map(str, (self.folder, *self.others)))
@@ -143,8 +144,11 @@ class Trained:
 
     def answers(self, examples: Sequence[Any], *, detail: bool = False, batch_tokens: int = TOKENS) -> list[Prediction]:
         """Predictions for examples that are read already."""
-        rows = [self.task.encode(example) for example in examples]
-        outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
+        if isinstance(self._quick, Together):
+            outputs = combined_outputs(self.task, self._quick, examples, tokens=batch_tokens)
+        else:
+            rows = [self.task.encode(example) for example in examples]
+            outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
         return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
 
     def _answer(self, example: Any, output: Any) -> Prediction:
@@ -162,6 +166,8 @@ class Trained:
     def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
         examples = list(self.task.read(files))
+        if isinstance(self._quick, Together):
+            return examples, combined_outputs(self.task, self._quick, examples, scoring=True)
         return examples, self.outputs([self.task.encode(example) for example in examples])
 
     def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
@@ -187,14 +193,24 @@ class Trained:
                 )
         if not given.assignments:
             return self
-        settings = self.task.settings
+        task = self._changed_task(self.task, given, self.folder)
+        if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
+            return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+        folders = zip(self.model.tasks[1:], self.others, strict=True)
+        tasks = [task, *(self._changed_task(other, given, folder) for other, folder in folders)]
+        model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
+        return Trained(task, model, self.folder, others=self.others, quick=quick)
+
+    def _changed_task(self, task: Task[Any, Any, Any], given: Given, folder: Path) -> Task[Any, Any, Any]:
+        """A task with what was given over its settings."""
+        settings = task.settings
         changed = given.over(Given.of_settings(settings)).settings(type(settings))
         with given.placing(type(settings)):
             refuse_idle(changed, only=given.named(type(settings)))
-            task = self.task.with_settings(changed, self.folder)
+            task = task.with_settings(changed, folder)
             if any(one.keys[0] == "evaluation" for one in given.assignments):  # else it need not be scored
                 task.check()
-        return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+        return task
 
     def searching(
         self,
@@ -303,10 +319,29 @@ def load(
     """
     paths = folders(folder)
     task = load_task(paths[0], trust=trust)
-    for other in paths[1:]:
-        check_same(task, paths[0], load_task(other, trust=trust), other)
-    models = [weighted(task if path == paths[0] else load_task(path, trust=trust), path, device) for path in paths]
-    return Trained(task, models[0] if len(models) == 1 else task.together(models), paths[0], others=paths[1:])
+    others = [load_task(other, trust=trust) for other in paths[1:]]
+    for other, path in zip(others, paths[1:], strict=True):
+        check_same(task, paths[0], other, path)
+    tasks = [task, *others]
+    models = [weighted(each, path, device) for each, path in zip(tasks, paths, strict=True)]
+    if len(models) == 1 or not task.combines:
+        return Trained(task, models[0] if len(models) == 1 else task.together(models), paths[0], others=paths[1:])
+    alike = [_asked_alike(other, task, path) for other, path in zip(others, paths[1:], strict=True)]
+    return Trained(task, Together([task, *alike], models), paths[0], others=paths[1:])
+
+
+def _asked_alike(task: Task[Any, Any, Any], first: Task[Any, Any, Any], folder: Path) -> Task[Any, Any, Any]:
+    """A task that answers and is scored by the settings of the first one's [decoding] and [evaluation]."""
+    names = [name for name in ("decoding", "evaluation") if hasattr(task.settings, name)]
+    changed = {name: getattr(first.settings, name) for name in names}
+    return task.with_settings(dataclasses.replace(task.settings, **changed), folder) if changed else task
+
+
+def _quick(task: Task[Any, Any, Any], model: nn.Module) -> nn.Module:
+    """A model, or each of several, as it answers fastest."""
+    if isinstance(model, Together):
+        return Together(model.tasks, [each.for_prediction(member) for each, member in model.pairs])
+    return task.for_prediction(model)
 
 
 def folders(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -332,6 +367,13 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
         raise CheckpointError(
             f"{path} is a run of {one.name}, {other_path} of {other.name}: they cannot form an ensemble."
         )
+    if one.combines:
+        if one.units() != other.units():
+            raise CheckpointError(
+                f"{path} and {other_path} do not answer in the same classes, tokens or units: train the runs of an "
+                f"ensemble on the same files with the same [data]."
+            )
+        return
     for file in files_of_vocabulary(path):
         twin = other_path / file.name
         if not twin.is_file() or twin.read_bytes() != file.read_bytes():
