@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -192,6 +193,24 @@ def test_evaluate_finds_the_scores_of_training(ran: Ran, command: Command) -> No
     said = command("evaluate", ran.whole, ran.data, "--tables")
     first = ran.summary["first_metric"]
     assert f"{first:20} {kept[first]:.4f}" in said
+
+
+def test_a_model_that_reads_its_own_outputs_is_also_scored_running_free(
+    ran: Ran, command: Command, tmp_path: Path
+) -> None:
+    if ran.case.task not in ("language_model", "forecasting", "seq2seq", "vec2seq"):
+        said = command("evaluate", ran.whole, ran.data, "--free-running", ends=2)
+        assert "model never reads its own outputs, so there is no free running to compare with" in said
+        return
+    told = command("evaluate", ran.whole, ran.data, "--free-running", "--out", str(tmp_path / "bias.svg"))
+    assert is_picture(tmp_path / "bias.svg")
+    found = strict(command("evaluate", ran.whole, ran.data, "--free-running", "--json"))["free_running"]
+    places = found["positions"]
+    assert places["forced"][0] == pytest.approx(places["free"][0], rel=1e-4)
+    assert f"exposure_bias           {found['exposure_bias']:.4f}" in told
+    assert found["interval"][0] <= found["exposure_bias"] + 1e-9 <= found["interval"][1] + 2e-9
+    costs = [sum(map(operator.mul, places[name], places["counts"])) for name in ("forced", "free")]
+    assert (costs[1] - costs[0]) / sum(places["counts"]) == pytest.approx(found["exposure_bias"], rel=1e-3, abs=1e-4)
 
 
 def test_compare_finds_two_runs_of_the_same_weights_alike(ran: Ran, command: Command, tmp_path: Path) -> None:

@@ -586,6 +586,10 @@ SETTINGS: dict[str, tuple[list[str], str]] = {
     "hidden": (["model.hidden=0"], r"model\.hidden must be at least 1, for one layer or each of several, but is 0"),
     "layers": (["model.hidden=[3, 4]", "model.layers=3"], r"gives 2 layers, but model\.layers is 3"),
     "dropout": (["model.input_dropout=1"], r"model\.input_dropout must be at least 0 and below 1, but is 1"),
+    "drawn values": (
+        ["model.output=squared_error", 'training.forcing={name="linear", replacement="sampled"}'],
+        r"draws the values that are read, but model\.output = 'squared_error' predicts no distribution",
+    ),
     "missing": (["data.missing=skip"], r"data\.missing must be 'refuse' or 'previous', but is 'skip'"),
     "task": (["task=forecast"], r"task = 'forecast', but these are the settings of forecasting"),
 }

@@ -99,7 +99,7 @@ def test_eight_lines_are_learned_by_heart(tmp_path: Path, options: tuple[str, ..
     [
         ("reading.carry=0.5", "model.weight_drop=0.3", "model.token_dropout=0.2", "training.average=ema"),
         ("model.tied=true", "model.embedding=16", "training.accumulate=2", "training.precision=bfloat16"),
-        ("data.independent=true", "model.embedding_dropout=0.2", "training.batch_size=2"),
+        ("data.independent=true", "model.embedding_dropout=0.2", "training.batch_size=2", "training.forcing=0.5"),
     ],
 )
 def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: Path, options: tuple[str, ...]) -> None:

@@ -110,6 +110,29 @@ class Training:
 
 
 @dataclass(frozen=True)
+class ForcedTraining(Training):
+    """Settings of training where a model reads what it should have said before, or what it said itself."""
+
+    forcing: Part | float = setting(
+        1.0,
+        "teacher forcing: probability that the model reads the right token or value instead of its own; or constant, "
+        "linear, exponential or inverse_sigmoid, or a table with options",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Forcing.of(self.forcing)  # refuses what it cannot use
+
+
+def idle_forcing(training: ForcedTraining) -> Idle:
+    """Options of teacher forcing that is never anything else."""
+    forcing = Forcing.of(training.forcing)
+    if not forcing.is_always or forcing == Forcing():
+        return {}
+    return {("training", "forcing"): "with probability 1 the model never reads its own outputs"}
+
+
+@dataclass(frozen=True)
 class Text:
     """Settings of tokenization and vocabulary."""
 
@@ -222,7 +245,7 @@ def training_differs(settings: Any, *parts: Any) -> list[str]:
         "label smoothing": "label_smoothing" in set_here,
         "regularization of activations": any(name.endswith("_regularization") for name in set_here),
         "augmentation": any(_values(augmentation).values()),
-        "scheduled sampling": forcing.shape != "constant" or forcing.k < 1,
+        "scheduled sampling": not forcing.is_always,
         "the term of R-Drop": bool(getattr(training, "r_drop", 0)),
     }
     *others, last = [name for name, value in is_on.items() if value] or [""]

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from recurra.config.common import Data, Idle, Text, Training, check_layers, idle_without_validation, one_batch_size
+from recurra.config.common import (
+    Data,
+    ForcedTraining,
+    Idle,
+    Text,
+    check_layers,
+    idle_forcing,
+    idle_without_validation,
+    one_batch_size,
+)
 from recurra.config.share import FilePart
 from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
 from recurra.errors import DataError
@@ -244,8 +253,8 @@ class LanguageModelSettings:
     data: LanguageModelData = section(LanguageModelData, "the data")
     model: LanguageModelModel = section(LanguageModelModel, "the network")
     reading: LanguageModelReading = section(LanguageModelReading, "how continuous text is read in training")
-    training: Training = dataclasses.field(
-        default_factory=lambda: Training(
+    training: ForcedTraining = dataclasses.field(
+        default_factory=lambda: ForcedTraining(
             epochs=20,
             batch_size=64,
             optimizer={"name": "adamw", "weight_decay": 0.1},
@@ -270,7 +279,7 @@ class LanguageModelSettings:
 
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
-        idle = idle_without_validation(self.data)
+        idle = idle_without_validation(self.data) | idle_forcing(self.training)
         if self.model.decoder.kind == "rnn" and len(self.model.widths) == 1:
             idle["model", "dropout"] = "it lies between layers, and there is one"
             idle |= {("model", name): "there is only one layer" for name in ("mix", "skip")}

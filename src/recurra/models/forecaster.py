@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from recurra.analysis.exposure import Exposed
 from recurra.config import ForecastingModel
 from recurra.data.store import Encoded, Rows
-from recurra.densities import Density
+from recurra.densities import Bernoulli, Density
 from recurra.encoders.dropout import LockedDropout
+from recurra.models.forcing import ALWAYS, Coins, Forced
 from recurra.models.rows import padded
 from recurra.named import built
 from recurra.padding import Padded, beside, coarser, widened
@@ -115,15 +117,53 @@ class Forecaster(nn.Module):
         values = batch.values.values.to(next(self.parameters()).dtype).masked_fill(~batch.known, torch.nan)
         return values if self.from_nothing else values[:, 1:]
 
-    def loss(self, batch: ForecasterBatch) -> tuple[Tensor, int]:
-        """The summed loss of all steps, and how many they are."""
+    def loss(self, batch: ForecasterBatch, *, forced: Forced = ALWAYS) -> tuple[Tensor, int]:
+        """The summed loss of all steps, and how many they are; other than right values are read only in training."""
         read = self.questions(batch.values)
         x = Padded(read.values[:, :-1], both(lambda n: (n - 1).clamp_min(0), read.lengths))  # the last has no answer
         if x.values.shape[1] == 0:
             return x.values.new_zeros((), requires_grad=True), 0
-        features, _ = self.read(x)
+        features = self.led(x, forced) if self.training and not forced.is_always else self.read(x)[0]
         losses = self.density.loss(features.values, self.targets(batch), features.mask)
         return losses.sum(), int(x.lengths.sum())
+
+    def led(self, x: Padded, forced: Forced) -> Padded:
+        """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.
+
+            x̃_t = x_t with chance p,  else what is expected of x_t given x̃_1 … x̃_{t-1}, or drawn from its density
+
+        Masks that last a sequence are drawn once; a value that the model reads of its own has no gradient.
+        """
+        gold = x.values.to(next(self.parameters()).dtype)
+        rows, steps = gold.shape[:2]
+        coins = Coins(forced, rows, gold.device)
+        of_input = None if self.embedding is None else self._mask(gold, self.embedding.out_features)
+        of_output = self._mask(gold, self.recurrent.output_size)
+        fixed, masks = self.recurrent.fixed(rows, gold), self.recurrent.masks(rows, gold)
+        states, values, outputs = self.recurrent.start(rows, gold), gold[:, 0], list[Tensor]()
+        for number in range(steps):
+            if self.input_dropout:
+                values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
+            read = values if self.embedding is None else self.embedding(values) * of_input
+            h, states = self.recurrent.advance(read, states, fixed, masks=masks)
+            outputs.append(h * of_output)
+            if number + 1 < steps:
+                with torch.no_grad():
+                    own = self._own(outputs[-1], forced)
+                values = torch.where(coins.throw().unsqueeze(1), gold[:, number + 1], own)
+        return Padded(torch.stack(outputs, dim=1), x.lengths).zeroed()
+
+    def _own(self, features: Tensor, forced: Forced) -> Tensor:
+        """(B, d): what the model says of the next step."""
+        if forced.replacement == "greedy":
+            return self.density.best(features)
+        shares = torch.rand(len(features), self.size, dtype=features.dtype, device=features.device)
+        return self.density.quantile(features, shares)
+
+    def _mask(self, like: Tensor, size: int) -> Tensor:
+        """(B, size): what locked dropout takes of every step of a row."""
+        found: Padded = self.drop(Padded.full(like.new_ones(len(like), 1, size)))
+        return found.values.squeeze(1)
 
     def step(self, x: Tensor, states: States) -> tuple[Tensor, States]:
         """(B, H) features after one more step, (B, d)."""
@@ -172,6 +212,39 @@ class Forecaster(nn.Module):
             Forecast(values[row], means[row], drawn[row] if drawn is not None else None, float(scores[row]))
             for row in range(rows)
         ]
+
+    @torch.no_grad()
+    def run_free(self, batch: ForecasterBatch, origins: Sequence[NDArray[np.int64]], *, horizon: int) -> list[Exposed]:
+        """What the steps after each origin cost, the right values being read, and the model's own.
+
+        The cost is the mean absolute error of what is expected, in units of the scaled values; of values that are 0 or
+        1, −log p of the step.
+        """
+        first = 0 if self.from_nothing else 1
+        read, targets = self.questions(batch.values), self.targets(batch)
+        features, every = self.read(Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0)), every=True)
+        h, found = features.values, list[Exposed]()
+        for row, (length, begins) in enumerate(zip(batch.values.lengths.tolist(), origins, strict=True)):
+            places = torch.from_numpy(begins - first).to(h.device)
+            costs = h.new_zeros(3, len(places), horizon, dtype=torch.float64)
+            if len(places):
+                states = _chosen(every, lambda s, row=row, places=places: s[row, places])  # type: ignore[misc]
+                free = self.ahead(h[row, places], states, horizon)[1]  # (O, h, H)
+                later = places.unsqueeze(1) + torch.arange(horizon, device=h.device)
+                is_there = later < length - first
+                later = later.clamp(max=max(0, length - first - 1))
+                wanted = targets[row, later].masked_fill(~is_there.unsqueeze(2), torch.nan)
+                for number, each in enumerate((h[row, later], free)):
+                    costs[number] = self._cost(each, wanted).double()
+                costs[2] = (~wanted.isnan()).any(2).double()
+            found.append(Exposed(*costs.sum(1).cpu().numpy()))
+        return found
+
+    def _cost(self, features: Tensor, wanted: Tensor) -> Tensor:
+        """(O, h): what each step (O, h, d) costs; 0 for one of which nothing is known."""
+        if isinstance(self.density, Bernoulli):
+            return self.density.loss(features, wanted, torch.ones_like(wanted[..., 0], dtype=torch.bool))
+        return (self.density.mean(features) - wanted).abs().nanmean(2).nan_to_num(0.0)
 
     @torch.no_grad()
     def review(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from recurra.analysis.exposure import Exposed
 from recurra.heads import UNLABELLED
 from recurra.models.language_model import SCORES, NextToken, TextBatch
 from recurra.padding import Padded
@@ -62,6 +63,27 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
         total -= logs.double().sum()
         found.append(logs.double().cpu())
     return Likelihood(float(total), count, torch.cat(found, dim=1).flatten()[:count])
+
+
+@torch.no_grad()
+def run_free(model: NextToken, batch: TextBatch, *, context: int = 0) -> list[Exposed]:
+    """What rows of text cost, the right tokens being read, and the most probable ones after the first `context`."""
+    inputs, lengths = batch.inputs.values, batch.inputs.lengths
+    states = model.start(len(inputs))
+    if context:
+        states = model(Padded(inputs[:, :context], lengths.clamp(max=context)), states)[1]
+    step, led_state, own_state, found = model.stepping(), states, states, list[Tensor]()
+    own = inputs[:, context]
+    for place in range(context, inputs.shape[1]):
+        right = batch.targets[:, place].clamp_min(0)  # on padding, anything
+        forced, led_state = step(inputs[:, place], led_state, ())
+        free, own_state = step(own, own_state, ())
+        own = free.argmax(1)
+        log_ps = [each.gather(1, right.unsqueeze(1)).squeeze(1).double() for each in (forced, free)]
+        rights = [(each.argmax(1) == right).double() for each in (forced, free)]
+        found.append(torch.stack([-log_ps[0], -log_ps[1], torch.ones_like(log_ps[0]), *rights]))
+    numbers = torch.stack(found, dim=2).cpu().numpy()  # (5, B, T)
+    return [Exposed(*numbers[:, row, : max(0, length - context)]) for row, length in enumerate(lengths.tolist())]
 
 
 @torch.no_grad()

@@ -188,9 +188,20 @@ class Recurrent(nn.Module):
         batch, states, fixed = self._prepared(self._checked(Padded.full(x.unsqueeze(1))), states, fixed)
         return self.advance(batch.values.squeeze(1), states, fixed)
 
-    def advance(self, x: Tensor, states: States, fixed: Fixed, *, below: Tensor | None = None) -> tuple[Tensor, States]:
-        """`step` without checks of x and the states: for callers whose states came from `start` or an earlier step."""
-        self._check_steps()
+    def advance(
+        self,
+        x: Tensor,
+        states: States,
+        fixed: Fixed,
+        *,
+        below: Tensor | None = None,
+        masks: Sequence[Tensor | None] = (),
+    ) -> tuple[Tensor, States]:
+        """`step` without checks of x and the states: for callers whose states came from `start` or an earlier step.
+
+        `masks` are those of locked dropout, the same for all steps of a sequence: rnn.masks(rows).
+        """
+        self._check_steps(locks=not masks)
         found: list[tuple[AnyState, ...]] = []
 
         def read(number: int, y: Tensor) -> list[Tensor]:
@@ -202,7 +213,7 @@ class Recurrent(nn.Module):
             found.append((state,))
             return [state[0]]
 
-        return self.mixed(self._through(x, None, read, below)), tuple(found)
+        return self.mixed(self._through(x, None, read, below, masks)), tuple(found)
 
     def start(self, rows: int, like: Tensor | None = None) -> States:
         """The states before the first step, for so many rows."""
@@ -213,6 +224,16 @@ class Recurrent(nn.Module):
         """Values of all cells that are constant over a sequence: recurrent weights, newly drawn dropout masks."""
         like = self._like() if like is None else like
         return tuple(tuple(cell.fixed(rows, like) for cell in layer) for layer in self._layers())
+
+    def masks(self, rows: int, like: Tensor | None = None) -> tuple[Tensor | None, ...]:
+        """What locked dropout takes of the input of each layer, drawn once for a sequence; None: nothing."""
+        like = self._like() if like is None else like
+        is_dropped = self.training and self.dropout and self.locked
+        sizes = [layer[0].input_size for layer in self._layers()]
+        return tuple(
+            functional.dropout(like.new_ones(rows, size), self.dropout) if number and is_dropped else None
+            for number, size in enumerate(sizes)
+        )
 
     def parts(
         self,
@@ -301,6 +322,7 @@ class Recurrent(nn.Module):
         lengths: Tensor | None,
         read: Callable[[int, Tensor], list[Tensor]],
         below: Tensor | None,
+        masks: Sequence[Tensor | None] = (),
     ) -> list[Tensor]:
         """Every layer's output; `read` gives what the directions of a layer make of its input.
 
@@ -311,7 +333,8 @@ class Recurrent(nn.Module):
             raise DataError(f"this Recurrent needs {wanted}, as it was made with below = {self.stands_on}.")
         under, outputs = below, [] if below is None else [below]
         for number in range(len(self.cells)):
-            y = self._joined(number, under, read(number, self._dropped(number, y)))
+            mask = masks[number] if masks else None
+            y = self._joined(number, under, read(number, self._dropped(number, y) if mask is None else y * mask))
             if lengths is not None and self.bidirectional and not self.merges[number].keeps_zeros:
                 y = Padded(y, lengths).zeroed().values
             outputs.append(y)
@@ -351,14 +374,14 @@ class Recurrent(nn.Module):
             return stacked.mean(-1)
         return self.mix_scale * (stacked @ self.mix_weights.softmax(0))
 
-    def _check_steps(self) -> None:
+    def _check_steps(self, *, locks: bool = True) -> None:
         """A ConfigError where this stack cannot run one step at a time."""
         if self.bidirectional or self.direction == "backward":
             raise ConfigError(
                 "a backward or bidirectional stack cannot run one step at a time: its first output needs the last "
                 "input. Use bidirectional = false and direction = 'forward', or pass the whole sequence."
             )
-        if self.training and self.dropout and self.locked:
+        if locks and self.training and self.dropout and self.locked:
             raise ConfigError(
                 "locked dropout uses one mask for all steps of a row, so it cannot train one step at a time. Pass "
                 "the whole sequence, or call eval() first."

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
+from recurra.config.forcing import Forcing
 from recurra.config.forecasting import ForecastingDecoding
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import Batches, in_order_of_length
@@ -39,6 +40,7 @@ from recurra.views.viewer import FORECAST
 if TYPE_CHECKING:
     from recurra.analysis import forecasts
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Stack
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
 
@@ -74,6 +76,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 ("model", "output"),
             )
         self.has_density = name_of(self.output) != "squared_error"
+        self.forcing = Forcing.of(settings.training.forcing)
         if settings.decoding.paths and not self.has_density:
             raise SettingError(
                 f"decoding.paths = {settings.decoding.paths} needs a distribution to sample from, which model.output "
@@ -265,7 +268,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return Forecaster(self.settings.model, output=self.output, size=size, from_nothing=self.from_nothing)
 
     def loss(self, model: Any, batch: ForecasterBatch, moment: Moment = START) -> Loss:
-        return Loss(*model.loss(batch))
+        from recurra.models.forcing import Forced
+
+        forced = Forced.at(self.forcing, moment.step, moment.varying)
+        total, count = model.loss(batch, forced=forced)
+        return Loss(total, count, logged=self.varying(moment.step))
+
+    def varying(self, step: int) -> Mapping[str, float]:
+        return self.forcing.varying(step)
 
     def recurring(self, batch: ForecasterBatch) -> Recurring:
         from recurra.models.forecaster import recurring_series
@@ -284,12 +294,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         has_quantiles = not self.gives_coins and self.has_density
         for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
             chosen = [rows[number] for number in numbers]
-            first = max(evaluation.context, evaluation.season)
-            # Before the first known step are those that only lead up to what was held out.
-            begins = [max(first, int(row["known"].any(1).argmax()) if len(row["known"]) else 0) for row in chosen]
             origins = [
-                origins_of(len(row["values"]), first=begin, stride=evaluation.stride)
-                for row, begin in zip(chosen, begins, strict=True)
+                origins_of(len(row["values"]), first=self._first_scored(row), stride=evaluation.stride)
+                for row in chosen
             ]
             if self.gives_coins:
                 origins = [each[:0] for each in origins]
@@ -300,6 +307,25 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             for number, review in zip(numbers, reviews, strict=True):
                 found[number] = review
         return found
+
+    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        """From each origin that is scored on, as far as the horizon; of frames, from each horizon to the next."""
+        from recurra.analysis.exposure import Exposed, Exposure
+        from recurra.padding import fitted
+
+        horizon, items = self.settings.decoding.horizon, list[Exposed]()
+        stride = horizon if self.gives_coins else self.settings.evaluation.stride
+        for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
+            chosen = [rows[number] for number in numbers]
+            origins = [origins_of(len(row["values"]), first=self._first_scored(row), stride=stride) for row in chosen]
+            items += model.run_free(fitted(self.batch(chosen), model), origins, horizon=horizon)
+        return Exposure.of(items, "nll" if self.gives_coins else "error")
+
+    def _first_scored(self, row: Encoded) -> int:
+        """How many steps of a series must be known before a forecast is scored."""
+        first = max(self.settings.evaluation.context, self.settings.evaluation.season)
+        # Before the first known step are those that only lead up to what was held out.
+        return max(first, int(row["known"].any(1).argmax()) if len(row["known"]) else 0)
 
     def combined(self, example: Steps, outputs: Sequence[Any]) -> Any:
         from recurra.models.forecaster import Forecast, combined_forecast, combined_review

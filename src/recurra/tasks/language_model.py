@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import LanguageModelSettings
+from recurra.config.forcing import Forcing
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
+from recurra.data.batches import in_order_of_length
 from recurra.data.chunks import Chunk, Chunks
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
@@ -46,6 +48,7 @@ from recurra.views.viewer import MATTERED, SURE
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Stack
     from recurra.analysis.probabilities import Probabilities
     from recurra.analysis.saliency import Probe
@@ -100,6 +103,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         self.tokenizer = split
         self.vocabulary = vocabulary
         self.end = vocabulary.id(vocabulary.specials[1])
+        self.forcing = Forcing.of(settings.training.forcing)
         self._code_points = CodePoints(vocabulary) if isinstance(split, Characters) else None
 
     @classmethod
@@ -322,14 +326,20 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         return found
 
     def loss(self, model: Any, batch: TextBatch, moment: Moment = START) -> Loss:
+        from recurra.models.forcing import Forced
+
         continues = moment.carried and batch.kept is not None
         states = model.nested(moment.carried, batch.kept) if continues else None
-        total, states = model.loss(batch, states)
-        count = int(batch.inputs.lengths.sum())
+        forced = Forced.at(self.forcing, moment.step, moment.varying)
+        total, states = model.loss(batch, states, forced=forced)
+        count, logged = int(batch.inputs.lengths.sum()), self.varying(moment.step)
         if batch.kept is None:
-            return Loss(total, count)
+            return Loss(total, count, logged=logged)
         carried = model.flat(states) if self.settings.reading.carry else ()
-        return Loss(total, count, carried, batch.targets.shape[1] / self.settings.reading.steps)
+        return Loss(total, count, carried, batch.targets.shape[1] / self.settings.reading.steps, logged)
+
+    def varying(self, step: int) -> Mapping[str, float]:
+        return self.forcing.varying(step)
 
     def recurring(self, batch: TextBatch) -> Recurring | None:
         from recurra.models.language_model import recurring_text
@@ -397,6 +407,32 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             found = likelihood.carried(model, tokens, streams=manner.streams, ahead=manner.window)
         unknown = int((whole == self.vocabulary.id(UNKNOWN)).sum())
         return [Scored(found.nats, found.predicted, len(whole), unknown, found.each.numpy(), self.is_backward)]
+
+    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        """Lines from their beginning; of a running text windows, the first half of which is read as it is."""
+        from recurra.analysis.exposure import Exposed, Exposure
+        from recurra.models.language_model import TextBatch, lines_batched
+        from recurra.models.likelihood import TOKENS, run_free
+        from recurra.padding import Padded, fitted
+
+        items: list[Exposed] = []
+        if self.settings.data.independent:
+            for numbers in in_order_of_length(self.lengths(Rows.of(rows)), tokens=TOKENS):
+                lines = [self._in_order(rows[number]["tokens"]) for number in numbers]
+                items += run_free(model, fitted(lines_batched(lines, end=self.end), model))
+            return Exposure.of(items, "nll")
+        import torch
+
+        whole = np.concatenate([row["tokens"] for row in rows]).astype(np.int64) if rows else np.zeros(0, np.int64)
+        whole = whole[::-1].copy() if self.is_backward else whole
+        window = min(self.settings.evaluation.window, len(whole) - 1)
+        if window < 2:
+            raise DataError(f"this text has only {len(whole)} tokens, too few to run free in.")
+        windows = torch.from_numpy(whole).unfold(0, window + 1, window)
+        for part in windows.split(max(1, TOKENS // window)):
+            batch = TextBatch(Padded.full(part[:, :-1].contiguous()), part[:, 1:].contiguous(), None)
+            items += run_free(model, fitted(batch, model), context=window // 2)
+        return Exposure.of(items, "nll")
 
     # Answers
 

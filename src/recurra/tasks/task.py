@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates, Stack
     from recurra.generation.generated import Manner, TextSource
     from recurra.scoring.counted import Counted
@@ -426,6 +427,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
         """The scores and tables that follow from what was counted."""
         return self.counted(examples, outputs).scores()
+
+    def free_running(self, model: nn.Module, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        """What it costs a model in evaluation mode to read its own outputs in place of the right ones. (torch)"""
+        raise ConfigError(
+            f"a {self.name} model never reads its own outputs, so there is no free running to compare with."
+        )
 
     # Views of one answer
 

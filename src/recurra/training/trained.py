@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from recurra.analysis.exposure import Exposure
 from recurra.config.given import Changes, Given
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
@@ -162,6 +163,14 @@ class Trained:
         examples, outputs = self.to_score([files] if isinstance(files, str | Path) else files)
         scores = self.task.score(examples, outputs)
         return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
+
+    def free_running(self, files: str | Path | Sequence[str | Path]) -> Exposure:
+        """What it costs the model to read its own outputs in place of the right ones, on files with answers."""
+        if isinstance(self._quick, Together):
+            raise ConfigError("free running is not available for an ensemble of runs: name one of them.")
+        given = [files] if isinstance(files, str | Path) else files
+        rows = [self.task.encode(example) for example in self.task.read(given)]
+        return self.task.free_running(self._quick, rows, device=str(next(self._quick.parameters()).device))
 
     def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
@@ -332,8 +341,8 @@ def load(
 
 def _asked_alike(task: Task[Any, Any, Any], first: Task[Any, Any, Any], folder: Path) -> Task[Any, Any, Any]:
     """A task that answers and is scored by the settings of the first one's [decoding] and [evaluation]."""
-    names = [name for name in ("decoding", "evaluation") if hasattr(task.settings, name)]
-    changed = {name: getattr(first.settings, name) for name in names}
+    names = [field.name for field in dataclasses.fields(task.settings) if field.name in ("decoding", "evaluation")]
+    changed = {name: vars(first.settings)[name] for name in names}
     return task.with_settings(dataclasses.replace(task.settings, **changed), folder) if changed else task
 
 
