@@ -70,6 +70,11 @@ class Training:
     batch_tokens: int = setting(1000, "maximum number of elements in a batch, including padding")
     batch_size: int | None = setting(None, "number of rows in a batch, instead of batch_tokens")
     accumulate: int = setting(1, "gradient accumulation: batches per update")
+    loss: Literal["mean", "sequence", "sum"] = setting(
+        "mean",
+        "what an update makes small: the mean loss of all labels (tokens), the summed loss of each sequence, averaged "
+        "over sequences, or the sum of all; gradients, and with them clip, grow accordingly",
+    )
     optimizer: Part = setting("adam", "adam, adamw, sgd, asgd, …, or a table with its options")
     learning_rate: float = setting(2e-3, "maximum learning rate")
     schedule: Part = setting(
