@@ -225,6 +225,8 @@ def test_what_is_seen_of_several_runs_is_their_answer_and_no_network(
     assert "the mean of both directions" in json.dumps(found["views"])
     said = "this view is not available for an ensemble of runs: name one of them."
     assert found["missing"] == {"saliency": said, "gates": said}
+    assert main(["gradients", both]) == 2
+    assert "a run is a folder created by `recurra train --out`. This command takes one run" in capsys.readouterr().err
     assert main(["explain", both, "the cat", "--show", "saliency"]) == 2
     assert said in capsys.readouterr().err
 

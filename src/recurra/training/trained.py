@@ -422,7 +422,8 @@ def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
             if runs
             else ""
         )
-        raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}")
+        one = " This command takes one run, not several." if "," in str(folder) and not folder.exists() else ""
+        raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}{one}")
     given = Given.of_run(folder)
     notice_unverified(folder)
     kind = allowed(given, folder / "config.toml", trust=trust)
