@@ -79,6 +79,9 @@ class ForecastingModel:
     )
     hidden: int | list[int] = setting(128, "hidden size; a list sets one per layer")
     layers: int | None = setting(None, "number of layers, if hidden is one number")
+    direction: Literal["forward", "backward"] = setting(
+        "forward", "backward: read a sequence from its end and predict the steps before it"
+    )
     bidirectional: bool = setting(False, "must be false: the model must not see the values it predicts")
     mix: Literal["last", "concat", "mean", "learned"] = setting(
         "last", "output of the stack: its last layer, or the concat, mean or learned weighted mean of all layers"
