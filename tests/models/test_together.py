@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from recurra import generate
 from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError
 from recurra.heads.lattice import Chain
+from recurra.manifest import seal
 from recurra.models.forecaster import ForecasterBatch, Review, combined_forecast, combined_review
 from recurra.models.tagger import TaggerOutput, TagScores, TagShares, best_together, combined
 from recurra.padding import Padded
@@ -128,11 +130,10 @@ def test_forecasters_have_the_mean_density_and_the_mean_forecast(output: str) ->
 
 @pytest.fixture(scope="module")
 def classifiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One that reads words, one that counts n-grams, and one of other classes."""
+    """One that reads words, and one that counts n-grams."""
     folder = tmp_path_factory.mktemp("classifiers")
-    files = {"other": test_classification.write(folder / "other.tsv", "a b\tx\nc d\ty\n")}
-    for name, options in {"words": (), "bag": ("model.encoder=bag",), "other": ()}.items():
-        file, overrides = files.get(name) or test_classification.texts(folder), test_classification.small(*options)
+    for name, options in {"words": (), "bag": ("model.encoder=bag",)}.items():
+        file, overrides = test_classification.texts(folder), test_classification.small(*options)
         this = setup("classification", given={"train": file}, overrides=[*overrides, *BRIEF])
         begin(this, folder / name, Silent())
     return folder
@@ -231,9 +232,13 @@ def test_what_is_seen_of_several_runs_is_their_answer_and_no_network(
     assert said in capsys.readouterr().err
 
 
-def test_runs_that_answer_in_other_units_cannot_be_combined(classifiers: Path) -> None:
+def test_runs_that_answer_in_other_units_cannot_be_combined(classifiers: Path, tmp_path: Path) -> None:
+    shutil.copytree(classifiers / "words", tmp_path / "other")
+    labels = tmp_path / "other" / "labels.json"
+    labels.write_text(labels.read_text("utf-8").replace("music", "noise"), "utf-8")
+    seal(tmp_path / "other")
     with pytest.raises(CheckpointError, match=r"words and .*other do not answer in the same classes, tokens or units:"):
-        load([classifiers / "words", classifiers / "other"])
+        load([classifiers / "words", tmp_path / "other"])
     both = load([classifiers / "words", classifiers / "bag"])
     with pytest.raises(CheckpointError, match="an ensemble of runs cannot be saved as one run"):
-        both.save(classifiers / "saved")
+        both.save(tmp_path / "saved")
