@@ -386,7 +386,7 @@ class ClassificationSettings:
             return {}
         idle: Idle = {("model", "summary"): f"model.pairing = '{name}' has a vector of its own"}
         if name == WITHOUT_CELLS and not (isinstance(pairing, dict) and pairing.get("read")):
-            layers = ("cell", "hidden", "layers", "bidirectional", "merge", "skip")
+            layers = ("cell", "hidden", "layers", "bidirectional", "direction", "merge", "mix", "skip")
             why = f"model.pairing = '{name}' has recurrent layers only with its option read = true"
             idle |= {("model", each): why for each in layers}
         return idle
