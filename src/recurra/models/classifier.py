@@ -26,6 +26,7 @@ from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.models.rows import padded
 from recurra.models.tagger import recurring_spellings, spelt
+from recurra.models.together import mean_of_alike
 from recurra.padding import Grid, Padded, coarser, gridded, widened
 from recurra.pairings import Paired, Parts, pairing
 from recurra.stacks.recurrent import Recurrent
@@ -309,17 +310,11 @@ def combined(outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
     >>> both.values.tolist()
     [0.75, 0.25]
     """
-
-    def mean(seen: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
-        known = [each for each in seen if each is not None]
-        is_same = len(known) == len(outputs) and len({each.shape for each in known}) == 1
-        return np.asarray(np.mean(known, axis=0)) if is_same else None
-
     return outputs[0]._replace(
         values=np.mean([output.values for output in outputs], axis=0),
-        attention=mean([output.attention for output in outputs]),
-        looked=mean([output.looked for output in outputs]),
-        looked_back=mean([output.looked_back for output in outputs]),
+        attention=mean_of_alike([output.attention for output in outputs]),
+        looked=mean_of_alike([output.looked for output in outputs]),
+        looked_back=mean_of_alike([output.looked_back for output in outputs]),
     )
 
 
