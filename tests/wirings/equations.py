@@ -48,18 +48,38 @@ class Look:
 
 
 class Stack:
-    """Layers of cells that read one row."""
+    """Layers of cells that read one row, with ways past all but the lowest and a mix of all of them."""
 
-    def __init__(self, cell: str, weights: Values, states: list[Values]) -> None:
+    def __init__(self, cell: str, weights: Values, states: list[Values], skip: str = "none", mix: str = "last") -> None:
         self.cell, self.weights, self.states = getattr(cells, cell), weights, states
+        self.skip, self.mix = skip, mix
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array, under: Array | None = None) -> Array:
+        """`under` is the output of a layer below these, which counts as one of them."""
+        outputs = [] if under is None else [under]
         for number, state in enumerate(self.states):
             own = below(self.weights, f"cells.{number}.0.")
             found = self.cell(own, {}, x, state, lambda a: a, lambda a: a)
             self.states[number] = {name: found[name] for name in state}
             x = found["h"]
-        return x
+            if outputs and self.skip == "residual":
+                x = x + outputs[-1]
+            if outputs and self.skip == "highway":
+                way = below(self.weights, f"transforms.{len(outputs) - 1}.")
+                t = cells.sigma(way["weight"] @ outputs[-1] + way["bias"])
+                x = t * x + (1 - t) * outputs[-1]
+            outputs.append(x)
+        return self.mixed(outputs)
+
+    def mixed(self, outputs: list[Array]) -> Array:
+        if self.mix == "concat":
+            return np.concatenate(outputs)
+        if self.mix == "mean":
+            return np.asarray(sum(outputs) / len(outputs))
+        if self.mix == "learned":
+            shares = np.exp(self.weights["mix_weights"])
+            return np.asarray(self.weights["mix_scale"] * (shares / shares.sum()) @ np.stack(outputs))
+        return outputs[-1]
 
 
 def written(
@@ -75,19 +95,21 @@ def written(
 ) -> tuple[Array, Array]:
     """Features (T, F) and weights (T, S) of one row, whose source has the places (S, D)."""
     w = weights_of(wiring)
+    options = (wiring.shape.skip, wiring.shape.mix)
     if name == "alone":
-        cells_ = Stack(cell, below(w, "cells."), starts)
+        cells_ = Stack(cell, below(w, "cells."), starts, *options)
         return np.stack([features(w, cells_(x), summary) for x in xs]), np.zeros(0)
     look = Look(spec, wiring.attention, places)  # type: ignore[arg-type]  # a Module
     fed, found = np.zeros(len(w["readout.mix.bias"])), []
     if name in ("outside", "feeding"):
-        all_layers = Stack(cell, below(w, "cells."), starts)
+        all_layers = Stack(cell, below(w, "cells."), starts, *options)
+        s = all_layers.mixed([state["h"] for state in starts])
     else:
         first = Stack(cell, below(w, "first."), starts[:1])
-        above = Stack(cell, below(w, "above."), starts[1:])
+        above = Stack(cell, below(w, "above."), starts[1:], *options) if starts[1:] else None
     for x in xs:
         if name == "outside":
-            before = all_layers.states[-1]["h"]
+            before = s
             s = all_layers(x)
             context, alpha = look(before if query == "previous" else s)
         elif name == "feeding":
@@ -97,15 +119,18 @@ def written(
             before = first.states[0]["h"]
             lower = first(x)
             context, alpha = look(before if query == "previous" else lower)
-            s = above(np.concatenate([lower, context]))
+            assert above is not None, "it stands between two layers"
+            s = above(np.concatenate([lower, context]), lower)
         elif name == "inside":
             context, alpha = look(first.states[0]["h"])
-            s = above(first(np.concatenate([x, context])))
+            s = first(np.concatenate([x, context]))
+            s = s if above is None else above(s, s)
         else:
             assert name == "conditional"
             context, alpha = look(first(x))
             second = Stack(cell, below(w, "second."), first.states)  # goes on from where the first one is
-            s = above(second(context))
+            s = second(context)
+            s = s if above is None else above(s, s)
         fed = features(w, s, context, summary)
         found.append((fed, alpha))
     return np.stack([each[0] for each in found]), np.stack([each[1] for each in found])

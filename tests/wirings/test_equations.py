@@ -27,6 +27,7 @@ from tests.wirings.every import (
     drawn_starts,
     inputs,
     source_of,
+    step_by_step,
 )
 
 LENGTHS, STEPS = [5, 2, 1], 4
@@ -42,10 +43,24 @@ def test_every_file_is_tested() -> None:
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_a_wiring_computes_its_equations(variant: Variant, cell: str, layers: int) -> None:
     for spec in ATTENTIONS[:1] if variant.name == "alone" else ATTENTIONS:
-        wiring = drawn(variant, cell, layers, spec)
-        places, summary = torch.randn(3, 5, MEMORY).double(), torch.randn(3, SUMMARY).double()
-        source, starts, x = source_of(wiring, places, LENGTHS, summary), drawn_starts(wiring, 3), inputs(3, STEPS)
-        found = wiring(Padded.full(x), wiring.start(starts, source), source)
+        assert_equations(drawn(variant, cell, layers, spec), variant, cell, spec)
+
+
+@pytest.mark.parametrize("options", [{"skip": "residual"}, {"skip": "highway"}, {"mix": "concat"}, {"mix": "mean"}])
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_ways_past_a_layer_and_mixes_are_those_of_one_stack(variant: Variant, options: dict[str, Any]) -> None:
+    spec = ATTENTIONS[0]
+    assert_equations(drawn(variant, "lstm", 3, spec, **options), variant, "lstm", spec)
+    both = {**options, "mix": "learned"} if "skip" in options else {**options, "skip": "highway"}
+    assert_equations(drawn(variant, "gru", 2, spec, **both), variant, "gru", spec)
+
+
+def assert_equations(wiring: Wiring, variant: Variant, cell: str, spec: Any) -> None:
+    places, summary = torch.randn(3, 5, MEMORY).double(), torch.randn(3, SUMMARY).double()
+    source, starts, x = source_of(wiring, places, LENGTHS, summary), drawn_starts(wiring, 3), inputs(3, STEPS)
+    state = wiring.start(starts, source)
+    at_once = wiring(Padded.full(x), state, source)
+    for found in (at_once, step_by_step(wiring, x, state, source)):
         for row, length in enumerate(LENGTHS):
             own = [{name: getattr(s, name)[row].numpy() for name in fields(s)} for s in starts]
             real = places[row, :length].numpy()

@@ -70,6 +70,11 @@ class Training:
     batch_tokens: int = setting(1000, "maximum number of elements in a batch, including padding")
     batch_size: int | None = setting(None, "number of rows in a batch, instead of batch_tokens")
     accumulate: int = setting(1, "gradient accumulation: batches per update")
+    loss: Literal["mean", "sequence", "sum"] = setting(
+        "mean",
+        "what an update makes small: the mean loss of all labels (tokens), the summed loss of each sequence, averaged "
+        "over sequences, or the sum of all; gradients, and with them clip, grow accordingly",
+    )
     optimizer: Part = setting("adam", "adam, adamw, sgd, asgd, …, or a table with its options")
     learning_rate: float = setting(2e-3, "maximum learning rate")
     schedule: Part = setting(
@@ -107,6 +112,29 @@ class Training:
                 "training has no limit: set training.epochs, training.steps or training.minutes.",
                 ("training", "epochs"),
             )
+
+
+@dataclass(frozen=True)
+class ForcedTraining(Training):
+    """Settings of training where a model reads what it should have said before, or what it said itself."""
+
+    forcing: Part | float = setting(
+        1.0,
+        "teacher forcing: probability that the model reads the right token or value instead of its own; or constant, "
+        "linear, exponential or inverse_sigmoid, or a table with options",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Forcing.of(self.forcing)  # refuses what it cannot use
+
+
+def idle_forcing(training: ForcedTraining) -> Idle:
+    """Options of teacher forcing that is never anything else."""
+    forcing = Forcing.of(training.forcing)
+    if not forcing.is_always or forcing == Forcing():
+        return {}
+    return {("training", "forcing"): "with probability 1 the model never reads its own outputs"}
 
 
 @dataclass(frozen=True)
@@ -191,8 +219,18 @@ def idle_of_stack(hidden: int | list[int], layers: int | None, *, bidirectional:
     if bidirectional is False:
         idle["model", "merge"] = "model.bidirectional = false leaves only one direction"
     if (len(hidden) if isinstance(hidden, list) else layers or 1) == 1:
-        idle["model", "skip"] = "there is only one layer"
+        idle |= {("model", name): "there is only one layer" for name in ("skip", "mix")}
     return idle
+
+
+def check_direction(direction: str, *, bidirectional: bool) -> None:
+    """Refuse one direction where both are read."""
+    if direction == "backward" and bidirectional:
+        raise SettingError(
+            "model.direction = 'backward' reads from the end only, but model.bidirectional = true reads both ways: set "
+            "model.bidirectional = false, or leave model.direction out.",
+            ("model", "direction"),
+        )
 
 
 def training_differs(settings: Any, *parts: Any) -> list[str]:
@@ -215,7 +253,7 @@ def training_differs(settings: Any, *parts: Any) -> list[str]:
         "label smoothing": "label_smoothing" in set_here,
         "regularization of activations": any(name.endswith("_regularization") for name in set_here),
         "augmentation": any(_values(augmentation).values()),
-        "scheduled sampling": forcing.shape != "constant" or forcing.k < 1,
+        "scheduled sampling": not forcing.is_always,
         "the term of R-Drop": bool(getattr(training, "r_drop", 0)),
     }
     *others, last = [name for name, value in is_on.items() if value] or [""]

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.augmentation import Augmentation
-from recurra.config.common import Data, Idle, Text, Training, idle_section, idle_without_validation, one_batch_size
+from recurra.config.common import (
+    Data,
+    ForcedTraining,
+    Idle,
+    Text,
+    idle_forcing,
+    idle_section,
+    idle_without_validation,
+    one_batch_size,
+)
 from recurra.config.forcing import Forcing
 from recurra.config.seq2seq_model import RECURRENT, Seq2SeqModel
 from recurra.config.writer_model import WriterModel
@@ -61,14 +70,9 @@ class Seq2SeqData(Data):
 
 
 @dataclass(frozen=True)
-class Seq2SeqTraining(Training):
+class Seq2SeqTraining(ForcedTraining):
     """How the weights are found."""
 
-    forcing: Part | float = setting(
-        1.0,
-        "teacher forcing: probability that the decoder reads the right token instead of its own; or constant, "
-        "linear, exponential or inverse_sigmoid, or a table with options",
-    )
     r_drop: float = setting(
         0.0, "R-Drop: two passes with different dropout should agree; adds α (KL + KL) / 4 to the loss"
     )
@@ -79,7 +83,6 @@ class Seq2SeqTraining(Training):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(0, "training", self, "r_drop")
-        Forcing.of(self.forcing)  # refuses what it cannot use
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,7 @@ class Seq2SeqSettings:
         stacks = [model.encoder_widths] * (own.kind == "rnn") + [model.decoder_widths] * (written.kind == "rnn")
         if all(len(widths) == 1 for widths in stacks):
             idle["model", "skip"] = "there is one layer on either side, and a way past the second needs more"
+            idle["model", "mix"] = "there is one layer on either side, and nothing to mix"
         if own.hidden is not None and written.hidden is not None:
             idle["model", "hidden"] = "model.encoder.hidden and model.decoder.hidden set the sizes"
         is_deep = own.layers is not None or isinstance(own.hidden, list) or own.kind == "pyramid"
@@ -334,12 +338,9 @@ def idle_of_search(decoding: Seq2SeqDecoding, *, generates: bool = False) -> Idl
 
 def idle_of_writing(training: Seq2SeqTraining, decoding: Seq2SeqDecoding) -> Idle:
     """Settings of training that make no difference to how answers are written in it."""
-    idle: Idle = {}
+    idle = idle_forcing(training)
     if decoding.search == "greedy" and not decoding.forced:
         idle["training", "validate_with"] = "decoding.search is 'greedy' already"
-    forcing = Forcing.of(training.forcing)
-    if forcing.shape == "constant" and forcing.k == 1 and forcing != Forcing():
-        idle["training", "forcing"] = "with probability 1 the decoder never reads its own tokens"
     return idle
 
 
@@ -362,8 +363,7 @@ def idle_of_writer(
 
 def check_forcing(model: WriterModel, training: Seq2SeqTraining) -> None:
     """Refuse what cannot be trained step by step, where it must be."""
-    forcing = Forcing.of(training.forcing)
-    if model.locked and model.dropout and (forcing.shape != "constant" or forcing.k < 1):
+    if model.locked and model.dropout and not Forcing.of(training.forcing).is_always:
         raise SettingError(
             "model.locked = true uses one dropout mask per row, but training.forcing below 1 trains step by step: "
             "remove one of the two settings.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import check_layers
+from recurra.config.common import check_direction, check_layers
 from recurra.config.transformer import HEADS, check_transformer
 from recurra.config.writer_model import WriterModel
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
@@ -62,6 +62,10 @@ class Seq2SeqModel(WriterModel):
     bidirectional: bool = setting(
         True, "the source is read in both directions; in a Transformer, steps also attend to later steps"
     )
+    direction: Literal["forward", "backward"] = setting(
+        "forward",
+        "backward: read the source from its end, as Sutskever et al. did; with bidirectional = false",
+    )
     merge: str = setting("concat", "how the two directions are combined")
     encoder: EncoderModel = section(EncoderModel, "the encoder, where it differs from [model]")
     start: Literal["last", "mean", "max", "zeros"] = setting(
@@ -108,6 +112,7 @@ class Seq2SeqModel(WriterModel):
                 "but the source is a sequence: set dimensions = 1, or leave it out.",
                 ("model", "attention"),
             )
+        check_direction(self.direction, bidirectional=self.bidirectional)
         own = self.encoder
         hidden = "model.hidden" if own.hidden is None else None
         check_transformer(own.kind, own.heads, own.feed_forward, self.encoder_widths, "model.encoder", hidden)
@@ -126,12 +131,13 @@ class Seq2SeqModel(WriterModel):
                         f"state to start from. Leave it out.",
                         ("model", name),
                     )
-            if own.kind == "pyramid" and self.skip != "none":
-                raise SettingError(
-                    f"model.skip = '{self.skip}' has no effect: the layers of a pyramid change the sequence "
-                    "length, so they cannot be skipped. Leave it out.",
-                    ("model", "skip"),
-                )
+            for name, done in (("skip", "skipped"), ("mix", "mixed")):
+                if own.kind == "pyramid" and (value := getattr(self, name)) not in ("none", "last"):
+                    raise SettingError(
+                        f"model.{name} = '{value}' has no effect: the layers of a pyramid change the sequence "
+                        f"length, so they cannot be {done}. Leave it out.",
+                        ("model", name),
+                    )
         elif self.encoder.kind not in RECURRENT and self.start == "last":
             raise SettingError(
                 f"model.encoder.kind = '{self.encoder.kind}' has no last state to start the decoder from: set "
@@ -149,6 +155,12 @@ class Seq2SeqModel(WriterModel):
                 f"model.merge = '{self.merge}' has no effect: model.encoder.kind = '{self.encoder.kind}' has no "
                 f"directions to merge. Leave it out.",
                 ("model", "merge"),
+            )
+        if self.encoder.kind not in RECURRENT and self.direction != "forward":
+            raise SettingError(
+                f"model.direction = '{self.direction}' has no effect: model.encoder.kind = '{self.encoder.kind}' reads "
+                f"all steps at once. Leave it out.",
+                ("model", "direction"),
             )
         if self.start == "zeros" and self.bridge != "auto":
             raise SettingError(

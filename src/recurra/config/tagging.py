@@ -10,6 +10,7 @@ from recurra.config.common import (
     Data,
     Idle,
     Training,
+    check_direction,
     check_layers,
     idle_batch_tokens,
     idle_of_stack,
@@ -80,7 +81,13 @@ class TaggingModel:
     hidden: int | list[int] = setting(256, "hidden size of each direction; a list sets one per layer")
     layers: int | None = setting(None, "number of layers, if hidden is one number")
     bidirectional: bool = setting(True, "read both ways")
+    direction: Literal["forward", "backward"] = setting(
+        "forward", "backward: read the sequence from the end; with bidirectional = false"
+    )
     merge: str = setting("concat", "how the two directions are combined")
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last", "output of the stack: its last layer, or the concat, mean or learned weighted mean of all layers"
+    )
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "skip connections around the second and later layers"
     )
@@ -100,6 +107,7 @@ class TaggingModel:
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout")
         check_layers(self.hidden, self.layers)
+        check_direction(self.direction, bidirectional=self.bidirectional)
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,7 @@ class Vec2SeqSettings:
             idle["model", "encoder", "hidden"] = "model.encoder.layers = 0 leaves no layer of this size"
         if model.decoder.kind == "rnn" and len(model.decoder_widths) == 1:
             idle["model", "skip"] = "there is one layer, and a way past the second and those above it needs more"
+            idle["model", "mix"] = "there is one layer, and nothing to mix"
         if reads_numbers:
             what = "vectors (data.vector)" if self.data.vector else "places (data.frames)"
             why = f"the inputs are {what}, not pictures"

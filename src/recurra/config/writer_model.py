@@ -16,9 +16,6 @@ WIRINGS = ("outside", "between", "inside", "feeding", "conditional")
 WIRINGS_WITH_A_CHOICE = ("outside", "between")
 """Where attention may look from the state before or after a step."""
 
-LAYERS_APART = ("between", "inside", "conditional")
-"""Where attention stands between the decoder's first layer and those above it."""
-
 
 @dataclass(frozen=True)
 class DecoderModel:
@@ -64,6 +61,10 @@ class WriterModel:
     )
     hidden: int = setting(256, "size of the decoder and of the encoder output")
     layers: int = setting(1, "layers")
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last",
+        "output of a stack of layers: its last layer, or the concat, mean or learned weighted mean of all layers",
+    )
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "none, residual or highway: skip connections around the second and later layers"
     )
@@ -140,12 +141,6 @@ class WriterModel:
                 f"the two settings.",
                 ("model", "locked"),
             )
-        if self.skip != "none" and self.wiring in LAYERS_APART and len(self.decoder_widths) > 1:
-            raise SettingError(
-                f"model.skip = '{self.skip}' skips the decoder's second layer, but model.wiring = "
-                f"'{self.wiring}' runs the first layer separately: leave one of them out.",
-                ("model", "skip"),
-            )
 
     def _check_transformer(self) -> None:
         """Refuse what a Transformer that writes has no place for."""
@@ -155,7 +150,8 @@ class WriterModel:
         if own.kind == "rnn":
             return
         if not self.has_cells:
-            check_no_cells(self, {"cell": USUAL_CELL, "skip": ("none",), "engine": ("auto",)}, "there are no cells")
+            of_cells = {"cell": USUAL_CELL, "mix": ("last",), "skip": ("none",), "engine": ("auto",)}
+            check_no_cells(self, of_cells, "there are no cells")
         if own.cell is not None:
             raise SettingError(
                 f"model.decoder.cell = '{name_of(own.cell)}' has no effect: model.decoder.kind = '{own.kind}' has no "

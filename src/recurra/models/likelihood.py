@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from recurra.analysis.exposure import Exposed
 from recurra.data.batches import in_order_of_length
 from recurra.heads import UNLABELLED
 from recurra.models.language_model import SCORES, NextToken, TextBatch, lines_batched
@@ -27,6 +28,7 @@ class Likelihood(NamedTuple):
 
     nats: float
     predicted: int
+    each: Tensor  # (predicted,): log p of each, in float64
 
 
 @torch.no_grad()
@@ -56,13 +58,36 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
     lengths = torch.full((streams,), length)
     lengths[-1] = count - length * (streams - 1)
     targets[-1, int(lengths[-1]) :] = UNLABELLED
+    found = []
     for first in range(0, length, steps):
         part = Padded(inputs[:, first : first + steps], (lengths - first).clamp(0, min(steps, length - first)))
         logs, states = model.log_likelihoods(
             TextBatch(part, targets[:, first : first + steps].contiguous(), None), states
         )
         total -= logs.double().sum()
-    return Likelihood(float(total), count)
+        found.append(logs.double().cpu())
+    return Likelihood(float(total), count, torch.cat(found, dim=1).flatten()[:count])
+
+
+@torch.no_grad()
+def run_free(model: NextToken, batch: TextBatch, *, context: int = 0) -> list[Exposed]:
+    """What rows of text cost, the right tokens being read, and the most probable ones after the first `context`."""
+    inputs, lengths = batch.inputs.values, batch.inputs.lengths
+    states = model.start(len(inputs))
+    if context:
+        states = model(Padded(inputs[:, :context], lengths.clamp(max=context)), states)[1]
+    step, led_state, own_state, found = model.stepping(), states, states, list[Tensor]()
+    own = inputs[:, context]
+    for place in range(context, inputs.shape[1]):
+        right = batch.targets[:, place].clamp_min(0)  # on padding, anything
+        forced, led_state = step(inputs[:, place], led_state, ())
+        free, own_state = step(own, own_state, ())
+        own = free.argmax(1)
+        log_ps = [each.gather(1, right.unsqueeze(1)).squeeze(1).double() for each in (forced, free)]
+        rights = [(each.argmax(1) == right).double() for each in (forced, free)]
+        found.append(torch.stack([-log_ps[0], -log_ps[1], torch.ones_like(log_ps[0]), *rights]))
+    numbers = torch.stack(found, dim=2).cpu().numpy()  # (5, B, T)
+    return [Exposed(*numbers[:, row, : max(0, length - context)]) for row, length in enumerate(lengths.tolist())]
 
 
 @torch.no_grad()
@@ -76,10 +101,12 @@ def windowed(model: NextToken, tokens: Tensor, *, window: int, stride: int) -> L
     windows = tokens.unfold(0, window + 1, stride)
     total = torch.zeros((), dtype=torch.float64, device=tokens.device)
     rows = max(1, min(TOKENS, SCORES // model.output.scores_each) // window)
+    found = []
     for part in windows.split(rows):
         logs, _ = model.log_likelihoods(TextBatch(Padded.full(part[:, :-1]), part[:, 1:].contiguous(), None))
         total -= logs.double().sum()
-    return Likelihood(float(total), windows.shape[0] * window)
+        found.append(logs.double().cpu().flatten())
+    return Likelihood(float(total), windows.shape[0] * window, torch.cat(found))
 
 
 class LastWord(NamedTuple):

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from recurra.analysis.exposure import Exposed
 from recurra.config import Seq2SeqDecoding
 from recurra.encoders.memory import Extents, missing_places
 from recurra.errors import ConfigError
@@ -178,6 +179,24 @@ def elements_once(batch: PairBatch, specials: int, decoding: Seq2SeqDecoding) ->
         return [count + 1 for count in counts], counts
     mosts = [max(decoding.min_length, min(decoding.max_length, count + 1)) for count in counts]
     return mosts, [min(decoding.min_length, count) for count in counts]
+
+
+@torch.no_grad()
+def run_free(model: Searchable, batch: PairBatch) -> list[Exposed]:
+    """What each target costs where the right tokens are read, and where the most probable ones are."""
+    assert batch.target is not None, "there is something to compare with"
+    (tokens, moving, fixed), step = model.start(batch), model.stepping(batch.extra)
+    led, own, led_state, own_state = tokens, tokens, moving, moving
+    found = []
+    for right in batch.target.values.unbind(1):
+        forced, led_state = step(led, led_state, fixed)
+        free, own_state = step(own, own_state, fixed)
+        led, own = right, free.argmax(1)
+        log_ps = [each.gather(1, right.unsqueeze(1)).squeeze(1).double() for each in (forced, free)]
+        rights = [(each.argmax(1) == right).double() for each in (forced, free)]
+        found.append(torch.stack([-log_ps[0], -log_ps[1], torch.ones_like(log_ps[0]), *rights]))
+    numbers = torch.stack(found, dim=2).cpu().numpy()  # (5, B, T)
+    return [Exposed(*numbers[:, row, :length]) for row, length in enumerate(batch.target.lengths.tolist())]
 
 
 def why_on_host(decoding: Seq2SeqDecoding, words: SearchTokens, record: list[Tree] | None = None) -> str | None:

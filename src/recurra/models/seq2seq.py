@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.heads import UNLABELLED
+from recurra.models.forcing import ALWAYS, Coins, Forced, own_tokens
 from recurra.models.rows import padded
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside, coarser, gridded, widened
@@ -54,23 +55,12 @@ class Sizes(NamedTuple):
     end: int = 0  # asked for where elements of the source are pointed at
 
 
-class Forced(NamedTuple):
-    """With chance p the decoder reads the right token, otherwise its own."""
-
-    p: float | Tensor = 1.0  # a tensor on a GPU: one that may be another each time a recorded step is replayed
-    unit: Literal["token", "sequence"] = "token"
-    replacement: Literal["greedy", "sampled"] = "greedy"
-
-
 class Fixed(NamedTuple):
     """What a search keeps of each source."""
 
     source: Source
     copied: Tensor | None
     pointed: Pointed | None
-
-
-ALWAYS = Forced()
 
 
 @final
@@ -296,22 +286,17 @@ class SequenceToSequence(nn.Module):
         self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, fixed: Fixed, extra: int
     ) -> Features:
         first = target.new_full((len(target), 1), self.sizes.start)
-        if not isinstance(forced.p, Tensor) and forced.p >= 1:
+        if forced.is_always:
             inputs = torch.cat([first, self._some_unknown(self._known(target[:, :-1]))], dim=1)
             found: Features = self.decoder(Padded(inputs, lengths), started)
             return found
         gold = self._some_unknown(self._known(target))
-        whole = torch.rand(len(target), device=target.device) < forced.p
+        coins = Coins(forced, len(target), target.device)
 
         def choose(h: Tensor, weights: Tensor | None, number: int) -> Tensor:
             with torch.no_grad():
-                log_p = self._scored(h, weights, fixed, extra)
-                if forced.replacement == "greedy":
-                    own = log_p.argmax(1)
-                else:
-                    own = drawn(log_p.exp())
-            coin = whole if forced.unit == "sequence" else torch.rand(len(target), device=target.device) < forced.p
-            return torch.where(coin, gold[:, number], self._known(own))
+                own = own_tokens(self._scored(h, weights, fixed, extra), forced)
+            return torch.where(coins.throw(), gold[:, number], self._known(own))
 
         return self.decoder.led(first.squeeze(1), target.shape[1], started, choose)
 
@@ -337,18 +322,6 @@ class SequenceToSequence(nn.Module):
             return tokens
         dropped = torch.rand(tokens.shape, device=tokens.device) < self.token_dropout
         return tokens.masked_fill(dropped, self.sizes.unknown)
-
-
-def drawn(p: Tensor) -> Tensor:
-    """(N,): one place of each row, drawn by its probabilities (N, V), as torch.multinomial draws it.
-
-    That checks the probabilities, for which a device has to be waited for. The largest of p / e, with e drawn from an
-    exponential distribution, is at a place with the probability p.
-
-    >>> drawn(torch.tensor([[0.0, 1.0, 0.0]])).tolist()
-    [1]
-    """
-    return (p / torch.empty_like(p).exponential_()).argmax(1)
 
 
 def of_rows(each: Tensor, lengths: Tensor) -> Tensor:

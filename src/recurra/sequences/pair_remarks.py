@@ -81,9 +81,10 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
     elif own.kind == "transformer":
         kind = "Transformer" if model.bidirectional else "causal Transformer"
     elif own.kind in RECURRENT:
-        cell = cell_in_words(own.cell or model.cell, bidirectional=model.bidirectional)
+        cell = cell_in_words(own.cell or model.cell, bidirectional=model.bidirectional, direction=model.direction)
         kind = f"{'pyramidal ' * (own.kind == 'pyramid')}{cell}"
-    encoder = "embeddings as" if kind == "embeddings" else layers_in_words(kind, model.encoder_widths)
+    mix = model.mix if own.kind == "rnn" else "last"
+    encoder = "embeddings as" if kind == "embeddings" else layers_in_words(kind, model.encoder_widths, mix=mix)
     written = side_in_words(texts.target) if model.pointer is None else f"points at elements ({name_of(model.pointer)})"
     return f"{read}, {encoder} encoder, {writer_in_words(model)}, {written}"
 
@@ -98,7 +99,8 @@ def writer_in_words(model: WriterModel) -> str:
         decoder = layers_in_words("feed-forward", model.decoder_widths)
         return f"{attention} attention from {own.window} tokens, {decoder} decoder"
     looks = "no attention" if attention == "none" else f"{attention} attention ({name_of(model.wiring)})"
-    return f"{looks}, {layers_in_words(cell_in_words(own.cell or model.cell), model.decoder_widths)} decoder"
+    stack = layers_in_words(cell_in_words(own.cell or model.cell), model.decoder_widths, mix=model.mix)
+    return f"{looks}, {stack} decoder"
 
 
 def side_in_words(side: Side) -> str:

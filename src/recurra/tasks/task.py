@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates, Stack
     from recurra.generation.generated import Manner, TextSource
     from recurra.scoring.counted import Counted
@@ -339,8 +340,29 @@ class Task(ABC, Generic[Example, Batch, Output]):
         return model
 
     def together(self, models: Sequence[nn.Module]) -> nn.Module:
-        """Several models of this task that answer as one. (torch)"""
+        """Several models of this task that answer as one, where they must agree at every step of a search. (torch)
+
+        A task whose models answer by themselves, so that their outputs can be combined, writes `combined` instead.
+        """
         raise ConfigError(f"models for {self.name} cannot be combined into an ensemble: give one run.")
+
+    @final
+    @property
+    def combines(self) -> bool:
+        """Whether models of this task answer by themselves, and then as one."""
+        return type(self).combined is not Task.combined
+
+    def combined(self, example: Example, outputs: Sequence[Output]) -> Output:
+        """What several runs say together of an example, out of what each says by itself, in detail."""
+        raise ConfigError(f"models for {self.name} cannot be combined into an ensemble: give one run.")
+
+    def to_combine(self, model: nn.Module, batch: Batch) -> list[Output]:
+        """Outputs of one of several runs, with all that `combined` needs of them; by default in detail. (torch)"""
+        return self.predict(model, batch, detail=True)
+
+    def units(self) -> object:
+        """What the numbers of an output stand for: only runs for which this is equal can be combined."""
+        return None
 
     def described(self) -> str:
         """The model in words, one line; by default its settings."""
@@ -405,6 +427,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
         """The scores and tables that follow from what was counted."""
         return self.counted(examples, outputs).scores()
+
+    def free_running(self, model: nn.Module, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        """What it costs a model in evaluation mode to read its own outputs in place of the right ones. (torch)"""
+        raise ConfigError(
+            f"a {self.name} model never reads its own outputs, so there is no free running to compare with."
+        )
 
     # Views of one answer
 
@@ -487,6 +515,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def answered(self, asked: Asked) -> Prediction:
         """The answer that is asked about, in detail. (torch)"""
+        from recurra.models.together import Together
+
+        if isinstance(asked.model, Together):
+            pairs = ((task, asked._replace(model=model)) for task, model in asked.model.pairs)
+            outputs = [task.to_combine(own.model, task.copies(own)(1))[0] for task, own in pairs]
+            return self.answer(asked.example, self.combined(asked.example, outputs))
         [output] = self.predict(asked.model, self.copies(asked)(1), detail=True)
         return self.answer(asked.example, output)
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqSettings, Vec2SeqSettings
 from recurra.config.forcing import Forcing
-from recurra.data.store import Encoded
+from recurra.data.batches import in_order_of_length
+from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.cutting import cut
 from recurra.metrics.ter import ter
@@ -49,6 +50,7 @@ from recurra.views.viewer import LOOKED, SEARCHED, SURE
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.probabilities import Probabilities
     from recurra.encoders.memory import Extents
     from recurra.models.searching import SearchTokens
@@ -62,6 +64,9 @@ CUT_ANEW = "cut anew"
 SPELLED = ("characters", "symbols")
 """Where these are written, an answer is right as a whole or not at all."""
 
+
+TOKENS = 8192
+"""Elements of pairs that run free together."""
 
 LOOKS = 250
 """To look at so many tokens takes as long as to write one."""
@@ -229,24 +234,35 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return Ensemble(models)
 
     def loss(self, model: Any, batch: PairBatch, moment: Moment = START) -> Loss:
-        from recurra.models.seq2seq import Forced
+        from recurra.models.forcing import Forced
 
         if batch.target is None:
             raise DataError("a training example needs a target, but this one has only a source.")
-        training, forcing = self.settings.training, self.forcing
-        p = forcing.probability(moment.step) if moment.varying is None else moment.varying[0]
-        total = model.loss(batch, forced=Forced(p, forcing.unit, forcing.replacement), r_drop=training.r_drop)
+        forced = Forced.at(self.forcing, moment.step, moment.varying)
+        total = model.loss(batch, forced=forced, r_drop=self.settings.training.r_drop)
         return Loss(total, int(batch.target.lengths.sum()), logged=self.varying(moment.step))
 
     def varying(self, step: int) -> Mapping[str, float]:
-        p = self.forcing.probability(step)
-        return {} if p >= 1 and self.forcing.shape == "constant" else {"forcing": p}
+        return self.forcing.varying(step)
 
     def recurring(self, batch: PairBatch) -> Recurring | None:
         from recurra.models.seq2seq import recurring_pairs
 
         found = recurring_pairs(batch)
         return None if found is None or batch.target is None else Recurring(found, int(batch.target.lengths.sum()))
+
+    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        from recurra.analysis.exposure import Exposed, Exposure
+        from recurra.models.searching import run_free
+        from recurra.padding import fitted
+
+        items: list[Exposed] = []
+        for numbers in in_order_of_length(self.lengths(Rows.of(rows)), tokens=TOKENS):
+            batch = fitted(self.batch([rows[number] for number in numbers]), model)
+            if batch.target is None:
+                raise DataError("free running is compared with given targets, but a row has no target.")
+            items += run_free(model, batch)
+        return Exposure.of(items, "nll")
 
     # Answers
 

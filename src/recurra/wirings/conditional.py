@@ -28,8 +28,8 @@ class Conditional(AttendingFirst):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.first = self.stack(shape.input_size, shape.widths[:1])
-        self.second = self.stack(self.attention.context_size, shape.widths[:1])
+        self.first = self.layer(shape.input_size, shape.widths[0])
+        self.second = self.layer(self.attention.context_size, shape.widths[0])
 
     @property
     def layers(self) -> list[AnyCell]:

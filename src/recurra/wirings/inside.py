@@ -28,7 +28,7 @@ class Inside(AttendingFirst):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.first = self.stack(shape.input_size + self.attention.context_size, shape.widths[:1])
+        self.first = self.layer(shape.input_size + self.attention.context_size, shape.widths[0])
 
     @property
     def layers(self) -> list[AnyCell]:

@@ -34,7 +34,7 @@ class Outside(Wiring):
         return cells_of(self.cells)
 
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
-        looking = cells[-1][0] if self.looks_back else None
+        looking = self.cells.mixed([state[0] for state in cells]) if self.looks_back else None
         return WiringState(cells, self.attention.start(memory_of(source)), looking, None)
 
     def fixed(self, rows: int, like: Tensor) -> Fixed:

@@ -29,9 +29,10 @@ class AttendingFirst(Wiring):
         super().__init__(shape)
         first, *others = shape.widths
         self.attention = self.attention_from(first)
-        self.above = self.stack(first, tuple(others)) if others else None
+        self.above = self.stack(first, tuple(others), below=first) if others else None
         self.dropout = Dropout(shape.dropout, locked=shape.locked)
-        self.readout = Readout(shape, shape.widths[-1], self.attention.context_size)
+        size = first if self.above is None else self.above.output_size
+        self.readout = Readout(shape, size, self.attention.context_size)
 
     @abstractmethod
     def fixed_of_first(self, rows: int, like: Tensor) -> Any:
@@ -54,7 +55,7 @@ class AttendingFirst(Wiring):
         s, others = first[0], state.cells[1:]
         if self.above is not None:
             assert of_others is not None, "`fixed` prepares the layers above where there are some"
-            s, upper = self.above.advance(self.dropout(s), only(others), of_others)
+            s, upper = self.above.advance(self.dropout(s), only(others), of_others, below=s)
             others = layers_of(upper)
         h = self.readout(source, s, seen.context)
         return h, WiringState((first, *others), seen.past, None, seen.weights)
@@ -62,7 +63,7 @@ class AttendingFirst(Wiring):
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         s, context, weights = looped(self, x.values, state, source)
         if self.above is not None:
-            s = self.above(Padded(self.dropout(s), x.lengths), only(alike(state.cells[1:], s)))[0].values
+            s = self.above(Padded(self.dropout(s), x.lengths), only(alike(state.cells[1:], s)), below=s)[0].values
         return Features(self.readout(source, s, context), weights)
 
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:

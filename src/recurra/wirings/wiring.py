@@ -36,6 +36,7 @@ class Shape(NamedTuple):
     feed_forward: int | None = None  # inside a Transformer's layers; None: 4 × their width
     window: int = 5  # tokens that a decoder without cells reads
     around: int = 2  # places on either side that are looked at together
+    mix: Literal["last", "concat", "mean", "learned"] = "last"  # of the outputs of all layers
 
 
 class Source(NamedTuple):
@@ -107,18 +108,24 @@ class Wiring(nn.Module, ABC):
         with about("attention"):
             return built(Attention, self.shape.attention, query_size, self.shape.memory_size)
 
-    def stack(self, input_size: int, widths: tuple[int, ...]) -> Recurrent:
-        """Layers of cells, one upon the other."""
+    def stack(self, input_size: int, widths: tuple[int, ...], *, below: int = 0) -> Recurrent:
+        """Layers of cells, one upon the other, perhaps upon a layer of the size `below` that runs apart from them."""
         shape = self.shape
         return Recurrent(
             shape.cell,
             input_size,
             widths,
+            mix=shape.mix,
             skip=shape.skip,
+            below=below,
             dropout=shape.dropout,
             locked=shape.locked,
             engine=shape.engine,
         )
+
+    def layer(self, input_size: int, width: int) -> Recurrent:
+        """A layer of cells that runs apart from those above it: what leads past a layer, or mixes them, is not its."""
+        return Recurrent(self.shape.cell, input_size, width, engine=self.shape.engine)
 
     def extra_repr(self) -> str:
         return f"{self.shape.input_size} to {self.shape.features}"
