@@ -225,6 +225,19 @@ def test_check_takes_columns_without_names_for_a_pair_where_the_classes_are_thos
     assert "To read column2 together with it, add --set data.second=column2" in capsys.readouterr().out
 
 
+def test_check_takes_a_pair_for_repeated_only_where_both_texts_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["a dog runs\ta dog rests\tneutral\n", "a dog runs\ta cat rests\tneutral\n"] * 12
+    file = tmp_path / "a.tsv"
+    for header, read in (("", "column1 and column2"), ("premise\thypothesis\tlabel\n", "premise and hypothesis")):
+        file.write_text(header + "".join(rows) + "a dog runs\ta dog rests\tentailment\n")
+        assert main(["check", str(file)]) == 0
+        said = capsys.readouterr().out
+        assert "repeated rows: 22 " in said
+        assert f"repeated {read}, with any other columns: 23 " in said
+
+
 def test_pairs_without_a_majority_are_left_out_only_when_that_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
