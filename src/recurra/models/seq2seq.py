@@ -10,19 +10,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.analysis.saliency import Probe, explained
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
 from recurra.decoding.decoder import Decoder, Started
 from recurra.decoding.pointer import Pointer
 from recurra.decoding.pointing import Pointed, Pointing, elements_of
-from recurra.encoders.augmentation import augmented_pictures, augmented_series
+from recurra.encoders.augmentation import augmented_pictures
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.heads import UNLABELLED
 from recurra.models.rows import padded
+from recurra.models.steps import some_unknown, vectors_of
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside, coarser, gridded, widened
 from recurra.products.cross_entropy import Options, cost
@@ -135,16 +135,10 @@ class SequenceToSequence(nn.Module):
         """What the encoder finds in sources; of those that are pointed at, with the ids of their places."""
         if isinstance(source, Grid):
             return self._pictures(source)
-        if self.embedding is not None:
-            x = Padded(self.scale * self.embedding(self._some_unknown(source.values)), source.lengths)
-        else:
-            x = Padded(source.values.to(self.decoder.embedding.weight.dtype), source.lengths).zeroed()
-            if self.training and self.augmentation is not None:
-                x = augmented_series(x, self.augmentation)
-            if self.from_frames is None:
-                given: Read = self.encoder(x)
-                return given
-            x = Padded(self.from_frames(x.values), x.lengths)
+        x = vectors_of(self, source, self.decoder.embedding.weight.dtype)
+        if self.embedding is None and self.from_frames is None:
+            given: Read = self.encoder(x)
+            return given
         found: Read = self.encoder(Padded(self.dropout(x.values), x.lengths))
         if self.pointing is None:
             return found
@@ -225,28 +219,6 @@ class SequenceToSequence(nn.Module):
 
         return step
 
-    def probe(
-        self, batch: Callable[[int], PairBatch], tokens: Sequence[str], written: Sequence[str], title: str
-    ) -> Probe:
-        """What saliency explains: log p of each token of the targets, which have these names."""
-        most = explained(len(tokens))
-
-        def log_p(network: SequenceToSequence, some: PairBatch) -> Tensor:
-            assert isinstance(some.source, Padded), "what is explained is read in steps"
-            return network.token_log_likelihoods(some).view(len(some.source.lengths), -1)
-
-        return Probe(
-            tokens,
-            written[:most],
-            self,
-            lambda network: [network.from_frames if self.embedding is None else network.embedding],  # type: ignore[list-item]
-            batch,
-            log_p,
-            "log p",
-            title,
-            max(0, len(written) - most),
-        )
-
     def extents(self, source: Padded | Grid) -> Extents:
         """How many places there are to look at in each source."""
         return self.encoder.extents(source)
@@ -293,10 +265,10 @@ class SequenceToSequence(nn.Module):
     ) -> Features:
         first = target.new_full((len(target), 1), self.sizes.start)
         if not isinstance(forced.p, Tensor) and forced.p >= 1:
-            inputs = torch.cat([first, self._some_unknown(self._known(target[:, :-1]))], dim=1)
+            inputs = torch.cat([first, some_unknown(self, self._known(target[:, :-1]))], dim=1)
             found: Features = self.decoder(Padded(inputs, lengths), started)
             return found
-        gold = self._some_unknown(self._known(target))
+        gold = some_unknown(self, self._known(target))
         whole = torch.rand(len(target), device=target.device) < forced.p
 
         def choose(h: Tensor, weights: Tensor | None, number: int) -> Tensor:
@@ -327,12 +299,6 @@ class SequenceToSequence(nn.Module):
         """Tokens as they are read: a word that was copied is unknown to the embedding."""
         return tokens if self.pointer is None else tokens.masked_fill(tokens >= self.sizes.target, self.sizes.unknown)
 
-    def _some_unknown(self, tokens: Tensor) -> Tensor:
-        """In training, now and then the unknown token in place of another."""
-        if not self.training or not self.token_dropout:
-            return tokens
-        dropped = torch.rand(tokens.shape, device=tokens.device) < self.token_dropout
-        return tokens.masked_fill(dropped, self.sizes.unknown)
 
 
 def drawn(p: Tensor) -> Tensor:

@@ -319,9 +319,11 @@ class Seq2Seq(ToSequence[Pair]):
         """What speaks for each token of the answer. (torch)"""
         if asked.several:
             raise ConfigError("saliency is not available for an ensemble of runs: name one of them.")
-        found, model = self.hypothesis(asked), cast("SequenceToSequence", asked.model)
+        from recurra.models.steps import probe
+
+        found = self.hypothesis(asked)
         title = self.headline(self.shown(asked.example), found.text)
-        return model.probe(self.copies(asked, found.row), self.steps(asked.example), found.tokens, title)
+        return probe(asked.model, self.copies(asked, found.row), self.steps(asked.example), found.tokens, title)
 
     def anatomy(self, model: Any) -> Anatomy:
         from recurra.analysis.anatomy import UnrolledLevel, levels_of
