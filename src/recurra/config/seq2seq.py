@@ -12,7 +12,7 @@ from recurra.config.common import Data, Idle, Text, Training, idle_section, idle
 from recurra.config.forcing import Forcing
 from recurra.config.seq2seq_model import RECURRENT, Seq2SeqModel
 from recurra.config.writer_model import WriterModel
-from recurra.settings import Part, SettingError, at_least, name_of, section, setting
+from recurra.settings import Part, SettingError, at_least, section, setting
 
 BATCH_TOKENS = 1000
 
@@ -104,9 +104,10 @@ class Seq2SeqEvaluation:
 class Seq2SeqDecoding:
     """From a model to an answer."""
 
-    search: Literal["beam", "greedy", "sampling", "exhaustive", "given"] = setting(
+    search: Literal["beam", "greedy", "sampling", "exhaustive", "path", "given"] = setting(
         "beam",
-        "beam, greedy, sampling or exhaustive; given: no search, score the given target",
+        "beam, greedy, sampling or exhaustive; path: what the most probable alignment of CTC writes; given: no "
+        "search, score the given target",
     )
     width: int = setting(5, "beam width")
     best: int = setting(1, "number of answers per source, best first; with more than one use --json")
@@ -160,9 +161,10 @@ class Seq2SeqDecoding:
                 f"{self.max_length}: set it to 3 or more.",
                 ("decoding", "max_length"),
             )
-        if self.search == "greedy" and self.best > 1:
+        if self.search in ("greedy", "path") and self.best > 1:
+            finds = "greedy search" if self.search == "greedy" else "decoding.search = 'path'"
             raise SettingError(
-                f"decoding.best = {self.best} asks for {self.best} answers, but greedy search finds only one: set "
+                f"decoding.best = {self.best} asks for {self.best} answers, but {finds} finds only one: set "
                 f"decoding.search = 'beam' or 'sampling', or decoding.best = 1.",
                 ("decoding", "best"),
             )
@@ -220,6 +222,14 @@ class Seq2SeqSettings:
             idle["decoding", "unknown"] = why
             why = "answers of numbers are not scored as text"
             idle |= {("evaluation", name): why for name in ("bleu_tokenize", "lowercase")}
+        if written.kind == "ctc":
+            why = "model.decoder.kind = 'ctc' has no decoder that reads what it wrote"
+            idle |= {("training", name): why for name in ("forcing", "r_drop")}
+            idle["model", "label_smoothing"] = "model.decoder.kind = 'ctc' has no target at each step to smooth"
+            if own.hidden is not None:
+                idle["model", "hidden"] = "model.encoder.hidden sets the size"
+            if own.layers is not None or isinstance(own.hidden, list) or own.kind == "pyramid":
+                idle["model", "layers"] = "the encoder has a number of layers of its own"
         return idle
 
     def _check_pointer(self) -> None:
@@ -276,13 +286,20 @@ class Seq2SeqSettings:
                 ("model", "tied"),
             )
         check_forcing(self.model, self.training)
-        attends = name_of(self.model.attention) != "none" or self.model.pointer is not None
+        attends = self.model.attends or self.model.pointer is not None
         if self.decoding.coverage_penalty and not attends:
+            why = "model.decoder.kind is ctc" if self.model.decoder.kind == "ctc" else "model.attention is none"
             raise SettingError(
-                "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
+                f"decoding.coverage_penalty uses attention weights, but {why}: remove the penalty.",
                 ("decoding", "coverage_penalty"),
             )
         self._check_pointer()
+        if self.decoding.search == "path" and self.model.decoder.kind != "ctc":
+            raise SettingError(
+                "decoding.search = 'path' takes the most probable alignment of CTC, but model.decoder.kind = "
+                f"'{self.model.decoder.kind}': use 'greedy' or 'beam'.",
+                ("decoding", "search"),
+            )
         dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]
         if self.model.copy and dropped:
             raise SettingError(
@@ -321,6 +338,13 @@ def idle_of_search(decoding: Seq2SeqDecoding, *, generates: bool = False) -> Idl
             return {("decoding", name): why for name in ("width", "best", "seed")}
         return idle_section(decoding, ("decoding",), why, but=("search",))
     idle: Idle = {}
+    if decoding.search == "path":
+        return idle_section(
+            decoding,
+            ("decoding",),
+            f"{search} takes the most probable alignment, whatever it writes",
+            but=("search", "length_penalty"),
+        )
     if decoding.search != "beam":
         idle["decoding", "width"] = f"{search} keeps no beam"
     if decoding.search != "sampling":

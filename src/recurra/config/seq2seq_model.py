@@ -94,6 +94,11 @@ class Seq2SeqModel(WriterModel):
         super().__post_init__()
         if name_of(self.attention) == "none" and self.copy:
             raise SettingError("model.copy = true needs attention, but model.attention is none.", ("model", "copy"))
+        if self.decoder.kind == "ctc" and self.copy:
+            raise SettingError(
+                "model.copy = true needs attention, but model.decoder.kind = 'ctc' has none: leave one of them out.",
+                ("model", "copy"),
+            )
         if self.copy and self.steps_in_a_place > 1:
             raise SettingError(
                 "model.copy = true copies single source tokens, but model.encoder.kind = 'pyramid' merges "
@@ -172,6 +177,12 @@ class Seq2SeqModel(WriterModel):
 
     def _check_pointer(self) -> None:
         """Refuse what an answer of elements of the source has no place for."""
+        if self.decoder.kind == "ctc":
+            raise SettingError(
+                "model.pointer needs a decoder that chooses elements, but model.decoder.kind = 'ctc' has none: leave one "
+                "of them out.",
+                ("model", "pointer"),
+            )
         if self.copy:
             raise SettingError(
                 "model.pointer writes elements of the source alone, and model.copy = true writes tokens beside them: "

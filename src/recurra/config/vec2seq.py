@@ -98,6 +98,12 @@ class Vec2SeqModel(WriterModel):
                 "model.decoder.kind = 'window' reads texts, and only seq2seq has it: set 'rnn' or 'transformer'.",
                 ("model", "decoder", "kind"),
             )
+        if self.decoder.kind == "ctc":
+            raise SettingError(
+                "model.decoder.kind = 'ctc' reads a sequence step by step, but vec2seq reads a vector or a picture: "
+                "use the task seq2seq with data.frames.",
+                ("model", "decoder", "kind"),
+            )
         super().__post_init__()
         if self.direct and not {*self.conditioning} & {"initial", "first"}:
             raise SettingError(
@@ -171,6 +177,12 @@ class Vec2SeqSettings:
             raise SettingError(
                 "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
                 ("decoding", "coverage_penalty"),
+            )
+        if self.decoding.search == "path":
+            raise SettingError(
+                "decoding.search = 'path' takes the most probable alignment of CTC, which vec2seq has not: use "
+                "'greedy' or 'beam'.",
+                ("decoding", "search"),
             )
         if self.decoding.max_ratio is not None:
             raise SettingError(

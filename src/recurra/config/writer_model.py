@@ -24,8 +24,10 @@ LAYERS_APART = ("between", "inside", "conditional")
 class DecoderModel:
     """What writes the target."""
 
-    kind: Literal["rnn", "transformer", "window"] = setting(
-        "rnn", "rnn (recurrent cells), transformer, or window: a feed-forward network that reads the last few tokens"
+    kind: Literal["rnn", "transformer", "window", "ctc"] = setting(
+        "rnn",
+        "rnn (recurrent cells), transformer, window (a feed-forward network that reads the last few tokens), or ctc (no "
+        "decoder: each encoder step names a token or nothing)",
     )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(None, "hidden size; a list sets one per layer; none: model.hidden")
@@ -36,9 +38,10 @@ class DecoderModel:
     feed_forward: int | None = setting(None, "feed-forward size of a Transformer; none: 4 × its width")
     window: int = setting(5, "number of last tokens that a window reads")
     around: int = setting(2, "a window looks at places together with so many on either side; 0: one by one")
+    expand: int = setting(1, "ctc: into how many steps each encoder step is split, for targets longer than sources")
 
     def __post_init__(self) -> None:
-        at_least(1, "model.decoder", self, "layers", "window")
+        at_least(1, "model.decoder", self, "layers", "window", "expand")
         at_least(0, "model.decoder", self, "around")
         for name, usual in (("window", 5), ("around", 2)):
             if self.kind != "window" and getattr(self, name) != usual:
@@ -49,6 +52,20 @@ class DecoderModel:
                 )
         if self.hidden is not None:
             check_layers(self.hidden, self.layers, "model.decoder")
+        if self.kind == "ctc":
+            for name in ("cell", "hidden", "layers"):
+                if getattr(self, name) is not None:
+                    raise SettingError(
+                        f"model.decoder.{name} has no effect: model.decoder.kind = 'ctc' has no layers of its own. "
+                        "Leave it out.",
+                        ("model", "decoder", name),
+                    )
+        elif self.expand != 1:
+            raise SettingError(
+                f"model.decoder.expand = {self.expand} splits the steps of CTC, but model.decoder.kind = "
+                f"'{self.kind}'. Leave it out, or set model.decoder.kind = 'ctc'.",
+                ("model", "decoder", "expand"),
+            )
 
 
 @dataclass(frozen=True)
@@ -165,6 +182,9 @@ class WriterModel:
         if own.kind == "window":
             self._check_window()
             return
+        if own.kind == "ctc":
+            self._check_ctc()
+            return
         if self.attention not in ("auto", "projected_dot", "none"):
             raise SettingError(
                 f"model.attention = '{name_of(self.attention)}' has no effect: a Transformer decoder has its own "
@@ -219,6 +239,22 @@ class WriterModel:
                 ("model", "decoder", "layers"),
             )
 
+    def _check_ctc(self) -> None:
+        """Refuse what is said of a decoder where there is none."""
+        usual: dict[str, tuple[object, ...]] = {
+            "attention": ("projected_dot", "auto", "none"),
+            "wiring": ("outside",),
+            "query": (None,),
+            "conditioning": ([],),
+            "tied": ("none",),
+        }
+        check_no_cells(self, usual, "model.decoder.kind = 'ctc' has no decoder")
+
+    @property
+    def attends(self) -> bool:
+        """Whether there is an attention."""
+        return name_of(self.attention) != "none" and self.decoder.kind != "ctc"
+
     @property
     def has_cells(self) -> bool:
         """Whether there are layers of cells."""
@@ -230,6 +266,8 @@ class WriterModel:
         own = self.decoder
         if isinstance(own.hidden, list):
             return tuple(own.hidden)
+        if own.kind == "ctc":
+            return ()
         several = own.kind == "transformer" or self.wiring == "between"
         layers = own.layers or (max(2, self.layers) if several else self.layers)
         return (own.hidden or self.hidden,) * layers

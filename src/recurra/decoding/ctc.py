@@ -94,7 +94,7 @@ def next_tokens(prefix: Prefix, said: Said, blank: int) -> Tensor:
     found = found.scatter(1, prefix.last.unsqueeze(1), again)
     end = torch.logaddexp(prefix.n[:, -1], prefix.b[:, -1])
     found = found.index_copy(1, torch.tensor([blank], device=found.device), end.unsqueeze(1))
-    return found - prefix.total.unsqueeze(1)
+    return found.masked_fill(found < IMPOSSIBLE / 2, -torch.inf) - prefix.total.unsqueeze(1)
 
 
 def log_likelihoods(target: Tensor, said: Said, start: int, blank: int) -> Tensor:
@@ -105,7 +105,8 @@ def log_likelihoods(target: Tensor, said: Said, start: int, blank: int) -> Tenso
         after = extended(prefix, y, said, start, blank)
         found.append(torch.where(y == blank, end, after.total) - prefix.total)
         prefix = after
-    return torch.stack(found, dim=1) if found else said.log_p.new_zeros(target.shape)
+    each = torch.stack(found, dim=1) if found else said.log_p.new_zeros(target.shape)
+    return each.masked_fill(each < IMPOSSIBLE / 2, -torch.inf)
 
 
 def best_alignment(log_p: Tensor, tokens: Tensor, blank: int) -> Tensor:
@@ -143,15 +144,6 @@ def best_alignment(log_p: Tensor, tokens: Tensor, blank: int) -> Tensor:
         path[t] = at // 2 if at % 2 else -1
         at -= int(steps[t][at])
     return path
-
-
-def needed_places(tokens: list[int]) -> int:
-    """How many places a sequence needs: one for each token, and a blank between equal neighbours.
-
-    >>> needed_places([5, 5, 7])
-    4
-    """
-    return len(tokens) + sum(one == other for one, other in zip(tokens, tokens[1:], strict=False))
 
 
 def _at(said: Said, tokens: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
@@ -298,7 +298,6 @@ class SequenceToSequence(nn.Module):
     def _known(self, tokens: Tensor) -> Tensor:
         """Tokens as they are read: a word that was copied is unknown to the embedding."""
         return tokens if self.pointer is None else tokens.masked_fill(tokens >= self.sizes.target, self.sizes.unknown)
-
 
 
 def drawn(p: Tensor) -> Tensor:

@@ -91,6 +91,8 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
 def writer_in_words(model: WriterModel) -> str:
     """How a decoder looks at what is given, and what it is made of."""
     own, attention = model.decoder, name_of(model.attention)
+    if own.kind == "ctc":
+        return "CTC" + (f", each step split into {own.expand}" if own.expand > 1 else "")
     if own.kind == "transformer":
         decoder = layers_in_words("Transformer", model.decoder_widths)
         return f"{'no attention, ' if attention == 'none' else ''}{decoder} decoder"
