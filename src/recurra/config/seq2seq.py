@@ -11,8 +11,8 @@ from recurra.config.augmentation import Augmentation
 from recurra.config.common import Data, Idle, Text, Training, idle_section, idle_without_validation, one_batch_size
 from recurra.config.forcing import Forcing
 from recurra.config.seq2seq_model import RECURRENT, Seq2SeqModel
-from recurra.config.writer_model import WriterModel
-from recurra.settings import Part, SettingError, at_least, section, setting
+from recurra.config.writer_model import WriterModel, look_of
+from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 BATCH_TOKENS = 1000
 
@@ -72,13 +72,16 @@ class Seq2SeqTraining(Training):
     r_drop: float = setting(
         0.0, "R-Drop: two passes with different dropout should agree; adds α (KL + KL) / 4 to the loss"
     )
+    doubly_stochastic: float = setting(
+        0.0, "adds λ Σ_i (1 − Σ_t α_ti)² to the loss: attention looks at each place of the source once in all"
+    )
     validate_with: Literal["greedy", "decoding"] = setting(
         "greedy", "search method of validation during training; decoding: as set in [decoding], which is slower"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(0, "training", self, "r_drop")
+        at_least(0, "training", self, "r_drop", "doubly_stochastic")
         Forcing.of(self.forcing)  # refuses what it cannot use
 
 
@@ -286,6 +289,7 @@ class Seq2SeqSettings:
                 ("model", "tied"),
             )
         check_forcing(self.model, self.training)
+        check_doubly_stochastic(self.model, self.training)
         attends = self.model.attends or self.model.pointer is not None
         if self.decoding.coverage_penalty and not attends:
             why = "model.decoder.kind is ctc" if self.model.decoder.kind == "ctc" else "model.attention is none"
@@ -382,6 +386,21 @@ def idle_of_writer(
     if not is_drawn and not any(isinstance(cell, Mapping) for cell in cells):  # which may drop something inside
         idle["training", "r_drop"] = "two passes without dropout are the same"
     return idle
+
+
+def check_doubly_stochastic(model: WriterModel, training: Seq2SeqTraining) -> None:
+    """Refuse to look everywhere where nothing looks, or at one place at a time."""
+    if not training.doubly_stochastic:
+        return
+    why = "there is no attention" if not model.attends else ""
+    if look_of(model.attention) == "hard":
+        why = "hard attention draws places, which have no gradient"
+    if why:
+        raise SettingError(
+            f"training.doubly_stochastic = {training.doubly_stochastic:g} is a cost of attention weights, but {why}. "
+            "Leave it out.",
+            ("training", "doubly_stochastic"),
+        )
 
 
 def check_forcing(model: WriterModel, training: Seq2SeqTraining) -> None:

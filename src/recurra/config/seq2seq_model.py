@@ -8,7 +8,7 @@ from typing import Literal
 
 from recurra.config.common import check_layers
 from recurra.config.transformer import HEADS, check_transformer
-from recurra.config.writer_model import WriterModel
+from recurra.config.writer_model import WriterModel, look_of
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 RECURRENT = ("rnn", "pyramid")
@@ -107,6 +107,12 @@ class Seq2SeqModel(WriterModel):
             )
         if self.pointer is not None:
             self._check_pointer()
+        if self.copy and look_of(self.attention) == "local":
+            raise SettingError(
+                "model.copy = true shares the probability of copying by attention weights, but those of look = 'local' "
+                "need not add up to 1: leave one of them out.",
+                ("model", "copy"),
+            )
         if looks_around_a_grid(self.attention):
             raise SettingError(
                 "model.attention has a location term with dimensions = 2, which needs a grid such as a picture, "
@@ -179,8 +185,8 @@ class Seq2SeqModel(WriterModel):
         """Refuse what an answer of elements of the source has no place for."""
         if self.decoder.kind == "ctc":
             raise SettingError(
-                "model.pointer needs a decoder that chooses elements, but model.decoder.kind = 'ctc' has none: leave one "
-                "of them out.",
+                "model.pointer needs a decoder that chooses elements, but model.decoder.kind = 'ctc' has none: leave "
+                "one of them out.",
                 ("model", "pointer"),
             )
         if self.copy:

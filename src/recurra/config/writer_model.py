@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -26,8 +27,8 @@ class DecoderModel:
 
     kind: Literal["rnn", "transformer", "window", "ctc"] = setting(
         "rnn",
-        "rnn (recurrent cells), transformer, window (a feed-forward network that reads the last few tokens), or ctc (no "
-        "decoder: each encoder step names a token or nothing)",
+        "rnn (recurrent cells), transformer, window (a feed-forward network that reads the last few tokens), or ctc "
+        "(no decoder: each encoder step names a token or nothing)",
     )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(None, "hidden size; a list sets one per layer; none: model.hidden")
@@ -86,12 +87,18 @@ class WriterModel:
     )
     decoder: DecoderModel = section(DecoderModel, "the decoder, where it differs from [model]")
     attention: Part = setting(
-        "projected_dot", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
+        "projected_dot",
+        "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options, terms, a look and a gate",
     )
     wiring: Part = setting(
         "outside",
         "outside, between, inside, feeding or conditional: where attention enters the decoder; the last three "
         "train step by step; or your own wiring, as package.module:Class",
+    )
+    readout: Literal["tanh", "maxout"] = setting(
+        "tanh",
+        "what the output sees of the decoder's state and the context: tanh (Luong), or maxout of these and the last "
+        "token (Bahdanau)",
     )
     query: Literal["previous", "current"] | None = setting(
         None,
@@ -191,6 +198,12 @@ class WriterModel:
                 f"attention heads in every layer. Leave it out, or set none.",
                 ("model", "attention"),
             )
+        if self.readout != "tanh":
+            raise SettingError(
+                f"model.readout = '{self.readout}' has no effect: a Transformer decoder has its own output layer. "
+                "Leave it out.",
+                ("model", "readout"),
+            )
         for name, value, usual in (("wiring", self.wiring, "outside"), ("query", self.query, None)):
             if value != usual:
                 raise SettingError(
@@ -221,6 +234,7 @@ class WriterModel:
             )
         others: list[tuple[str, object, object]] = [
             ("wiring", self.wiring, "outside"),
+            ("readout", self.readout, "tanh"),
             ("query", self.query, None),
             ("conditioning", self.conditioning, []),
             ("tied", self.tied, "none"),
@@ -244,6 +258,7 @@ class WriterModel:
         usual: dict[str, tuple[object, ...]] = {
             "attention": ("projected_dot", "auto", "none"),
             "wiring": ("outside",),
+            "readout": ("tanh",),
             "query": (None,),
             "conditioning": ([],),
             "tied": ("none",),
@@ -271,3 +286,14 @@ class WriterModel:
         several = own.kind == "transformer" or self.wiring == "between"
         layers = own.layers or (max(2, self.layers) if several else self.layers)
         return (own.hidden or self.hidden,) * layers
+
+
+def look_of(attention: Part) -> str | None:
+    """The look of an attention, where it has one.
+
+    >>> look_of({"name": "additive", "look": {"name": "local", "reach": 5}}), look_of("dot")
+    ('local', None)
+    """
+    look = None if isinstance(attention, str) else attention.get("look")
+    name = look.get("name") if isinstance(look, Mapping) else look
+    return name if isinstance(name, str) else None

@@ -15,7 +15,7 @@ from recurra.decoding import ctc
 from recurra.decoding.ctc import Prefix, Said
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.memory import Extents, Places, SourceEncoder
-from recurra.models.seq2seq import PairBatch, Sizes
+from recurra.models.seq2seq import Costs, PairBatch, Sizes
 from recurra.models.steps import vectors_of
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside
@@ -79,8 +79,12 @@ class Transcriber(nn.Module):
         log_p = self.output.log_probabilities(self.dropout_of_places(values).flatten(0, 1))
         return Spoken(log_p.view(*values.shape[:2], -1), mask)
 
-    def loss(self, batch: PairBatch, *, forced: Any = None, r_drop: float = 0.0) -> Tensor:
-        """-log P summed over all targets; there is nothing to force."""
+    def costs(self, batch: PairBatch, **_: Any) -> Costs:
+        """The loss; what a decoder's depends on besides has no meaning here."""
+        return Costs(self.loss(batch))
+
+    def loss(self, batch: PairBatch) -> Tensor:
+        """-log P summed over all targets."""
         assert batch.target is not None, "a loss needs targets"
         spoken = self.spoken(batch.source)
         # Subwords that are cut anew may need more places than there are: such a draw teaches nothing.

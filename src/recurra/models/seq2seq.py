@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from recurra.attention.looks.hard import Hard
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
@@ -21,6 +22,7 @@ from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.heads import UNLABELLED
+from recurra.models.looking import doubly_stochastic, reinforced
 from recurra.models.rows import padded
 from recurra.models.steps import some_unknown, vectors_of
 from recurra.outputs.softmax import Softmax
@@ -68,6 +70,27 @@ class Fixed(NamedTuple):
     source: Source
     copied: Tensor | None
     pointed: Pointed | None
+
+
+class Costs(NamedTuple):
+    """A summed loss, and the mean of rewards after it where attention draws."""
+
+    total: Tensor
+    baseline: Tensor | None = None  # (1,)
+
+
+class Led(NamedTuple):
+    """What a decoder makes of all tokens of B targets."""
+
+    features: Features
+    real: Tensor  # (N,): the numbers of the real places of all targets
+    y: Tensor  # (N,): the tokens there
+    fixed: Fixed
+    mask: Tensor  # (B, S): which places of the sources are real
+
+    def written(self) -> Tensor:
+        """(N, F): the features at every real place."""
+        return self.features.values.flatten(0, 1).index_select(0, self.real)
 
 
 ALWAYS = Forced()
@@ -156,18 +179,49 @@ class SequenceToSequence(nn.Module):
 
     def loss(self, batch: PairBatch, *, forced: Forced = ALWAYS, r_drop: float = 0.0) -> Tensor:
         """Summed over all tokens of the targets; smoothing, r_drop and forcing only in training."""
+        return self.costs(batch, forced=forced, r_drop=r_drop).total
+
+    def costs(
+        self,
+        batch: PairBatch,
+        *,
+        forced: Forced = ALWAYS,
+        r_drop: float = 0.0,
+        everywhere: float = 0.0,
+        baseline: Tensor | None = None,
+    ) -> Costs:
+        """The loss, with what is added in training for where attention looked.
+
+        `everywhere` weighs the term by which attention looks at each place once. A look that draws has a `baseline`,
+        the mean of its rewards before this batch.
+        """
         assert batch.target is not None, "a loss needs targets"
         twice = r_drop > 0 and self.training
         batch = doubled(batch) if twice else batch
         ignored = None if batch.written is None else UNLABELLED
         options = Options(self.smoothing if self.training else 0.0, r_drop if twice else 0.0, ignored)
-        forced = forced if self.training else ALWAYS
-        if self.pointing is None and self.pointer is None:
-            return self.output.cost(*self._written(batch, forced), options)
-        log_p, y = self._log_p(batch, forced)
-        if self.pointing is not None:
-            return cost(log_p, y, options, some_never=True)
-        return cost(log_p, y, options, tokens=self.sizes.target)  # not of words that are only in some source
+        led = self._led(batch, forced if self.training else ALWAYS)
+        log_p = None if self.pointing is None and self.pointer is None else self._pointed(led, batch)
+        if log_p is None:
+            total = self.output.cost(led.written(), led.y, options)
+        elif self.pointing is not None:
+            total = cost(log_p, led.y, options, some_never=True)
+        else:
+            total = cost(log_p, led.y, options, tokens=self.sizes.target)  # not of words that are only in some source
+        if not self.training:
+            return Costs(total)
+        assert batch.target is not None
+        share, lengths = 0.5 if twice else 1.0, batch.target.lengths
+        if everywhere and led.features.weights is not None:
+            total = total + share * everywhere * doubly_stochastic(led.features.weights, led.mask, lengths)
+        look = None if self.decoder.attention is None else self.decoder.attention.look
+        if not isinstance(look, Hard):
+            return Costs(total)
+        with torch.no_grad():
+            log_p = self.output.log_probabilities(led.written()) if log_p is None else log_p
+            of_targets = of_rows(log_p.gather(1, led.y.unsqueeze(1)).squeeze(1), lengths)
+        found = reinforced(led.features, look, of_targets, lengths, baseline)
+        return Costs(total + share * found.total, found.baseline)
 
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
         """(N,): log p of each token of the targets, their ends among them, row after row."""
@@ -229,23 +283,19 @@ class SequenceToSequence(nn.Module):
 
     def _log_p(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
         """(N, V) log-probabilities at every real place of the targets, and the tokens (N,) there."""
+        led = self._led(batch, forced)
         if self.pointing is None and self.pointer is None:
-            h, y = self._written(batch, forced)
-            return self.output.log_probabilities(h), y
-        # It points by rows, so that padding is left out afterwards.
-        features, real, y, fixed = self._led(batch, forced)
-        weights = None if features.weights is None else features.weights.flatten(0, 1)
-        log_p = self._scored(features.values.flatten(0, 1), weights, fixed, batch.extra)
-        return log_p.index_select(0, real), y
+            return self.output.log_probabilities(led.written()), led.y
+        return self._pointed(led, batch), led.y
 
-    def _written(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
-        """The decoder's features (N, F) at every real place of the targets, and the tokens (N,) there."""
-        features, real, y, _ = self._led(batch, forced)
-        return features.values.flatten(0, 1).index_select(0, real), y
+    def _pointed(self, led: Led, batch: PairBatch) -> Tensor:
+        """(N, V + extra): log p where elements are pointed at. It is found by rows, and padding is left out of it."""
+        weights = None if led.features.weights is None else led.features.weights.flatten(0, 1)
+        log_p = self._scored(led.features.values.flatten(0, 1), weights, led.fixed, batch.extra)
+        return log_p.index_select(0, led.real)
 
-    def _led(self, batch: PairBatch, forced: Forced) -> tuple[Features, Tensor, Tensor, Fixed]:
-        """The decoder's features, the numbers (N,) of the real places of all targets, the tokens (N,) there, and what
-        is kept of the sources."""
+    def _led(self, batch: PairBatch, forced: Forced) -> Led:
+        """The decoder led along the targets."""
         assert batch.target is not None, "there are targets"
         target, lengths = batch.target.values, batch.target.lengths
         read = self.read(batch.source, batch.copied, batch.extra)
@@ -255,10 +305,10 @@ class SequenceToSequence(nn.Module):
         if batch.written is not None:
             real = real_first(batch.target.mask, batch.written, batch.passes)
             y = target.masked_fill(~batch.target.mask, UNLABELLED)
-            return features, real, y.flatten().index_select(0, real), fixed
+            return Led(features, real, y.flatten().index_select(0, real), fixed, read.memory.mask)
         real = (torch.arange(target.shape[1]) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(1)
         real = beside(real, target)  # found on the CPU: a device would have to be waited for
-        return features, real, target.flatten().index_select(0, real), fixed
+        return Led(features, real, target.flatten().index_select(0, real), fixed, read.memory.mask)
 
     def _features(
         self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, fixed: Fixed, extra: int

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqSettings, Vec2SeqSettings
 from recurra.config.forcing import Forcing
+from recurra.config.writer_model import look_of
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.cutting import cut
@@ -237,16 +238,28 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             raise DataError("a training example needs a target, but this one has only a source.")
         training, forcing = self.settings.training, self.forcing
         p = forcing.probability(moment.step) if moment.varying is None else moment.varying[0]
-        total = model.loss(batch, forced=Forced(p, forcing.unit, forcing.replacement), r_drop=training.r_drop)
-        return Loss(total, int(batch.target.lengths.sum()), logged=self.varying(moment.step))
+        total, baseline = model.costs(
+            batch,
+            forced=Forced(p, forcing.unit, forcing.replacement),
+            r_drop=training.r_drop,
+            everywhere=training.doubly_stochastic,
+            baseline=moment.carried[0] if moment.carried else None,
+        )
+        carried = () if baseline is None else (baseline,)
+        return Loss(total, int(batch.target.lengths.sum()), carried, logged=self.varying(moment.step))
 
     def varying(self, step: int) -> Mapping[str, float]:
         p = self.forcing.probability(step)
         return {} if p >= 1 and self.forcing.shape == "constant" else {"forcing": p}
 
     def recurring(self, batch: PairBatch) -> Recurring | None:
+        """None for CTC, whose loss takes lengths from the CPU, and for hard attention, whose rewards are sums of rows
+        that are counted there; the loops of decoders are recorded all the same."""
         from recurra.models.seq2seq import recurring_pairs
 
+        model = self.settings.model
+        if model.decoder.kind == "ctc" or look_of(model.attention) == "hard":
+            return None
         found = recurring_pairs(batch)
         return None if found is None or batch.target is None else Recurring(found, int(batch.target.lengths.sum()))
 
