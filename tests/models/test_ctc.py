@@ -17,6 +17,8 @@ from recurra.errors import ConfigError
 from recurra.models.ctc import Transcriber
 from recurra.models.searching import Ensemble, Searchable, SearchTokens, searched
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, of_rows
+from recurra.padding import fitted
+from recurra.search.graphs import graphs_of
 from recurra.search.search import Hypothesis
 from recurra.settings import settings_from
 from tests.models.pairs import END, SIZES, START, UNKNOWN, batch, network
@@ -124,3 +126,30 @@ def test_an_answer_is_aligned_in_order_and_never_beyond_its_source(options: dict
             assert all(stands)
             assert stands == sorted(stands)
             assert ((each.watched >= 0) & (each.watched <= 1)).all()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_gpu_answers_and_learns_as_the_cpu_does(options: dict[str, Any]) -> None:
+    model, there = transcriber(**options), transcriber(**options).cuda()
+    asked = ASKED._replace(source=ASKED.source._replace(values=ASKED.source.values.cuda()))
+    for decoding in ({"width": 5, "best": 3}, {"search": "greedy"}, {"search": "path"}):
+        expected = found_by(model, ASKED, **decoding)
+        for _ in range(4):  # eager, recorded, replayed
+            for some, others in zip(found_by(there, asked, **decoding), expected, strict=True):
+                assert [each.tokens for each in some] == [each.tokens for each in others]
+                scores = [each.log_probability for each in others]
+                assert [each.log_probability for each in some] == pytest.approx(scores, abs=1e-9)
+    assert graphs_of(there).recorded > 0
+    assert graphs_of(there).refusals == []
+    pairs = batch([[3, 4, 5, 6], [6, 3, 5, 4]], [[3, END], [5, END]])
+    moved = fitted(pairs, there)
+    one, other = model.loss(pairs), there.loss(moved)
+    assert_close(one, other.cpu(), rtol=0, atol=1e-9)
+    for mine, theirs in zip(
+        torch.autograd.grad(one, [*model.parameters()], allow_unused=True),
+        torch.autograd.grad(other, [*there.parameters()], allow_unused=True),
+        strict=True,
+    ):
+        if mine is not None and theirs is not None:
+            assert_close(mine, theirs.cpu(), rtol=0, atol=1e-8)

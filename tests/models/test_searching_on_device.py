@@ -137,7 +137,7 @@ def test_what_is_left_to_the_host_is_said_and_answered_all_the_same(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-@pytest.mark.parametrize("options", CONTEXTS, ids=str)
+@pytest.mark.parametrize("options", [*CONTEXTS, DRAWING], ids=str)
 def test_a_gpu_answers_as_the_cpu_does(options: Any) -> None:
     model, attends = network(**options), options.get("attention") != "none"
     there = network(**options).cuda()

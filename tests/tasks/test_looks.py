@@ -1,4 +1,4 @@
-"""Looks and the doubly stochastic term in whole networks and runs: what teaches them, what is carried on and refused."""
+"""Looks and the doubly stochastic term in networks and runs: what teaches them, what is carried on or refused."""
 
 from __future__ import annotations
 
