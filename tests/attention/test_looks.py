@@ -96,6 +96,15 @@ def test_padding_earns_no_reward_and_has_no_entropy() -> None:
     assert float(found.baseline) == pytest.approx(-2.0)
 
 
+def test_a_baseline_per_token_compares_a_target_with_others_of_its_length() -> None:
+    chance = torch.randn(2, 3, 2, dtype=torch.float64)
+    features, look = Features(torch.zeros(2, 3, 1), None, chance), Hard(1, entropy=0.0, baseline="token")
+    found = reinforced(features, look, torch.tensor([-3.0, -2.0]).double(), torch.tensor([3, 1]), torch.tensor([-1.2]))
+    drawn_of_rows = [float(chance[0, :, 0].sum()), float(chance[1, 0, 0])]
+    assert float(found.total) == pytest.approx(-(0.6 * drawn_of_rows[0] - 0.8 * drawn_of_rows[1]), abs=1e-6)
+    assert float(found.baseline) == pytest.approx(0.9 * -1.2 + 0.1 * -5 / 4)
+
+
 def test_the_doubly_stochastic_term_is_its_equation() -> None:
     weights = torch.rand(2, 3, 4, dtype=torch.float64)
     mask, lengths = torch.tensor([[True] * 4, [True, True, False, False]]), torch.tensor([2, 3])

@@ -24,8 +24,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
 
     def make(folder: Path) -> None:
         train = table(folder / "words.tsv", SPOKEN)
-        trained(folder, train, CTC, "model.decoder.expand=2", "training.steps=100")
-        trained(folder, train, "training.steps=25", "model.wiring=feeding", run="other")
+        trained(folder, train, CTC, "model.decoder.expand=2", "training.steps=80")
+        trained(folder, train, "training.steps=15", run="other")
 
     folder = made_once(tmp_path_factory, "ctc", make)
     monkeypatch.chdir(folder)

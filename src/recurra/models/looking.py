@@ -36,7 +36,8 @@ def doubly_stochastic(weights: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
 def reinforced(features: Features, look: Hard, log_p: Tensor, lengths: Tensor, baseline: Tensor | None) -> Reward:
     """-λ_r Σ (log p(y | s) - b) Σ_t log α_t,s_t - λ_e Σ_t H(α_t), summed over rows; b ← 0.9 b + 0.1 log p.
 
-    log p (B,) of each row's target, the steps of each row (B,), and b, (1,): before the first batch, its own mean.
+    log p (B,) of each row's target, the steps of each row (B,), and b, (1,): before the first batch, its own mean. With
+    look.baseline = "token", b is a mean of log p per token, and a row is compared with b times its length.
     """
     if features.chance is None:
         raise ConfigError(
@@ -46,7 +47,8 @@ def reinforced(features: Features, look: Hard, log_p: Tensor, lengths: Tensor, b
     steps = beside(torch.arange(features.chance.shape[1]) < lengths.unsqueeze(1), features.chance)
     log_alpha, entropy = features.chance.masked_fill(~steps.unsqueeze(2), 0.0).sum(1).unbind(1)
     reward = log_p.detach().to(log_alpha.dtype)
-    mean = reward.mean().view(1)
+    counts = beside(lengths, reward).to(reward.dtype) if look.baseline == "token" else torch.ones_like(reward)
+    mean = (reward.sum() / counts.sum()).view(1)
     b = mean if baseline is None else baseline
-    total = -(look.reward * ((reward - b) * log_alpha).sum() + look.entropy * entropy.sum())
+    total = -(look.reward * ((reward - b * counts) * log_alpha).sum() + look.entropy * entropy.sum())
     return Reward(total, DECAY * b + (1 - DECAY) * mean)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Literal, final
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from recurra.attention.looks.look import Look, Looked
 from recurra.attention.masking import masked_softmax
 from recurra.errors import ConfigError
+from recurra.named import choose
 
 
 @final
@@ -26,11 +27,21 @@ class Hard(Look):
 
     where only what follows λ_r and λ_e has a gradient of its own there: REINFORCE (Williams 1992). λ_r is `reward`,
     λ_e `entropy`. A coin for `soft` is thrown for each row and step, and steps that take the mean have no λ_r term.
-    Several heads draw one place each.
+    Several heads draw one place each. With baseline = "token", b is a mean per token, times the length of a target:
+    otherwise any draw for a target that is shorter than the mean is rewarded.
     """
 
-    def __init__(self, query_size: int, *, reward: float = 1.0, entropy: float = 0.002, soft: float = 0.5) -> None:
+    def __init__(
+        self,
+        query_size: int,
+        *,
+        reward: float = 1.0,
+        entropy: float = 0.002,
+        soft: float = 0.5,
+        baseline: Literal["sequence", "token"] = "sequence",
+    ) -> None:
         super().__init__(query_size)
+        self.baseline = choose(("sequence", "token"), baseline, "baseline")
         for name, value in (("reward", reward), ("entropy", entropy)):
             if value < 0:
                 raise ConfigError(f"{name} of a hard look must be at least 0, but is {value}.")
