@@ -13,7 +13,7 @@ from recurra.cli import main
 from recurra.config import Seq2SeqDecoding
 from recurra.models.looking import doubly_stochastic
 from recurra.models.searching import SearchTokens, searched
-from recurra.models.seq2seq import Forced
+from recurra.models.seq2seq import Forced, recurring_pairs
 from recurra.runs import begin, resume
 from recurra.search.graphs import marks_of
 from recurra.training.progress import Silent
@@ -71,6 +71,24 @@ def test_the_doubly_stochastic_term_is_added_in_training(r_drop: float) -> None:
     assert led.mask is not None
     term = doubly_stochastic(led.features.weights, led.mask, PAIRS.target.lengths)
     assert_close(costs - plain, 2.0 * term, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("look", [{"name": "local", "reach": 1}, {"name": "local", "centre": "monotonic", "reach": 1}])
+def test_empty_rows_and_places_of_a_batch_that_is_recorded_cost_nothing(look: dict[str, Any]) -> None:
+    model = network(
+        wiring="inside", attention={"name": "additive", "look": look, "gate": True}, readout="maxout"
+    ).train()
+    wider = recurring_pairs(PAIRS)
+    assert wider is not None
+    plain, padded = (model.costs(each, everywhere=2.0).total for each in (PAIRS, wider))
+    assert_close(padded, plain, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("own", "is_recorded"), [([HARD], False), (["model.decoder.kind=ctc"], False), ([], True)])
+def test_steps_that_count_on_the_host_are_not_recorded(own: list[str], is_recorded: bool, tmp_path: Path) -> None:
+    this = small(words(tmp_path), *own)
+    task = this.kind.prepared(this.kind.resolved(this.settings))
+    assert (task.recurring(PAIRS) is not None) == is_recorded
 
 
 def test_the_mean_of_rewards_is_carried_on_exactly_when_resumed(tmp_path: Path) -> None:
