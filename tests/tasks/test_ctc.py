@@ -110,6 +110,10 @@ REFUSED = [
     (['model.conditioning=["every"]'], "has no effect: model.decoder.kind = 'ctc' has no decoder. Leave it out."),
     (["model.tied=output"], "model.tied = 'output' has no effect: model.decoder.kind = 'ctc' has no decoder."),
     (["model.start=mean"], "model.start = 'mean' has no effect: model.decoder.kind = 'ctc' has no state to start"),
+    (
+        ["model.pointer=dot"],
+        "model.pointer needs a decoder that chooses elements, but model.decoder.kind = 'ctc' has no",
+    ),
     (["model.copy=true"], "model.copy = true needs attention, but model.decoder.kind = 'ctc' has none"),
     (["model.decoder.layers=2"], "model.decoder.layers has no effect: model.decoder.kind = 'ctc' has no layers"),
     (["decoding.coverage_penalty=0.1"], "uses attention weights, but model.decoder.kind is ctc: remove the penalty"),

@@ -109,6 +109,11 @@ REFUSED: list[tuple[str, list[str], str]] = [
     ("seq2seq", ['model.attention={name="dot", look="sof"}'], "there is no look 'sof'"),
     ("seq2seq", ['model.attention={name="dot", gate=1}'], "'dot': gate must be true or false, but is 1"),
     ("seq2seq", ["model.readout=max"], "model.readout"),
+    (
+        "seq2seq",
+        ["model.decoder.kind=window", "model.layers=1", "model.readout=maxout"],
+        "model.readout = 'maxout' has",
+    ),
     ("seq2seq", ["model.decoder.kind=transformer", "model.readout=maxout"], "has its own output layer. Leave it out."),
     ("vec2seq", [LOCAL], "needs a sequence, but places of a picture have rows and columns: leave the look out."),
 ]
