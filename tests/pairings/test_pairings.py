@@ -138,6 +138,7 @@ def test_the_memory_alone_starts_the_second_reader_unless_all_is_asked_for() -> 
         ({"name": "word_by_word", "attention": {"name": "additive", "values": 7}}, "attention.values = 7 must be"),
         ({"name": "attentive", "attention": "aditive"}, "Did you mean 'additive'"),
         ({"name": "conditional", "state": "h"}, "state must be"),
+        ({"name": "word_by_word", "attention": {"name": "dot", "look": "hard"}}, "which only a decoder has: leave the"),
     ],
 )
 def test_a_wrong_pairing_is_refused(spec: object, said: str) -> None:

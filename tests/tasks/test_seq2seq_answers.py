@@ -301,7 +301,7 @@ def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--search", "bem"], "'exhaustive' or 'given', but is 'bem'. Did you mean 'beam'?"),
+        (["--search", "bem"], "'path' or 'given', but is 'bem'. Did you mean 'beam'?"),
         (["--width", "0"], "decoding.width must be at least 1, but is 0"),
         (
             ["--best", "9", "--json"],

@@ -72,7 +72,7 @@ class Decoding:
 
     def answers(self, engine: str = "auto") -> dict[str, Tensor | None]:
         """Features, weights, and the gradients of something that depends on both."""
-        values, weights = self.run(engine)
+        values, weights, _ = self.run(engine)
         assert weights is not None
         total = (values.float() * self.random[0]).sum() + (weights.float().square() * self.random[1]).sum()
         found = torch.autograd.grad(total, list(self.sources.values()), allow_unused=True)

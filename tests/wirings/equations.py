@@ -36,10 +36,15 @@ class Look:
             places,
         )
         self.seen = places @ w["to_values.weight"].T if "to_values.weight" in w else places
+        self.spec, self.w, self.steps = spec, w, 0
 
     def __call__(self, query: Array) -> tuple[Array, Array]:
         e = np.array([self.score(query, k) for k in self.places]).T + sum(t.terms(len(self.places)) for t in self.terms)
         alpha = np.exp(e) / np.exp(e).sum(1, keepdims=True)  # (heads, S)
+        if "look" in self.spec:
+            real = np.ones(len(self.places), np.bool_)
+            alpha = np.stack([scores.local(self.spec["look"], self.w, query, self.steps, head, real) for head in e])
+        self.steps += 1
         shares = np.split(self.seen, len(alpha), axis=1)
         mean = alpha.mean(0)
         for term in self.terms:
@@ -92,15 +97,16 @@ def written(
     starts: list[Values],
     places: Array,
     summary: Array,
+    readout: str = "tanh",
 ) -> tuple[Array, Array]:
     """Features (T, F) and weights (T, S) of one row, whose source has the places (S, D)."""
     w = weights_of(wiring)
     options = (wiring.shape.skip, wiring.shape.mix)
     if name == "alone":
         cells_ = Stack(cell, below(w, "cells."), starts, *options)
-        return np.stack([features(w, cells_(x), summary) for x in xs]), np.zeros(0)
+        return np.stack([features(w, readout, x, cells_(x), summary) for x in xs]), np.zeros(0)
     look = Look(spec, wiring.attention, places)  # type: ignore[arg-type]  # a Module
-    fed, found = np.zeros(len(w["readout.mix.bias"])), []
+    fed, found = np.zeros(len(w["readout.mix.bias"]) // (2 if readout == "maxout" else 1)), []
     if name in ("outside", "feeding"):
         all_layers = Stack(cell, below(w, "cells."), starts, *options)
         s = all_layers.mixed([state["h"] for state in starts])
@@ -122,19 +128,24 @@ def written(
             assert above is not None, "it stands between two layers"
             s = above(np.concatenate([lower, context]), lower)
         elif name == "inside":
+            before = (first if above is None else above).states[-1]["h"]
             context, alpha = look(first.states[0]["h"])
             s = first(np.concatenate([x, context]))
             s = s if above is None else above(s, s)
+            s = before if readout == "maxout" else s  # t̃ = U s_{i-1} + V E y_{i-1} + C c_i
         else:
             assert name == "conditional"
             context, alpha = look(first(x))
             second = Stack(cell, below(w, "second."), first.states)  # goes on from where the first one is
             s = second(context)
             s = s if above is None else above(s, s)
-        fed = features(w, s, context, summary)
+        fed = features(w, readout, x, s, context, summary)
         found.append((fed, alpha))
     return np.stack([each[0] for each in found]), np.stack([each[1] for each in found])
 
 
-def features(w: Values, *parts: Array) -> Array:
+def features(w: Values, readout: str, x: Array, *parts: Array) -> Array:
+    if readout == "maxout":
+        t = w["readout.mix.weight"] @ np.concatenate([*parts, x]) + w["readout.mix.bias"]
+        return np.array([max(t[2 * j], t[2 * j + 1]) for j in range(len(t) // 2)])
     return np.asarray(np.tanh(w["readout.mix.weight"] @ np.concatenate(parts) + w["readout.mix.bias"]))

@@ -297,6 +297,8 @@ def no_steps(attention: Attention, memory: Memory) -> str | None:
         return f"the score of '{type(attention).__name__}' is not known to the kernels"
     if attention.location is not None or len(attention.terms):
         return "the attention looks back at its own weights"
+    if attention.look is not None or attention.gate is not None:
+        return "the attention has a look or a gate of its own"
     if memory.mask.shape[1] > MOST_PLACES or memory.mask.shape[1] == 0:
         return f"the kernels hold 1 to {MOST_PLACES} places, but the memory has {memory.mask.shape[1]}"
     return None

@@ -255,6 +255,7 @@ def training_differs(settings: Any, *parts: Any) -> list[str]:
         "augmentation": any(_values(augmentation).values()),
         "scheduled sampling": not forcing.is_always,
         "the term of R-Drop": bool(getattr(training, "r_drop", 0)),
+        "the doubly stochastic term": bool(getattr(training, "doubly_stochastic", 0)),
     }
     *others, last = [name for name, value in is_on.items() if value] or [""]
     named = f"{', '.join(others)} and {last}" if others else last

@@ -20,7 +20,7 @@ from recurra.config.common import (
 )
 from recurra.config.forcing import Forcing
 from recurra.config.seq2seq_model import RECURRENT, Seq2SeqModel
-from recurra.config.writer_model import WriterModel
+from recurra.config.writer_model import WriterModel, look_of
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 BATCH_TOKENS = 1000
@@ -76,13 +76,16 @@ class Seq2SeqTraining(ForcedTraining):
     r_drop: float = setting(
         0.0, "R-Drop: two passes with different dropout should agree; adds α (KL + KL) / 4 to the loss"
     )
+    doubly_stochastic: float = setting(
+        0.0, "adds λ Σ_i (1 − Σ_t α_ti)² to the loss: attention looks at each place of the source once in all"
+    )
     validate_with: Literal["greedy", "decoding"] = setting(
         "greedy", "search method of validation during training; decoding: as set in [decoding], which is slower"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(0, "training", self, "r_drop")
+        at_least(0, "training", self, "r_drop", "doubly_stochastic")
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,10 @@ class Seq2SeqEvaluation:
 class Seq2SeqDecoding:
     """From a model to an answer."""
 
-    search: Literal["beam", "greedy", "sampling", "exhaustive", "given"] = setting(
+    search: Literal["beam", "greedy", "sampling", "exhaustive", "path", "given"] = setting(
         "beam",
-        "beam, greedy, sampling or exhaustive; given: no search, score the given target",
+        "beam, greedy, sampling or exhaustive; path: what the most probable alignment of CTC writes; given: no "
+        "search, score the given target",
     )
     width: int = setting(5, "beam width")
     best: int = setting(1, "number of answers per source, best first; with more than one use --json")
@@ -163,9 +167,10 @@ class Seq2SeqDecoding:
                 f"{self.max_length}: set it to 3 or more.",
                 ("decoding", "max_length"),
             )
-        if self.search == "greedy" and self.best > 1:
+        if self.search in ("greedy", "path") and self.best > 1:
+            finds = "greedy search" if self.search == "greedy" else "decoding.search = 'path'"
             raise SettingError(
-                f"decoding.best = {self.best} asks for {self.best} answers, but greedy search finds only one: set "
+                f"decoding.best = {self.best} asks for {self.best} answers, but {finds} finds only one: set "
                 f"decoding.search = 'beam' or 'sampling', or decoding.best = 1.",
                 ("decoding", "best"),
             )
@@ -224,6 +229,14 @@ class Seq2SeqSettings:
             idle["decoding", "unknown"] = why
             why = "answers of numbers are not scored as text"
             idle |= {("evaluation", name): why for name in ("bleu_tokenize", "lowercase")}
+        if written.kind == "ctc":
+            why = "model.decoder.kind = 'ctc' has no decoder that reads what it wrote"
+            idle |= {("training", name): why for name in ("forcing", "r_drop")}
+            idle["model", "label_smoothing"] = "model.decoder.kind = 'ctc' has no target at each step to smooth"
+            if own.hidden is not None:
+                idle["model", "hidden"] = "model.encoder.hidden sets the size"
+            if own.layers is not None or isinstance(own.hidden, list) or own.kind == "pyramid":
+                idle["model", "layers"] = "the encoder has a number of layers of its own"
         return idle
 
     def _check_pointer(self) -> None:
@@ -280,13 +293,21 @@ class Seq2SeqSettings:
                 ("model", "tied"),
             )
         check_forcing(self.model, self.training)
-        attends = name_of(self.model.attention) != "none" or self.model.pointer is not None
+        check_doubly_stochastic(self.model, self.training)
+        attends = self.model.attends or self.model.pointer is not None
         if self.decoding.coverage_penalty and not attends:
+            why = "model.decoder.kind is ctc" if self.model.decoder.kind == "ctc" else "model.attention is none"
             raise SettingError(
-                "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
+                f"decoding.coverage_penalty uses attention weights, but {why}: remove the penalty.",
                 ("decoding", "coverage_penalty"),
             )
         self._check_pointer()
+        if self.decoding.search == "path" and self.model.decoder.kind != "ctc":
+            raise SettingError(
+                "decoding.search = 'path' takes the most probable alignment of CTC, but model.decoder.kind = "
+                f"'{self.model.decoder.kind}': use 'greedy' or 'beam'.",
+                ("decoding", "search"),
+            )
         dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]
         if self.model.copy and dropped:
             raise SettingError(
@@ -325,6 +346,13 @@ def idle_of_search(decoding: Seq2SeqDecoding, *, generates: bool = False) -> Idl
             return {("decoding", name): why for name in ("width", "best", "seed")}
         return idle_section(decoding, ("decoding",), why, but=("search",))
     idle: Idle = {}
+    if decoding.search == "path":
+        return idle_section(
+            decoding,
+            ("decoding",),
+            f"{search} takes the most probable alignment, whatever it writes",
+            but=("search", "length_penalty"),
+        )
     if decoding.search != "beam":
         idle["decoding", "width"] = f"{search} keeps no beam"
     if decoding.search != "sampling":
@@ -359,6 +387,21 @@ def idle_of_writer(
     if not is_drawn and not any(isinstance(cell, Mapping) for cell in cells):  # which may drop something inside
         idle["training", "r_drop"] = "two passes without dropout are the same"
     return idle
+
+
+def check_doubly_stochastic(model: WriterModel, training: Seq2SeqTraining) -> None:
+    """Refuse to look everywhere where nothing looks, or at one place at a time."""
+    if not training.doubly_stochastic:
+        return
+    why = "there is no attention" if not model.attends else ""
+    if look_of(model.attention) == "hard":
+        why = "hard attention draws places, which have no gradient"
+    if why:
+        raise SettingError(
+            f"training.doubly_stochastic = {training.doubly_stochastic:g} is a cost of attention weights, but {why}. "
+            "Leave it out.",
+            ("training", "doubly_stochastic"),
+        )
 
 
 def check_forcing(model: WriterModel, training: Seq2SeqTraining) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from recurra.config.common import check_direction, check_layers
 from recurra.config.transformer import HEADS, check_transformer
-from recurra.config.writer_model import WriterModel
+from recurra.config.writer_model import WriterModel, look_of
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 RECURRENT = ("rnn", "pyramid")
@@ -98,6 +98,11 @@ class Seq2SeqModel(WriterModel):
         super().__post_init__()
         if name_of(self.attention) == "none" and self.copy:
             raise SettingError("model.copy = true needs attention, but model.attention is none.", ("model", "copy"))
+        if self.decoder.kind == "ctc" and self.copy:
+            raise SettingError(
+                "model.copy = true needs attention, but model.decoder.kind = 'ctc' has none: leave one of them out.",
+                ("model", "copy"),
+            )
         if self.copy and self.steps_in_a_place > 1:
             raise SettingError(
                 "model.copy = true copies single source tokens, but model.encoder.kind = 'pyramid' merges "
@@ -106,6 +111,12 @@ class Seq2SeqModel(WriterModel):
             )
         if self.pointer is not None:
             self._check_pointer()
+        if self.copy and look_of(self.attention) == "local":
+            raise SettingError(
+                "model.copy = true shares the probability of copying by attention weights, but those of look = 'local' "
+                "need not add up to 1: leave one of them out.",
+                ("model", "copy"),
+            )
         if looks_around_a_grid(self.attention):
             raise SettingError(
                 "model.attention has a location term with dimensions = 2, which needs a grid such as a picture, "
@@ -184,6 +195,12 @@ class Seq2SeqModel(WriterModel):
 
     def _check_pointer(self) -> None:
         """Refuse what an answer of elements of the source has no place for."""
+        if self.decoder.kind == "ctc":
+            raise SettingError(
+                "model.pointer needs a decoder that chooses elements, but model.decoder.kind = 'ctc' has none: leave "
+                "one of them out.",
+                ("model", "pointer"),
+            )
         if self.copy:
             raise SettingError(
                 "model.pointer writes elements of the source alone, and model.copy = true writes tokens beside them: "

@@ -17,6 +17,7 @@ from recurra.analysis.exposure import Exposed
 from recurra.config import Seq2SeqDecoding
 from recurra.encoders.memory import Extents, missing_places
 from recurra.errors import ConfigError
+from recurra.models.ctc import Transcriber
 from recurra.models.seq2seq import PairBatch, SequenceToSequence
 from recurra.padding import Grid, Padded
 from recurra.search.beam import beam
@@ -61,7 +62,7 @@ class SearchTokens(NamedTuple):
 class Ensemble(nn.Module):
     """Several networks that write together: p is the mean of theirs."""
 
-    def __init__(self, members: Sequence[SequenceToSequence]) -> None:
+    def __init__(self, members: Sequence[SequenceToSequence | Transcriber]) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
 
@@ -95,7 +96,7 @@ class Ensemble(nn.Module):
         each = torch.stack([member.token_log_likelihoods(batch) for member in self._members()])
         return each.logsumexp(0) - math.log(len(each))
 
-    def _members(self) -> list[SequenceToSequence]:
+    def _members(self) -> list[SequenceToSequence | Transcriber]:
         return list(self.members)  # type: ignore[arg-type]  # a ModuleList of them
 
 
@@ -117,6 +118,13 @@ def searched(
     down in `record`. The search runs where the model is, without waiting for the device at each step, if that is a GPU
     and `why_on_host` has no objection, or where `on_device` says so; there, steps are recorded in `graphs`.
     """
+    if decoding.search == "path":
+        if not isinstance(model, Transcriber):
+            raise ConfigError(
+                "decoding.search = 'path' takes the most probable alignment of one model, but there are several: use "
+                "'greedy' or 'beam'."
+            )
+        return model.best_paths(batch, decoding.length_penalty)
     on_device = batch.source.values.is_cuda if on_device is None else on_device
     on_device = on_device and why_on_host(decoding, words, record) is None
     multiple = PLACES if on_device else 1

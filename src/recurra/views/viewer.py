@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 LOOKED = "Where it looked"
+ALIGNED = "The best alignment"
 MATTERED = "What mattered"
 SURE = "How sure it was"
 SEARCHED = "How it searched"

@@ -67,8 +67,9 @@ class Between(Wiring):
         seen = self.attention.step(query, memory_of(source), state.past)
         read = torch.cat([self.dropout(below), seen.context], dim=-1)
         s, upper = self.above.advance(read, only(state.cells[1:]), upper_fixed, below=below)
-        h = self.readout(source, s, seen.context)
-        return h, WiringState((*layers_of(lower), *layers_of(upper)), seen.past, None, seen.weights)
+        h = self.readout(source, s, seen.context, x=x)
+        cells = (*layers_of(lower), *layers_of(upper))
+        return h, WiringState(cells, seen.past, None, seen.weights, seen.chance)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         below, _ = self.first(x, only(state.cells[:1]))
@@ -76,4 +77,4 @@ class Between(Wiring):
         seen = self.attention(queries, memory_of(source), state.past)
         read = torch.cat([self.dropout(below.values), seen.context], dim=-1)
         s, _ = self.above(Padded(read, x.lengths), only(state.cells[1:]), below=below.values)
-        return Features(self.readout(source, s.values, seen.context), seen.weights)
+        return Features(self.readout(source, s.values, seen.context, x=x.values), seen.weights, seen.chance)

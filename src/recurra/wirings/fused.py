@@ -407,6 +407,8 @@ def check(wiring: Wiring, x: Tensor, source: Source) -> None:
     for reason in (no_kernels(x), only_looped(Padded.full(x))):
         if reason is not None:
             raise Unfit(reason)
+    if wiring.shape.readout != "tanh":
+        raise Unfit(f"the readout is '{wiring.shape.readout}'")
     if len(memory_of(source).mask) != len(x):
         raise Unfit("a source has several rows")
     if any(module._forward_hooks or module._forward_pre_hooks for module in wiring.modules()):

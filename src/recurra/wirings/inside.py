@@ -23,12 +23,14 @@ class Inside(AttendingFirst):
         s_t       = cell([x_t; context_t], s_{t-1})          each gate gets + C context_t
         h̃_t       = tanh(W [s_t; context_t])
 
-    Layers above the first read s_t, and need no loop over time.
+    Layers above the first read s_t, and need no loop over time. With readout = "maxout", as in the paper, h̃_t is made
+    of s_{t-1}, x_t and context_t.
     """
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         self.first = self.layer(shape.input_size + self.attention.context_size, shape.widths[0])
+        self.reads_before = shape.readout == "maxout"
 
     @property
     def layers(self) -> list[AnyCell]:

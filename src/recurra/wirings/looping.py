@@ -47,7 +47,10 @@ class Looping(Protocol):
     shape: Shape
 
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
-        """What the steps make of (B, T, input_size): tensors (B, T, ...), and at last where they looked, (B, T, S)."""
+        """What the steps make of (B, T, input_size): tensors (B, T, ...), and at last where they looked, (B, T, S).
+
+        What is drawn on the way comes from torch's own generator, which a graph draws from anew at each replay.
+        """
 
     def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
         """The same by few kernels; None where there are none for it."""
