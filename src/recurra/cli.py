@@ -286,7 +286,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
 
     sub = add(
         explain,
-        "show why a model gave an answer: attention, probabilities, saliency, beam, gates",
+        "show why a model gave an answer: attention, probabilities, saliency, beam, gates, decoder",
         "recurra explain runs/pairs 'a source sentence' --out why.html",
     )
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")

@@ -220,6 +220,11 @@ class WriterModel:
             )
 
     @property
+    def started(self) -> list[str] | None:
+        """Which states of the decoder begin from a vector; None: those that it can give."""
+        return None
+
+    @property
     def has_cells(self) -> bool:
         """Whether there are layers of cells."""
         return self.decoder.kind == "rnn"

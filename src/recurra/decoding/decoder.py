@@ -79,7 +79,12 @@ class Decoder(nn.Module):
         self.wiring: Wiring = built(Wiring, wiring if own.kind == "rnn" else own.kind, shape)
         self.output_size = shape.features
         self.bridge = Bridge(
-            encoder.end_sizes, encoder.recurrent, self.wiring.layers, bridge, are_last=encoder.ends_are_last
+            encoder.end_sizes,
+            encoder.recurrent,
+            self.wiring.layers,
+            bridge,
+            are_last=encoder.ends_are_last,
+            states=settings.started,
         )
         self.first: nn.Module | None = None
         if "first" in self.conditioning:

@@ -305,8 +305,9 @@ class Seq2Seq(ToSequence[Pair]):
         saliency = Viewer(
             self.contributions, longest=30, work=lambda n: n * n, telling=not self.attends, title=MATTERED
         )
-        looked, tree, gates = found.pop("attention"), found.pop("tree"), Task.viewers(self)["gates"]
-        others = {**found, "saliency": saliency, "tree": tree, "gates": gates}
+        looked, tree, decoder = (found.pop(name) for name in ("attention", "tree", "decoder"))
+        gates = Task.viewers(self)["gates"]
+        others = {**found, "saliency": saliency, "tree": tree, "gates": gates, "decoder": decoder}
         return {"attention": looked, **others} if self.attends else {**others, "attention": looked}
 
     def contributions(self, asked: Asked) -> View:

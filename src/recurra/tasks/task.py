@@ -338,6 +338,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """The model as it answers fastest, sharing its weights. (torch)"""
         return model
 
+    def reread(self, model: nn.Module, batch: Batch) -> object:
+        """Run a model over inputs without answers so that each cell makes its steps in their order. (torch)
+
+        A model whose answers are searched for reads the answers that it found.
+        """
+        return self.predict(model, batch)
+
     def together(self, models: Sequence[nn.Module]) -> nn.Module:
         """Several models of this task that answer as one. (torch)"""
         raise ConfigError(f"models for {self.name} cannot be combined into an ensemble: give one run.")
@@ -410,7 +417,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def viewers(self) -> dict[str, Viewer]:
         """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
-        return {"gates": Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES)}
+        return {"gates": Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES, layered=True)}
 
     def steps(self, example: Example) -> list[str]:
         """What the steps that are read of an example are called; by default they are counted from 1."""

@@ -45,10 +45,11 @@ from recurra.tasks.task import (
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
-from recurra.views.viewer import LOOKED, SEARCHED, SURE
+from recurra.views.viewer import LOOKED, SEARCHED, SURE, WRITTEN
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.gates import Gates
     from recurra.analysis.probabilities import Probabilities
     from recurra.encoders.memory import Extents
     from recurra.models.searching import SearchTokens
@@ -393,6 +394,13 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         others = {
             "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
             "tree": Viewer(self.tree, longest=30, telling=is_beam, title=SEARCHED),
+            "decoder": Viewer(
+                lambda asked: self.decoder_gates(asked).view(),
+                longest=60,
+                title=WRITTEN,
+                layered=True,
+                possible=self.settings.model.decoder.kind != "transformer",
+            ),
         }
         return {**looked, **others} if self.attends else {**others, **looked}
 
@@ -436,6 +444,42 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).double().cpu().numpy()
         title = f"{self.headline(self.shown(asked.example), found.text)}, p {math.exp(logs.sum()):.4g}"
         return Probabilities(found.tokens, logs, title)
+
+    def decoder_gates(self, asked: Asked) -> Gates:
+        """Gates and states of the decoder while it wrote the answer. (torch)"""
+        from recurra.analysis.gates import gates_of_decoder
+        from recurra.padding import fitted
+
+        if asked.several:
+            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
+        if self.settings.model.decoder.kind == "transformer":
+            raise ConfigError(
+                f"the run {asked.run} has a Transformer as its decoder, so there are no gates to show. Only recurrent "
+                "decoders have them (model.decoder.kind = rnn)."
+            )
+        if asked.direction == "backward":
+            raise ConfigError("--direction backward: a decoder reads forward only.")
+        found = self.hypothesis(asked)
+
+        def read(model: Any) -> None:
+            model.token_log_likelihoods(fitted(self.batch([found.row]), model))
+
+        return gates_of_decoder(asked.model, [FIRST, *found.tokens[:-1]], read, layer=asked.layer)
+
+    def reread(self, model: Any, batch: PairBatch) -> object:
+        import torch
+
+        from recurra.models.searching import searched
+        from recurra.padding import beside, pad
+
+        decoding = self.settings.decoding
+        if decoding.search == "given":
+            decoding = dataclasses.replace(decoding, search="greedy", best=1)
+        with torch.no_grad():
+            found = searched(model, batch, decoding, self.search_tokens)
+        written = pad([torch.tensor(hypotheses[0].tokens) for hypotheses in found])
+        target = written._replace(values=beside(written.values, batch.source.values))
+        return model.token_log_likelihoods(batch._replace(target=target))
 
     def tree(self, asked: Asked) -> BeamTree:
         """The search of a beam, step by step. (torch)"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -68,6 +68,9 @@ class Wiring(nn.Module, ABC):
     `forward` computes all steps at once, or in a loop if each step needs the attention of the previous one; `step`
     computes one step, with the same numbers. With k rows per source, one after the other, the source is not copied.
     """
+
+    in_turn: ClassVar[tuple[str, ...]] = ()
+    """The attributes that hold two stacks which change the same state in turn, one after the other in each step."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
