@@ -92,6 +92,17 @@ def test_the_smallest_automaton_says_the_same_with_as_few_states_as_can_be(
     assert small.states == len(signatures)
 
 
+def test_what_is_said_of_nothing_may_not_count() -> None:
+    ends_in_one = Automaton(("0", "1"), ("no", "yes"), np.array([[1, 2], [1, 2], [1, 2]]), np.array([1, 0, 1]))
+    assert ends_in_one.minimised().states == 3 - 1  # what it says of nothing is what it says after a 1
+    twice = ends_in_one._replace(answers=("a", "b", "c"), says=np.array([2, 0, 1]))
+    assert (twice.minimised().states, twice.after_a_symbol().states) == (3, 2)
+    words = all_words(2, 4)
+    assert (twice.after_a_symbol().read(words) == twice.read(words)).all()
+    parity = PROBLEMS["parity"].automaton()
+    assert parity.after_a_symbol().says_the_same(parity)
+
+
 def test_automata_that_differ_after_one_word_are_told_apart() -> None:
     one = PROBLEMS["tomita4"].automaton()
     assert not one.says_the_same(PROBLEMS["tomita5"].automaton())

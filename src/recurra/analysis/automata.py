@@ -70,6 +70,18 @@ class Automaton(NamedTuple):
         found = np.array([[place[int(to)] for to in small.moves[state]] for state in numbered], np.int64)
         return small._replace(moves=found, says=small.says[numbered])
 
+    def after_a_symbol(self) -> Self:
+        """The smallest automaton that says the same after each word but the empty one, of which nothing is asked.
+
+        A first state to which nothing leads back, and from which all symbols lead where they lead from another one,
+        differs from that one in what it says before any symbol alone: they become one.
+        """
+        small = self.minimised()
+        alike = (small.moves[1:] == small.moves[0]).all(1).nonzero()[0]
+        if (small.moves == 0).any() or not len(alike):
+            return small
+        return small.starting(int(alike[0]) + 1).minimised()
+
     def says_the_same(self, other: Automaton) -> bool:
         """Whether another automaton answers alike after every word."""
         one, two = self.minimised(), other.minimised()

@@ -57,8 +57,9 @@ def extracted(network: Answering, problem: Tracking, *, seed: int = 0) -> Extrac
         automaton = between(problem.automaton, owners.reshape(len(shown), -1), shown, answers, count)
         differs = float((automaton.read(tested) != wanted).mean())
         if best is None or differs < best.disagreement:
-            small = automaton.minimised()
-            best = Extracted(small, count, differs, small.says_the_same(problem.automaton))
+            small = automaton.after_a_symbol()
+            is_right = small.says_the_same(problem.automaton.after_a_symbol())
+            best = Extracted(small, count, differs, is_right)
         if best.disagreement == 0:
             break
     assert best is not None, "one cluster is always tried"

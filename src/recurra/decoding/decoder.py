@@ -74,6 +74,7 @@ class Decoder(nn.Module):
             feed_forward=own.feed_forward,
             window=own.window,
             around=own.around,
+            form=own.form,
         )
         wiring = settings.wiring if attends else "alone"
         self.wiring: Wiring = built(Wiring, wiring if own.kind == "rnn" else own.kind, shape)

@@ -347,7 +347,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return [str(number) for number in range(0 if self.from_nothing else 1, len(example.values) + 1)]
 
     def stacks(self, model: Any) -> dict[str, Stack]:
-        return {"recurrent": model.recurrent}
+        return {} if model.recurrent is None else {"recurrent": model.recurrent}
 
     def viewers(self) -> dict[str, Viewer]:
         gates = {"gates": super().viewers()["gates"]._replace(telling=False)}
@@ -387,7 +387,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         )
 
     def anatomy(self, model: Any) -> Anatomy:
-        return super().anatomy(model)._replace(answers="ahead")
+        from recurra.analysis.anatomy import UnrolledLevel
+
+        found = super().anatomy(model)._replace(answers="ahead")
+        return found if self.stacks(model) else found._replace(reader=[UnrolledLevel(self.settings.model.encoder)])
 
     def portions(self, examples: Sequence[Steps], count: int) -> list[tuple[Steps, int]]:
         """Series whose ends are forecast; of few series, also of earlier parts."""
@@ -417,4 +420,6 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         under = f", linear layer {model.embedding}" if model.embedding else ""
         values = f"{what} {size} value{'s' if size > 1 else ''}"
         stack = layers_in_words(cell_in_words(model.cell), model.hidden, model.layers)
+        if model.encoder == "transformer":
+            stack = layers_in_words("Transformer", model.widths[0], len(model.widths))
         return f"{values}{under}, {stack}, {output_in_words(self.output)} output"

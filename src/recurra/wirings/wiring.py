@@ -36,6 +36,7 @@ class Shape(NamedTuple):
     feed_forward: int | None = None  # inside a Transformer's layers; None: 4 × their width
     window: int = 5  # tokens that a decoder without cells reads
     around: int = 2  # places on either side that are looked at together
+    form: Literal["pre_norm", "vaswani"] = "pre_norm"  # of a Transformer's layers
 
 
 class Source(NamedTuple):
