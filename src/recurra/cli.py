@@ -421,6 +421,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub = add(info, "describe a run: model, training and scores", "recurra info runs/first")
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")
     sub.add_argument("--draw", metavar="FILE", help="draw layers and directions over time to a picture (.svg, .png)")
+    sub.add_argument(
+        "--graph", metavar="FILE", help="draw random and deterministic variables as a probabilistic graph (.svg, .png)"
+    )
     sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
     sub = add(

@@ -26,6 +26,7 @@ class Anatomy(NamedTuple):
     is_whole: bool = False  # whether what is read has no steps
     enters: str = ""  # how what was read enters the writer, beside attention
     attention: str = ""  # what it is, in words
+    wiring: str = ""  # where attention stands in the writer
     answers: Literal["steps", "ahead", "whole"] = "steps"  # one for each step, for the step after each, or for all
     summary: str = "answer"  # what is said where there is one for all
     chained: str = ""  # what joins neighbouring answers

@@ -541,7 +541,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         elif settings.decoder.kind == "window":
             attention = f"attention: {name_of(settings.attention)}, from the last {settings.decoder.window} tokens"
         writer = levels or [UnrolledLevel(str(settings.decoder.kind))]
-        return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention)
+        wiring = "" if settings.decoder.kind == "transformer" else name_of(settings.wiring)
+        return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention, wiring=wiring)
 
     def extent(self, row: Encoded, output: Written) -> int:
         return max(super().extent(row, output), len(output.answers[0].tokens) if output.answers else 0)
