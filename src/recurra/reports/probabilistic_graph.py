@@ -17,7 +17,7 @@ from recurra.reports.unrolled import AHEAD, DASHES, MARGIN, STEPS, Drawing, top_
 from recurra.tasks.task import Task
 from recurra.views.page import write_whole
 from recurra.views.png import as_png
-from recurra.views.scene import Circle, Label, Path, Scene, moved, width_of
+from recurra.views.scene import Circle, Colour, Label, Path, Scene, moved, width_of
 from recurra.views.svg import as_svg
 
 RADIUS, PITCH, ROW, APART = 20.0, 92.0, 84.0, 120.0
@@ -67,7 +67,9 @@ class Graph:
     def _named(self, x: float, y: float, name: str) -> None:
         self.nodes.shapes.append(Label(name, x, y + 4.5, "middle", SIZE))
 
-    def edge(self, start: Node, end: Node, *, dashed: bool = False, headless: bool = False) -> None:
+    def edge(
+        self, start: Node, end: Node, *, dashed: bool = False, headless: bool = False, colour: Colour = "soft"
+    ) -> None:
         """From one node to another; dashed where steps are left out between them."""
         across, down = end.x - start.x, end.y - start.y
         length = max(1e-6, (across**2 + down**2) ** 0.5)
@@ -79,7 +81,7 @@ class Graph:
         if headless:
             self.edges.shapes.append(Path(points, "soft", dashes=DASHES if dashed else ()))
         else:
-            self.edges.arrow(*points, dashed=dashed)
+            self.edges.arrow(*points, dashed=dashed, colour=colour)
 
     def chain(self, nodes: Sequence[Node], *, backward: bool = False, headless: bool = False) -> None:
         """Each node to the next; before the last, steps are left out."""
@@ -113,7 +115,8 @@ def picture(task: Task[Any, Any, Any]) -> Scene:
     top = min(top_of(shape) - (RADIUS if isinstance(shape, Circle) else 0) for shape in shapes)
     bottom = max(_bottom(shape) for shape in shapes)
     down = MARGIN - top
-    said = [factors(anatomy), "circle: random, shaded where given; diamond: a function of what points at it"]
+    shapes_mean = "circle: random, shaded where given; diamond: a function of what points at it"
+    said = [factors(anatomy), shapes_mean + "; orange: attention" * bool(anatomy.attention)]
     said.append(task.described())
     lines = [
         Label(text, MARGIN, down + bottom + 34 + 22 * number, colour="ink" if number == 0 else "soft")
@@ -254,8 +257,9 @@ def _attended(
     """What each step sees of what was read: it depends on a state, and a state or the answer depends on it."""
     comes_first, is_between = anatomy.wiring in BEFORE_STATES, anatomy.wiring == "between" and len(states) > 1
     lower = states[0] if comes_first or is_between else states[-1]
-    y = lower[0].y + (ROW if comes_first else -ROW / 2 if is_between else -ROW)
-    shift = -PITCH / 2 if comes_first else PITCH / 2
+    # Beside the ways from a state to its answer, and from an answer to the next state.
+    y = lower[0].y + (ROW if comes_first else -ROW / 2 if is_between else -0.75 * ROW)
+    shift = -PITCH / 2 if comes_first else 1.3 * RADIUS
     seen = [
         graph.function(node.x + shift, y, f"c{step}", anatomy.attention)
         for node, step in zip(lower, STEPS, strict=True)
@@ -263,7 +267,7 @@ def _attended(
     for number, (context, answer) in enumerate(zip(seen, answers, strict=True)):
         is_last = number == len(seen) - 1
         for node in read:
-            graph.edge(node, context)
+            graph.edge(node, context, colour="less")
         graph.edge(context, answer)
         if comes_first:
             graph.edge(context, states[0][number])
