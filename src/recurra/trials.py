@@ -15,6 +15,7 @@ from recurra.errors import ConfigError
 from recurra.reports.cell_runs import CellRun, CellRuns
 from recurra.reports.lab import Course
 from recurra.runs import Setup, begin, setup
+from recurra.settings import table_of
 from recurra.text.json_file import read_json
 from recurra.toml import toml_value
 from recurra.training.log import FILE, read_log
@@ -77,11 +78,11 @@ def compare_on_data(
 
 def check_width(this: Setup) -> None:
     """Refuse settings whose model has no cell of one width."""
-    model = getattr(this.settings, "model", None)
-    if not isinstance(getattr(model, "hidden", None), int) or not hasattr(model, "cell"):
+    model = table_of(this.settings).get("model", {})
+    if "cell" not in model or not isinstance(model.get("hidden"), int):
         raise ConfigError(
-            f"recurra lab compares cells of one width, but the model of {this.kind.name} has no model.cell and "
-            "model.hidden that is a whole number: set model.hidden."
+            f"recurra lab compares cells of one width, but the model of {this.kind.name} has no model.cell, or no "
+            "model.hidden that is one whole number: give --hidden N."
         )
 
 

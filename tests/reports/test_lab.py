@@ -148,4 +148,4 @@ def test_a_model_without_one_width_is_refused(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "a.tsv").write_text("a b\tx\nc d\ty\n" * 3)
     lab = ["lab", "classification", "--train", f"{tmp_path}/a.tsv", "--set", "model.hidden=[4, 5]"]
     assert main([*lab, "--set", "model.encoder=rnn"]) == 2
-    assert "model.hidden" in capsys.readouterr().err
+    assert "no model.hidden that is one whole number: give --hidden N." in capsys.readouterr().err
