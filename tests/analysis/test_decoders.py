@@ -200,7 +200,7 @@ def test_what_writes_of_a_vector_shows_its_gates_on_the_command_line(
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["model.decoder.kind=transformer", "model.hidden=8"], "has a Transformer as its decoder"),
+        (["model.decoder.kind=transformer", "model.hidden=8"], "has no recurrent decoder"),
         (["model.attention=none"], "--direction backward: a decoder reads forward only"),
     ],
 )

@@ -84,9 +84,10 @@ def test_a_forecast_is_random_and_read_in_its_turn(tasks: dict[str, AnyTask]) ->
         (["model.attention=none"], [("s₁", "y₁"), ("y₁", "s₂"), ("hₜ", "s₁")], [("h₁", "s₂")]),
         (["model.wiring=outside"], [("s₁", "c₁"), ("c₁", "y₁"), ("h₁", "c₂")], [("c₁", "s₁")]),
         (["model.wiring=feeding"], [("s₁", "c₁"), ("c₁", "y₁"), ("c₁", "s₂")], [("c₁", "s₁")]),
+        (["model.decoder.kind=transformer"], [("y₁", "sₜ"), ("y₂", "s₃"), ("h₁", "c₁")], [("s₁", "s₂")]),
         (["model.wiring=inside"], [("s₁", "c₂"), ("c₂", "s₂"), ("c₂", "y₂")], [("s₂", "c₂")]),
     ],
-    ids=["alone", "outside", "feeding", "inside"],
+    ids=["alone", "outside", "feeding", "transformer", "inside"],
 )
 def test_attention_stands_where_its_wiring_puts_it(
     options: list[str], present: list[tuple[str, str]], absent: list[tuple[str, str]], tmp_path: Path

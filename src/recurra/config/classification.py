@@ -360,6 +360,8 @@ class ClassificationSettings:
             idle |= idle_section(model.bag, ("model", "bag"), f"{read} has no bag of n-grams")
         if not kinds - {"image", "bag"}:
             idle["model", "non_local"] = f"{read} does not read steps one after the other"
+        elif self.data.second is not None:
+            idle["model", "non_local"] = "two texts (data.second) are read by model.pairing"
         if not kinds - {"cnn", "bag"}:
             idle["model", "summary"] = f"{read} sums up a text in a way of its own"
         idle |= self._idle_of_pairs()

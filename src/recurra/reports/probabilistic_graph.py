@@ -236,8 +236,10 @@ def _written(graph: Graph, anatomy: Anatomy, columns: Sequence[float]) -> None:
     ]
     for node, answer in zip(states[-1], answers, strict=True):
         graph.edge(node, answer)
-    for number, (answer, node) in enumerate(zip(answers, states[0][1:], strict=False)):
-        graph.edge(answer, node, dashed=number == len(answers) - 2)
+    for number, node in enumerate(states[0]):  # a state reads the last token; without a state, all those before
+        first = max(0, number - 1) if anatomy.writer[0].ways else 0
+        for answer in answers[first:number]:
+            graph.edge(answer, node, dashed=number == len(answers) - 1)
     if anatomy.attention:
         _attended(graph, anatomy, read, states, answers)
     if anatomy.enters or not anatomy.attention:
@@ -288,7 +290,8 @@ def _states(graph: Graph, anatomy: Anatomy, xs: Sequence[float], y: float) -> li
         y -= ROW
         layer = f", layer {number}" if len(anatomy.writer) > 1 else ""
         row = [graph.function(x, y, f"s{step}", f"{level.name}{layer}") for x, step in zip(xs, STEPS, strict=True)]
-        graph.chain(row)
+        if level.ways:
+            graph.chain(row)
         for one, other in zip(rows[-1], row, strict=True) if rows else ():
             graph.edge(one, other)
         rows.append(row)

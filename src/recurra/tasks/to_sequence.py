@@ -399,7 +399,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                 longest=60,
                 title=WRITTEN,
                 layered=True,
-                possible=self.settings.model.decoder.kind != "transformer",
+                possible=self.settings.model.decoder.kind == "rnn",
             ),
         }
         return {**looked, **others} if self.attends else {**others, **looked}
@@ -452,10 +452,11 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
         if asked.several:
             raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
-        if self.settings.model.decoder.kind == "transformer":
+        kind = self.settings.model.decoder.kind
+        if kind != "rnn":
             raise ConfigError(
-                f"the run {asked.run} has a Transformer as its decoder, so there are no gates to show. Only recurrent "
-                "decoders have them (model.decoder.kind = rnn)."
+                f"the run {asked.run} has no recurrent decoder (model.decoder.kind = {kind}), so there are no gates of "
+                "a decoder to show."
             )
         if asked.direction == "backward":
             raise ConfigError("--direction backward: a decoder reads forward only.")
@@ -541,7 +542,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         elif settings.decoder.kind == "window":
             attention = f"attention: {name_of(settings.attention)}, from the last {settings.decoder.window} tokens"
         writer = levels or [UnrolledLevel(str(settings.decoder.kind))]
-        wiring = "" if settings.decoder.kind == "transformer" else name_of(settings.wiring)
+        wiring = name_of(settings.wiring) if settings.decoder.kind == "rnn" else ""
         return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention, wiring=wiring)
 
     def extent(self, row: Encoded, output: Written) -> int:
