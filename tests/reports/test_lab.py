@@ -85,7 +85,11 @@ def test_what_cannot_be_compared_is_said(
     assert said.out == ""
 
 
-def test_states_are_followed_and_the_automaton_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_states_are_followed_and_the_automaton_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recurra.reports.lab.WORDS", 200)
+    monkeypatch.setattr("recurra.analysis.extraction.CLUSTERS", (1, 2, 4))
     out, drawn = tmp_path / "lab.html", tmp_path / "automaton.svg"
     size = ["--length", "8", "--hidden", "16", "--cells", "elman,min_gru"]
     quick = [*size, "--updates", "300", "--learning-rate", "0.02"]

@@ -90,7 +90,6 @@ def test_eight_sentences_are_learned_by_heart_and_predicted_back(tmp_path: Path,
         ["model.characters.cell=none", "model.bidirectional=false", "model.summary=last"],
         ["model.embedding=0", "data.lowercase=true", "training.epochs=150"],
         ["model.encoder=cnn", "model.convolution.filters=16", "model.hidden=256", "model.non_local=scaled_dot"],
-        ["model.encoder=transformer", "model.transformer.heads=2", "training.learning_rate=0.01"],
         [*FORM_OF_2017, 'model.summary={name = "attention", similarity = "bilinear", values = 8}'],
     ],
 )
