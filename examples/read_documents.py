@@ -34,7 +34,7 @@ def main() -> None:
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 900
     with tempfile.TemporaryDirectory() as private:
         train, test = Path(private) / "train.tsv", Path(private) / "test.tsv"
-        write(train, clozes(6000, seed=1, entities=6, sentences=4))
+        write(train, clozes(min(6000, 64 * steps), seed=1, entities=6, sentences=4))
         asked = clozes(200, seed=2, entities=6, sentences=4)
         write(test, asked)
         settings = {

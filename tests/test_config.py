@@ -175,9 +175,18 @@ def test_one_file_or_several_are_a_list() -> None:
             {"locked": True, "conditioning": ["first"]},
             "but model.conditioning = ['first', …] trains step by step: remov",
         ),
+        ({"direction": "backward"}, "from the end only, but model.bidirectional = true reads both ways: set model.bid"),
         (
-            {"skip": "residual", "wiring": "inside", "layers": 2},
-            "model.skip = 'residual' skips the decoder's second layer, but model.wiring = 'inside' runs the first lay",
+            {"direction": "backward", "bidirectional": False, "encoder": {"kind": "cnn"}, "start": "mean"},
+            "model.direction = 'backward' has no effect: model.encoder.kind = 'cnn' reads all steps at once. Leave it",
+        ),
+        (
+            {"mix": "mean", "encoder": {"kind": "pyramid"}, "decoder": {"kind": "transformer"}},
+            "model.mix = 'mean' has no effect: the layers of a pyramid change the sequence length, so they cannot be",
+        ),
+        (
+            {"mix": "mean", "encoder": {"kind": "transformer"}, "decoder": {"kind": "transformer"}},
+            "model.mix = 'mean' has no effect: there are no cells. Leave it out.",
         ),
     ],
 )
@@ -256,7 +265,9 @@ def test_what_the_settings_of_pairs_cannot_mean_is_refused(table: dict[str, Any]
         {"model": {"attention": {"name": "dot", "terms": ["coverage"]}, "wiring": "between", "query": "previous"}},
         {"model": {"encoder": {"kind": "cnn"}, "start": "max", "conditioning": ["every"], "summary": "mean"}},
         {"model": {"skip": "residual", "layers": 3, "wiring": "outside"}},
-        {"model": {"skip": "residual", "encoder": {"layers": 3}, "wiring": "inside"}},
+        {"model": {"skip": "residual", "layers": 2, "wiring": "inside"}},
+        {"model": {"skip": "highway", "mix": "learned", "wiring": "between"}},
+        {"model": {"direction": "backward", "bidirectional": False, "encoder": {"kind": "pyramid"}}},
         {"model": {"locked": True, "wiring": "conditional"}, "training": {"forcing": "constant"}},
         {"model": {"locked": True, "dropout": 0.0, "wiring": "feeding"}, "training": {"forcing": 0.5}},
         {"decoding": {"search": "sampling", "best": 9, "top_p": 1.0, "temperature": 0}},

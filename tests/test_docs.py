@@ -37,6 +37,7 @@ SMALL_TOO = {
     "classification": ["model.hidden=8", "model.embedding=8", "model.characters.cell=none"],
     "language_model": ["model.hidden=8", "model.embedding=8"],
     "forecasting": ["model.hidden=8"],
+    "question_answering": ["model.hidden=8"],
     "seq2seq": ["model.hidden=8", "model.embedding=8"],
     "vec2seq": ["model.hidden=8", "model.embedding=8", "model.image.widths=[4, 8]", "model.image.layers=0"],
 }
@@ -211,10 +212,14 @@ def write_treebank() -> None:
 
 
 def write_others() -> None:
-    """Questions of two kinds, a scene, a sensor, numbers as they are said, colours and pen strokes."""
+    """Questions of two kinds, stories, a scene, a sensor, numbers as they are said, colours and pen strokes."""
     for name, count in (("questions", 12), ("held_out", 4)):
         rows = [f"what is the price of {n} cups\tshop\nwhen does bus {n} leave\ttravel\n" for n in range(count)]
         Path(f"{name}.tsv").write_text("".join(rows))
+    told = [
+        {"context": f"Ann went {place}.", "question": "Where is Ann?", "answer": place} for place in ("home", "out")
+    ]
+    Path("stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
     for name in ("play", "scene"):
         Path(f"{name}.txt").write_text("ROMEO:\nIt is the east.\n\nJULIET:\nO gentle night.\n" * 30)
     for name, first in (("sensors", 0), ("later", 60)):

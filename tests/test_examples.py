@@ -13,9 +13,11 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 SMALL = {
+    "remember.py": "5",
     "answer_questions.py": "50",
     "captions.py": "10",
-    "entailment.py": "40",
+    "dialogue.py": "10",
+    "entailment.py": "10",
     "formulas.py": "10",
     "inflect.py": "10",
     "name_colours.py": "10",
@@ -29,10 +31,12 @@ SMALL = {
 """Steps of training for those that take longer than a test may."""
 
 SHOWN = {
+    "remember.py": "ntm, layer 1 of 1, forward",
     "answer_questions.py": "simulated: the apple is in the office",
     "atrial_fibrillation.py": "auc: 1.00",
     "captions.py": "right: a yellow heart above a blue star",
     "entailment.py": "3,000 pairs to learn from, 300 to judge",
+    "dialogue.py": "waiter: two people at six , what name ?",
     "formulas.py": "0% of 200 new formulas are right.",
     "inflect.py": "from the infinitive: 0% of 221 new forms are right",
     "name_colours.py": "2,300 names to learn from, 200 to foresee",

@@ -16,6 +16,7 @@ from recurra.tasks.task import Task
 def test_the_file_name_is_the_config_name() -> None:
     assert catalogue(Cell) == [
         "coupled_lstm",
+        "dnc",
         "elman",
         "gru",
         "ind_rnn",
@@ -23,6 +24,7 @@ def test_the_file_name_is_the_config_name() -> None:
         "lstm",
         "min_gru",
         "min_lstm",
+        "ntm",
         "orthogonal_elman",
         "peephole_lstm",
         "slstm",

@@ -59,13 +59,12 @@ def test_the_names_to_extend_recurra_with_are_these() -> None:
     assert " ".join(extend.__all__) == (
         "KINDS SERIES START UNLABELLED Anatomy AnswerKind AnyCell AnyState Asked Attended Attention Axes Band "
         "Batches BeamTree Carried Cell ConfigError Counted Curve Data DataError Density Distribution Drop Encoded "
-        "Features Generated Head HeatMap Judgement Lines Loss Manner Mark Memory Merge Moment OfItems Output "
-        "Overlay Padded Paired Pairing Panel Part Parts Past Prediction Probe Product Purpose Reader Readout Recurrent "
-        "Recurring Row Schema Scores "
-        "Several Shape Source Stack Summarised Summary Sums Table Tally Task Term Text TextSource TokenRow "
-        "Tokenizer Tokens Training Units UnrolledLevel View Viewer Vocabulary Wiring WiringState Wrapper built "
-        "cells_of contributions edit_distance layers_of matrix only perplexity ratio root rows rows_of section "
-        "setting total"
+        "Features Generated Head HeatMap Judgement Lines Look Looked Loss Manner Mark Memory Merge Moment OfItems "
+        "Output Overlay Padded Paired Pairing Panel Part Parts Past Prediction Probe Product Purpose Reader Readout "
+        "Recurrent Recurring Row Schema Scores Several Shape Source Stack Summarised Summary Sums Table Tally Task "
+        "Term Text TextSource TokenRow Tokenizer Tokens Training Units UnrolledLevel View Viewer Vocabulary Wiring "
+        "WiringState Wrapper built cells_of contributions edit_distance layers_of matrix only perplexity ratio root "
+        "rows rows_of section setting total"
     )
     assert all(getattr(extend, name) is not None for name in extend.__all__)
     assert dir(extend) == sorted(extend.__all__)

@@ -236,6 +236,12 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change an evaluation setting"
     )
     sub.add_argument("--tables", action="store_true", help="also show detailed tables, such as scores per tag")
+    sub.add_argument(
+        "--free-running",
+        action="store_true",
+        help="also measure exposure bias: the cost of reading its own outputs in place of the right ones, by position",
+    )
+    sub.add_argument("--out", metavar="FILE", help="with --free-running: draw the curves (.html, .svg or .png)")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
@@ -336,7 +342,8 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "problem",
         metavar="PROBLEM",
-        help="adding, copy, parity, z60, s5 or tomita1 to tomita7; or a task or config file, with data",
+        help="adding, copy, bits, repeat, recall, parity, z60, s5 or tomita1 to tomita7; or a task or config file, "
+        "with data",
     )
     sub.add_argument(
         "--cells", metavar="LIST", help="names separated by commas, or a TOML list (default: elman,gru,lstm)"

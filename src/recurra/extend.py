@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe, contributions
     from recurra.attention import Attended, Attention, Memory, Past
+    from recurra.attention.looks.look import Look, Looked
     from recurra.attention.terms.term import Term
     from recurra.cells import AnyCell, AnyState, Cell, Drop, Product, Wrapper
     from recurra.config import Data, Text, Training
@@ -83,6 +84,7 @@ KINDS = {
     "Cell": "model.cell: one step of a recurrent network",
     "Density": "model.output of forecasting: the distribution of the next vector",
     "Head": "model.head of tagging: from features to labels",
+    "Look": "look of an attention: how its scores become weights",
     "Merge": "model.merge: how the two directions are combined",
     "Output": "model.output of language models: from features to a vocabulary",
     "Reader": "data.format: from a file to rows",
@@ -98,6 +100,8 @@ KINDS = {
 
 # Where each name lives. It is imported when first touched: a tokenizer does not import torch.
 _HOMES = {
+    "Look": "recurra.attention.looks.look",
+    "Looked": "recurra.attention.looks.look",
     "SERIES": "recurra.views.purpose",
     "START": "recurra.tasks.task",
     "UNLABELLED": "recurra.heads",
@@ -231,6 +235,8 @@ __all__ = [
     "HeatMap",
     "Judgement",
     "Lines",
+    "Look",
+    "Looked",
     "Loss",
     "Manner",
     "Mark",

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recurra.config.given import Config, Files, Given
+from recurra.config.given import Changes, Config, Files, Given
 from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError, DataError, TrustError
 from recurra.interrupts import last_words
@@ -35,6 +35,7 @@ from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
 from recurra.text.json_file import json_text, read_json
+from recurra.toml import dotted
 from recurra.training.log import EventLine, Log
 from recurra.training.permission import allowed
 from recurra.training.progress import Progress, Silent
@@ -61,7 +62,7 @@ def setup(
     what: Config,
     *,
     given: Mapping[str, object] | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Changes = (),
     device: str | None = None,
     trust: bool = False,
 ) -> Setup:
@@ -69,8 +70,10 @@ def setup(
 
     >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
     64
+    >>> setup("tagging", overrides={"model": {"hidden": 64}}).settings.model.hidden
+    64
     """
-    found = given_by(what, trust=trust).files(given or {}, "--{}").options(overrides)
+    found = given_by(what, trust=trust).files(given or {}, "--{}").changes(overrides, "overrides")
     return setup_of(found if device is None else found.also(("training", "device"), device, "--device"))
 
 
@@ -290,25 +293,27 @@ def write_config(settings: object, folder: Path) -> None:
     allowed(Given.of_file(path), path, trust=True)
 
 
-def resume(folder: Path, progress: Progress, *, overrides: Sequence[str] = (), trust: bool = False) -> None:
-    """Go on with a run from its last checkpoint; limits may be raised by --set."""
+def resume(folder: Path, progress: Progress, *, overrides: Changes = (), trust: bool = False) -> None:
+    """Go on with a run from its last checkpoint; limits may be raised by --set, or by a dict of settings."""
     from recurra.training.preparation import prepared_again
     from recurra.training.trained import load_task
     from recurra.training.trainer import Trainer, position_of
 
-    for override in overrides:
-        name = override.partition("=")[0].strip()
-        if not any(name == f"training.{limit}" for limit in LIMITS) and not name.startswith("data."):
-            raise ConfigError(
-                f"--set {override} cannot be used with --resume: only limits can change "
-                f"({', '.join(LIMITS)}), and the paths of data files."
-            )
     task = load_task(folder, trust=trust)
+    changes = Given().changes(overrides, "overrides")
+    for keys in changes.named(type(task.settings)):
+        if keys[0] != "data" and keys not in [("training", limit) for limit in LIMITS]:
+            with changes.placing(type(task.settings)):
+                raise SettingError(
+                    f"{dotted(keys)} cannot be used with --resume: only limits can change "
+                    f"({', '.join(LIMITS)}), and the paths of data files.",
+                    keys,
+                )
     as_it_was = last_words(f"stopped; the run is unchanged. Continue with: recurra train {folder} --resume")
     with progress, held(folder):
         with as_it_was:
             finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
-            given = Given.of_run(folder).options(overrides)
+            given = Given.of_run(folder).changes(overrides, "overrides")
             with given.placing(type(task.settings)):
                 if overrides:
                     settings = given.settings(type(task.settings))

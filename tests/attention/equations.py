@@ -149,6 +149,19 @@ def softmax(scores: Array, real: NDArray[np.bool_]) -> Array:
     return e / e.sum() if real.any() else e
 
 
+def local(look: dict[str, Any], w: dict[str, Array], q: Array, t: int, e: Array, real: NDArray[np.bool_]) -> Array:
+    """The weights of the scores (S,) of one head around a place p."""
+    D = look.get("reach", 10)
+    if look.get("centre") == "monotonic":
+        p = float(t)
+    else:
+        p = real.sum() / (1 + np.exp(-w["look.v"] @ np.tanh(w["look.from_query.weight"] @ q)))
+    alpha = softmax(e, np.array([is_real and p - D <= s <= p + D for s, is_real in enumerate(real)]))
+    if look.get("centre") == "monotonic":
+        return alpha
+    return np.array([a * np.exp(-((s - p) ** 2) / (2 * (D / 2) ** 2)) for s, a in enumerate(alpha)])
+
+
 def attended(
     spec: dict[str, Any],
     attention: Attention,
@@ -164,16 +177,18 @@ def attended(
     window = Window(within(w, "location."), columns, **spec["location"]) if "location" in spec else None
     seen = np.stack([w["to_values.weight"] @ place for place in places]) if "to_values.weight" in w else places
     contexts, weights = [], []
-    for q in queries:
+    for t, q in enumerate(queries):
         if window is None:
             e = np.array([score(q, k) for k in places]).T  # (heads, S)
         else:
             features = window.features(len(places))
             e = np.array([seeing(w, q, k, f, **options) for k, f in zip(places, features, strict=True)]).T
         e = e + sum(term.terms(len(places)) for term in terms)
-        alpha = np.stack([softmax(head, real) for head in e])
+        look = spec.get("look")
+        alpha = np.stack([softmax(head, real) if look is None else local(look, w, q, t, head, real) for head in e])
         shares = np.split(seen, len(alpha), axis=1)
-        contexts.append(np.concatenate([a @ share for a, share in zip(alpha, shares, strict=True)]))
+        beta = 1 / (1 + np.exp(-w["gate.weight"][0] @ q - w["gate.bias"][0])) if spec.get("gate") else 1.0
+        contexts.append(beta * np.concatenate([a @ share for a, share in zip(alpha, shares, strict=True)]))
         weights.append(alpha.mean(0))
         for part in [*terms, *([] if window is None else [window])]:
             part.look(weights[-1])

@@ -50,7 +50,19 @@ SEEING: list[Spec] = [
 ]
 """Scores that see where one has looked, and what has looked at all places so far."""
 
-EVERY = PLAIN + WITH_TERMS + SEEING
+LOCAL: list[Spec] = [
+    {"name": "bilinear", "look": {"name": "local", "centre": "monotonic", "reach": 2}},
+    {"name": "additive", "look": {"name": "local", "reach": 2}, "gate": True},
+    {"name": "projected_dot", "heads": 2, "look": {"name": "local", "centre": "predictive", "reach": 3}},
+    {"name": "dot", "look": {"name": "local", "centre": "monotonic", "reach": 1}, "terms": ["coverage"]},
+]
+"""Weights over a few places, which need not sum to 1."""
+
+GATED: list[Spec] = [{"name": "dot", "gate": True}, {"name": "projected_dot", "heads": 2, "gate": True}]
+
+SUMMING_TO_ONE = PLAIN + WITH_TERMS + SEEING + GATED
+
+EVERY = SUMMING_TO_ONE + LOCAL
 
 
 def title(spec: Spec) -> str:

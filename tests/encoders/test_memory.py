@@ -252,3 +252,35 @@ def test_pooling_leaves_padding_out() -> None:
     values = Padded(torch.tensor([[[-1.0], [-3.0], [9.0]], [[4.0], [4.0], [4.0]]]), torch.tensor([2, 0]))
     assert pooled(values, "mean").tolist() == [[-2.0], [0.0]]
     assert pooled(values, "max").tolist() == [[-1.0], [0.0]]
+
+
+@pytest.mark.parametrize(("kind", "layers"), [("rnn", 2), ("pyramid", 1)])
+@pytest.mark.parametrize("start", ["last", "mean"])
+def test_a_source_read_backward_is_the_reversed_source_read_forward(kind: str, layers: int, start: str) -> None:
+    options: dict[str, Any] = {"bidirectional": False, "start": start, "conditioning": ["output"], "layers": layers}
+    forward, backward = drawn(kind, **options), drawn(kind, **options, direction="backward")
+    backward.load_state_dict(forward.state_dict())
+    for length in (1, 4, 8):
+        x = sources([length])
+        ahead, back = forward(x), backward(Padded(x.values.flip(1), x.lengths))
+        assert_close(back.memory.values, ahead.memory.values.flip(1))
+        assert_close(back.ends, ahead.ends)
+        assert_close(back.summary, ahead.summary)
+
+
+@pytest.mark.parametrize("mix", ["concat", "mean", "learned"])
+def test_a_memory_may_be_of_all_layers(mix: Any) -> None:
+    mixed, plain = drawn(layers=3, mix=mix), drawn(layers=3)
+    plain.load_state_dict({name: w for name, w in mixed.state_dict().items() if "mix_" not in name})
+    x, below = sources(), []
+    assert plain.recurrent is not None
+    for layers in (1, 2, 3):
+        shorter = drawn(layers=layers)
+        shorter.load_state_dict({name: plain.state_dict()[name] for name in shorter.state_dict()})
+        below.append(shorter(x).memory.values)
+    shares = torch.ones(3).double() / 3
+    if mix == "learned":
+        weights: Any = mixed.state_dict()
+        shares = weights["recurrent.mix_scale"] * weights["recurrent.mix_weights"].softmax(0)
+    expected = sum(share * each for share, each in zip(shares, below, strict=True))
+    assert_close(mixed(x).memory.values, torch.cat(below, 2) if mix == "concat" else expected)

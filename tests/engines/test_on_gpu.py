@@ -94,9 +94,9 @@ def test_auto_takes_the_graph_engine_for_a_cell_that_cudnn_does_not_have() -> No
 class Decoding:
     """A wiring and a batch for it."""
 
-    def __init__(self, wiring: str, attention: str, dropout: float = 0.0) -> None:
+    def __init__(self, wiring: str, attention: Any, **options: Any) -> None:
         torch.manual_seed(0)
-        self.wiring: Any = built(Wiring, wiring, Shape("gru", 24, (32,), 16, 0, 32, attention, dropout=dropout)).cuda()
+        self.wiring: Any = built(Wiring, wiring, Shape("gru", 24, (32,), 16, 0, 32, attention, **options)).cuda()
         self.x = torch.randn(13, 7, 24, device="cuda", requires_grad=True)
         self.memory = torch.randn(13, 11, 16, device="cuda", requires_grad=True)
         self.mask = torch.arange(11, device="cuda") < torch.arange(13, device="cuda").unsqueeze(1)
@@ -105,8 +105,8 @@ class Decoding:
         self.wiring.shape = self.wiring.shape._replace(engine=engine)
         source = Source(self.wiring.remember(self.memory, self.mask), None)
         starts = tuple(cell.start(len(self.x), self.x) for cell in self.wiring.layers)
-        features, weights = self.wiring(Padded.full(self.x), self.wiring.start(starts, source), source)
-        return features, weights
+        found = self.wiring(Padded.full(self.x), self.wiring.start(starts, source), source)
+        return found.values, found.weights
 
     def gradients(self, features: Tensor) -> list[Tensor]:
         sources = [self.x, self.memory, *self.wiring.parameters()]
@@ -114,9 +114,13 @@ class Decoding:
 
 
 @pytest.mark.parametrize("wiring", ["feeding", "inside", "conditional"])
-@pytest.mark.parametrize("attention", ["additive", "bilinear"])
-def test_a_replayed_decoder_is_the_loop(wiring: str, attention: str) -> None:
-    decoding = Decoding(wiring, attention)
+@pytest.mark.parametrize(
+    "attention",
+    ["additive", "bilinear", {"name": "bilinear", "look": {"name": "local", "reach": 3}, "gate": True}],
+    ids=str,
+)
+def test_a_replayed_decoder_is_the_loop(wiring: str, attention: Any) -> None:
+    decoding = Decoding(wiring, attention, readout="tanh" if isinstance(attention, str) else "maxout")
     features, weights = decoding.run("loop")
     expected = [features, weights, *decoding.gradients(features)]
     for _ in range(4):
@@ -153,3 +157,20 @@ def test_dropout_of_a_replayed_decoder_goes_by_the_seed_and_is_drawn_anew() -> N
         found.append(decoding.run()[0].detach())
     assert torch.equal(found[0], found[2])
     assert not torch.equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("wiring", ["feeding", "inside", "conditional"])
+def test_hard_attention_of_a_replayed_decoder_draws_places_anew_by_the_seed(wiring: str) -> None:
+    decoding = Decoding(wiring, {"name": "additive", "look": {"name": "hard", "soft": 0.0}})
+    for _ in range(3):
+        decoding.run()
+    assert any(graphs for room in LOOPS.known[decoding.wiring] for graphs in room.graphs.values())
+    found = []
+    for seed in (1, 2, 1):
+        torch.manual_seed(seed)
+        found.append(decoding.run()[1].detach())
+    assert torch.equal(found[0], found[2])
+    assert not torch.equal(found[0], found[1])
+    real = decoding.mask.any(1)
+    assert (found[0][real].sum(-1) == 1).all()
+    assert {*found[0].unique().tolist()} == {0.0, 1.0}

@@ -14,7 +14,7 @@ from recurra.settings import settings_from
 
 UNKNOWN, START, END = 0, 1, 2
 SIZES = Sizes(source=7, target=6, frames=None, unknown=UNKNOWN, start=START)
-AUTO = {"engine": "auto"}
+AUTO = {"engine": "auto"}  # and a window as long as answers: with a shorter one, answers of the same pieces are tied
 CONTEXTS: list[dict[str, Any]] = [
     {"attention": "none"},
     {"attention": "none", "conditioning": ["first", "every", "output"], "start": "zeros"},
@@ -26,13 +26,22 @@ CONTEXTS: list[dict[str, Any]] = [
     {"wiring": "conditional", "cell": "gru", "attention": {"name": "dot", "terms": ["coverage"]}, "layers": 2},
     {"wiring": "feeding", "attention": {"name": "projected_dot", "heads": 2}, "conditioning": ["output"]},
     {"wiring": "outside", "tied": "output", "decoder": {"hidden": 3}},
+    {"wiring": "outside", "attention": {"name": "dot", "look": {"name": "local", "centre": "monotonic", "reach": 2}}},
+    {
+        "wiring": "feeding",
+        "attention": {"name": "bilinear", "look": {"name": "local", "reach": 2}},
+        "readout": "maxout",
+    },
     {"encoder": {"kind": "transformer", "heads": 2}, "decoder": {"kind": "transformer", "heads": 2}, "engine": "auto"},
     {"decoder": {"kind": "transformer", "heads": 1}, "conditioning": ["first", "every", "output"], "tied": "output"},
     {"decoder": {"kind": "transformer", "heads": 1}, "attention": "none", "conditioning": ["first"]},
     {"encoder": {"kind": "transformer", "heads": 1}, "start": "mean", "conditioning": ["every"], "summary": "max"},
-    {"encoder": {"kind": "embeddings"}, "decoder": {"kind": "window", "window": 3}, "attention": "bilinear", **AUTO},
+    {"encoder": {"kind": "embeddings"}, "decoder": {"kind": "window", "window": 14}, "attention": "bilinear", **AUTO},
 ]
-"""Every wiring, start, summary and attention at least once."""
+"""Every wiring, start, summary, attention and readout at least once."""
+
+DRAWING: dict[str, Any] = {"wiring": "inside", "attention": {"name": "additive", "look": "hard"}, "readout": "maxout"}
+"""One whose attention draws places in training."""
 
 
 def network(sizes: Sizes = SIZES, seed: int = 0, **options: Any) -> SequenceToSequence:

@@ -150,7 +150,7 @@ def test_label_smoothing_is_spread_over_what_can_be_chosen() -> None:
 
 
 def test_training_with_smoothing_r_drop_and_own_choices_has_finite_gradients() -> None:
-    from recurra.models.seq2seq import Forced
+    from recurra.models.forcing import Forced
 
     model = network(POINTS, **{**NETWORKS[0], "dropout": 0.2, "label_smoothing": 0.1}).train()
     model.loss(PAIRS, forced=Forced(0.5), r_drop=1.0).backward()

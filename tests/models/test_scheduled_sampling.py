@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
-from recurra.models.seq2seq import Forced, SequenceToSequence
+from recurra.config import ForecastingModel, LanguageModelModel
+from recurra.models.forcing import Forced
+from recurra.models.forecaster import Forecaster, ForecasterBatch
+from recurra.models.language_model import NextToken, TextBatch, lines_batched
+from recurra.models.seq2seq import SequenceToSequence
+from recurra.padding import Padded
 from recurra.search.greedy import greedy
+from recurra.settings import settings_from
 from tests.models.pairs import CONTEXTS, PAIRS, START, batch, network, tokens_read
+
+ALMOST = Forced(1 - 1e-16 * 2)
+"""Below 1, but no coin will ever say no."""
 
 every = pytest.mark.parametrize("options", CONTEXTS, ids=str)
 
@@ -30,9 +40,8 @@ def test_where_the_right_token_is_always_read_it_is_teacher_forcing_bit_for_bit(
 @every
 def test_read_one_by_one_the_right_tokens_give_the_same_loss(options: Any) -> None:
     model = network(**options).train()
-    almost = Forced(1 - 1e-16 * 2)  # below 1, but no coin will ever say no
-    assert almost.p < 1
-    assert_close(model.loss(PAIRS, forced=almost), model.loss(PAIRS), rtol=0, atol=1e-10)
+    assert ALMOST.p < 1
+    assert_close(model.loss(PAIRS, forced=ALMOST), model.loss(PAIRS), rtol=0, atol=1e-10)
 
 
 @every
@@ -105,4 +114,115 @@ def test_what_is_drawn_follows_the_network() -> None:
 def test_a_choice_has_no_gradient_but_what_follows_it_has() -> None:
     model = network(wiring="feeding").train()
     model.loss(PAIRS, forced=Forced(0.5, "token", "sampled")).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+# Language models: every token, and no source
+
+LINES = lines_batched([np.array([5, 6, 2, 1]), np.array([3, 1]), np.array([4, 4, 1])], end=1)
+STACKS = [
+    {"cell": "lstm"},
+    {"cell": "gru", "skip": "highway", "mix": "mean"},
+    {"decoder": {"kind": "transformer", "heads": 2}, "hidden": 8},
+]
+
+
+def next_token(**options: Any) -> NextToken:
+    torch.manual_seed(3)
+    plain = {"hidden": 5, "layers": 2, "embedding": 4, "token_dropout": 0.0, "dropout": 0.0, "output_dropout": 0.0}
+    drops = {} if "decoder" in options else {"weight_drop": 0.0}
+    return NextToken(settings_from(LanguageModelModel, {**plain, **drops, **options}), tokens=7).double().train()
+
+
+@pytest.mark.parametrize("options", STACKS, ids=str)
+def test_a_language_model_that_reads_right_tokens_one_by_one_has_the_same_loss(options: Any) -> None:
+    model = next_token(**options, activation_regularization=0.5, temporal_regularization=0.5)
+    one, states = model.loss(LINES, forced=ALMOST)
+    all_at_once, expected = model.loss(LINES)
+    assert_close(one, all_at_once, rtol=0, atol=1e-10)
+    chunk = TextBatch(Padded.full(torch.tensor([[5, 6, 2]])), torch.tensor([[6, 2, 1]]), torch.tensor([True]))
+    (_, states), (_, expected) = model.loss(chunk, forced=ALMOST), model.loss(chunk)
+    assert_close(model.flat(states), model.flat(expected), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", STACKS, ids=str)
+def test_a_language_model_that_never_reads_right_tokens_runs_free(options: Any) -> None:
+    model = next_token(**options)
+    loss = model.loss(LINES, forced=Forced(0.0)).total
+    total = torch.zeros((), dtype=torch.float64)
+    for row, length in enumerate(LINES.inputs.lengths.tolist()):
+        states, token = model.start(1), LINES.inputs.values[row, :1]
+        for number in range(length):
+            log_p, states = model.step(token, states)
+            total -= log_p[0, LINES.targets[row, number]]
+            token = log_p.argmax(1)
+    assert_close(loss, total, rtol=0, atol=1e-10)
+    model.eval()
+    assert torch.equal(model.loss(LINES, forced=Forced(0.0)).total, model.loss(LINES).total)  # only in training
+
+
+def test_masks_of_a_language_model_are_drawn_once_for_a_sequence_and_gradients_reach_all() -> None:
+    rates = {"dropout": 0.5, "output_dropout": 0.5, "input_dropout": 0.5, "weight_drop": 0.5, "token_dropout": 0.2}
+    model = next_token(**rates, embedding_dropout=0.2)
+    recurrent = model.recurrent
+    assert recurrent is not None
+    seen: list[Any] = []
+    advance = recurrent.advance
+
+    def watched(*given: Any, masks: Any, **named: Any) -> Any:
+        seen.append(masks)
+        return advance(*given, masks=masks, **named)
+
+    setattr(recurrent, "advance", watched)  # noqa: B010  # mypy has no name for it
+    model.loss(LINES, forced=Forced(0.5, "sequence", "sampled")).total.backward()
+    assert len(seen) == LINES.inputs.values.shape[1]
+    assert all(masks is seen[0] for masks in seen)
+    assert seen[0][0] is None
+    assert set(seen[0][1].unique().tolist()) <= {0.0, 2.0}
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+# Forecasting: values in place of tokens
+
+
+def forecaster(output: str = "gaussian", **options: Any) -> Forecaster:
+    torch.manual_seed(3)
+    settings = ForecastingModel(**{"hidden": 4, "layers": 2, "dropout": 0.0, **options})
+    return Forecaster(settings, output=output, size=2, from_nothing=output == "bernoulli").double().train()
+
+
+def series(output: str = "gaussian") -> ForecasterBatch:
+    torch.manual_seed(4)
+    values = torch.randn(2, 6, 2).double()
+    values = (values > 0).double() if output == "bernoulli" else values
+    known = torch.ones_like(values, dtype=torch.bool)
+    known[0, 2, 1] = False
+    return ForecasterBatch(Padded(values, torch.tensor([6, 4])), known)
+
+
+@pytest.mark.parametrize("output", ["gaussian", "squared_error", "bernoulli"])
+def test_a_forecaster_reads_right_values_or_its_own(output: str) -> None:
+    model, batch = forecaster(output, embedding=3), series(output)
+    assert_close(model.loss(batch, forced=ALMOST)[0], model.loss(batch)[0], rtol=0, atol=1e-10)
+    loss, count = model.loss(batch, forced=Forced(0.0))
+    first = 0 if output == "bernoulli" else 1
+    assert count == 10 - 2 * first
+    total = torch.zeros((), dtype=torch.float64)
+    for row, length in enumerate(batch.values.lengths.tolist()):
+        states = model.stack.start(1)
+        read = batch.values.values[row : row + 1, 0] if first else torch.zeros(1, 2, dtype=torch.float64)
+        for step in range(first, length):
+            features, states = model.step(read, states)
+            target = batch.values.values[row, step].masked_fill(~batch.known[row, step], torch.nan)
+            total += model.density.loss(features.unsqueeze(1), target.view(1, 1, 2), torch.ones(1, 1) > 0).sum()
+            read = model.density.best(features)
+    assert_close(loss, total, rtol=0, atol=1e-10)
+    model.eval()
+    assert torch.equal(model.loss(batch, forced=Forced(0.0))[0], model.loss(batch)[0])
+
+
+@pytest.mark.parametrize("output", ["gaussian", "bernoulli"])
+def test_a_forecaster_may_read_what_it_draws(output: str) -> None:
+    model = forecaster(output, dropout=0.4, input_dropout=0.2, embedding=3)
+    model.loss(series(output), forced=Forced(0.3, "token", "sampled"))[0].backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())

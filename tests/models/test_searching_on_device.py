@@ -16,7 +16,7 @@ from recurra.models.seq2seq import PairBatch
 from recurra.search.graphs import Graphs, graphs_of
 from recurra.search.search import Hypothesis
 from recurra.search.tree import Tree
-from tests.models.pairs import CONTEXTS, END, START, batch, network
+from tests.models.pairs import CONTEXTS, DRAWING, END, START, batch, network
 
 WORDS = SearchTokens(end=END, never=(START,))
 ASKED = batch([[3, 4, 5, 6, 3, 4, 5, 6, 3, 4], [6, 3], [5], [4, 4, 4, 4, 4]])  # ten places make sixteen
@@ -52,7 +52,7 @@ def same(one: Hypothesis, other: Hypothesis) -> None:
         assert (one.watched[:, places:] == 0).all()
 
 
-@pytest.mark.parametrize("options", CONTEXTS, ids=str)
+@pytest.mark.parametrize("options", [*CONTEXTS, DRAWING], ids=str)
 def test_every_network_answers_alike(options: Any) -> None:
     model, attends = network(**options), options.get("attention") != "none"
     for decoding in DECODINGS:
@@ -137,7 +137,7 @@ def test_what_is_left_to_the_host_is_said_and_answered_all_the_same(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-@pytest.mark.parametrize("options", CONTEXTS, ids=str)
+@pytest.mark.parametrize("options", [*CONTEXTS, DRAWING], ids=str)
 def test_a_gpu_answers_as_the_cpu_does(options: Any) -> None:
     model, attends = network(**options), options.get("attention") != "none"
     there = network(**options).cuda()

@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.testing import assert_close
 
-from recurra.models.seq2seq import Forced, PairBatch, SequenceToSequence, Sizes, of_rows, pairs_batched
+from recurra.models.forcing import Forced
+from recurra.models.seq2seq import PairBatch, SequenceToSequence, Sizes, of_rows, pairs_batched
 from recurra.padding import Padded
 from recurra.training.checkpoint import put_weights, read_tensors, write_tensors
 from recurra.wirings import Features

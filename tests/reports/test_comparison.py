@@ -303,6 +303,8 @@ def test_settings_of_evaluation_may_change(runs: Path) -> None:
     usual, strict = compare(names, data), compare(names, data, settings=["decoding.threshold=0.99"])
     assert isinstance(usual, Comparison)
     assert strict.runs[0].scores.values["f1"] == 0.0 != usual.runs[0].scores.values["f1"]
+    by_dict = compare(names, data, settings={"decoding": {"threshold": 0.99}})
+    assert by_dict.runs[0].scores.values["f1"] == 0.0
 
 
 def test_networks_that_look_the_same_are_told_apart_by_their_settings(runs: Path) -> None:

@@ -422,6 +422,11 @@ def test_a_setting_that_cannot_be_is_refused(tmp_path: Path, option: str, said: 
             ["model.encoder=pyramid", "model.skip=residual"],
             r"skip = 'residual' adds .* 'pyramid' change the sequence length: leave",
         ),
+        (
+            ["model.encoder=pyramid", "model.mix=mean"],
+            r"mix = 'mean' combines the outputs of all layers, but .* 'pyramid' change the sequence length: leave",
+        ),
+        (["model.direction=backward"], r"model.direction = 'backward' reads from the end only, but model.bidirec"),
         (["model.hidden=[4, 5]", "model.layers=3"], r"gives 2 layers, but model.layers is 3"),
         (["training.batch_tokens=300"], r"training.batch_tokens = 300 has no effect beside training.batch_size = 32"),
         (["model.convolution.filters=0"], r"model.convolution.filters must be at least 1"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -194,6 +195,24 @@ def test_evaluate_finds_the_scores_of_training(ran: Ran, command: Command) -> No
     assert f"{first:20} {kept[first]:.4f}" in said
 
 
+def test_a_model_that_reads_its_own_outputs_is_also_scored_running_free(
+    ran: Ran, command: Command, tmp_path: Path
+) -> None:
+    if ran.case.task not in ("language_model", "forecasting", "seq2seq", "vec2seq"):
+        said = command("evaluate", ran.whole, ran.data, "--free-running", ends=2)
+        assert "model never reads its own outputs, so there is no free running to compare with" in said
+        return
+    told = command("evaluate", ran.whole, ran.data, "--free-running", "--out", str(tmp_path / "bias.svg"))
+    assert is_picture(tmp_path / "bias.svg")
+    found = strict(command("evaluate", ran.whole, ran.data, "--free-running", "--json"))["free_running"]
+    places = found["positions"]
+    assert places["forced"][0] == pytest.approx(places["free"][0], rel=1e-4)
+    assert f"exposure_bias           {found['exposure_bias']:.4f}" in told
+    assert found["interval"][0] <= found["exposure_bias"] + 1e-9 <= found["interval"][1] + 2e-9
+    costs = [sum(map(operator.mul, places[name], places["counts"])) for name in ("forced", "free")]
+    assert (costs[1] - costs[0]) / sum(places["counts"]) == pytest.approx(found["exposure_bias"], rel=1e-3, abs=1e-4)
+
+
 def test_compare_finds_two_runs_of_the_same_weights_alike(ran: Ran, command: Command, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     found = strict(command("compare", ran.whole, ran.resumed, ran.data, "--json", "--out", str(page)))
@@ -203,6 +222,27 @@ def test_compare_finds_two_runs_of_the_same_weights_alike(ran: Ran, command: Com
     assert all(difference["value"] == 0 for difference in pair["scores"].values())
     assert found["items"] >= 1
     assert ran.summary["first_metric"] in whole_page(page)
+
+
+def test_runs_of_the_same_weights_answer_together_as_each_does_alone(ran: Ran, command: Command) -> None:
+    both, file = f"{ran.whole},{ran.resumed}", str(ran.folder / "asked.txt")
+    if ":" in ran.case.task:  # neither of the tasks outside of the package says how outputs are combined
+        assert "cannot be combined into an ensemble: give one run" in command("evaluate", both, ran.data, ends=2)
+        return
+    alone, together = (
+        [strict(line) for line in command("predict", run, file, "--json").splitlines()] for run in (ran.whole, both)
+    )
+    assert [each["output"] for each in together] == [each["output"] for each in alone]
+    assert [each["score"] for each in together] == pytest.approx([each["score"] for each in alone], abs=1e-4)
+    one, two = (strict(command("evaluate", run, ran.data, "--json")) for run in (ran.whole, both))
+    assert two.pop("seconds") > 0 < one.pop("seconds")
+    assert two == pytest.approx(one, rel=1e-5)
+    [run] = hosted([both]).values()
+    explained = run.explain(ran.case.asked[0], {})
+    assert explained["views"].keys() == {*run.about["views"]} - explained["missing"].keys()
+    assert all("ensemble of runs" in why for why in explained["missing"].values())
+    [answer] = run.predict([ran.case.asked[0]], {})["answers"]
+    assert answer["output"] == alone[0]["output"]
 
 
 def test_explain_shows_every_view_in_every_form(ran: Ran, command: Command, tmp_path: Path) -> None:

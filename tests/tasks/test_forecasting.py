@@ -17,11 +17,13 @@ from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.manifest import seal
 from recurra.padding import Padded
+from recurra.reports.explaining import explain
 from recurra.runs import begin, resume, setup
 from recurra.tasks.forecasting import Forecasting
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from recurra.views.lines import Lines
 from tests.training.test_trainer import StopsAt
 
 SMALL = [
@@ -586,6 +588,10 @@ SETTINGS: dict[str, tuple[list[str], str]] = {
     "hidden": (["model.hidden=0"], r"model\.hidden must be at least 1, for one layer or each of several, but is 0"),
     "layers": (["model.hidden=[3, 4]", "model.layers=3"], r"gives 2 layers, but model\.layers is 3"),
     "dropout": (["model.input_dropout=1"], r"model\.input_dropout must be at least 0 and below 1, but is 1"),
+    "drawn values": (
+        ["model.output=squared_error", 'training.forcing={name="linear", replacement="sampled"}'],
+        r"draws the values that are read, but model\.output = 'squared_error' predicts no distribution",
+    ),
     "missing": (["data.missing=skip"], r"data\.missing must be 'refuse' or 'previous', but is 'skip'"),
     "task": (["task=forecast"], r"task = 'forecast', but these are the settings of forecasting"),
 }
@@ -653,3 +659,39 @@ def test_a_step_is_the_time_unless_it_is_named_as_a_value(tmp_path: Path) -> Non
     given = setup("forecasting", given={"train": str(path)}, overrides=["data.values=step"]).settings
     found = Forecasting.resolved(given).data
     assert (found.time, found.series, found.values) == (None, "series_id", ["step"])
+
+
+def test_a_backward_model_is_a_forward_model_of_the_reversed_series(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    values = draw.normal(size=24).cumsum().round(3).tolist()
+    for name, series in (("as", values), ("reversed", values[::-1])):
+        write(tmp_path / f"{name}.csv", "level\n" + "".join(f"{value}\n" for value in series))
+    options = ["data.values=level", "training.steps=3", "data.difference=true"]
+    (tmp_path / "back").mkdir()
+    backward = trained(tmp_path / "back", str(tmp_path / "as.csv"), *options, "model.direction=backward")
+    forward = trained(tmp_path, str(tmp_path / "reversed.csv"), *options)
+    assert backward.task.described() == forward.task.described().replace("GRU", "backward GRU")
+    [one], [other] = backward.predict([values]), forward.predict([values[::-1]])
+    assert one.detail["values"] == other.detail["values"][::-1], "in the order of time"
+    pairs = ((backward, "as"), (forward, "reversed"))
+    scores = [model.evaluate(tmp_path / f"{name}.csv").values for model, name in pairs]
+    for each in scores:
+        each.pop("seconds")
+    assert scores[0] == pytest.approx(scores[1])
+    shown = explain(backward, json.dumps(values), show="forecast").view
+    twin = explain(forward, json.dumps(values[::-1]), show="forecast").view
+    assert isinstance(shown, Lines)
+    assert isinstance(twin, Lines)
+    assert shown.x == "step back"
+    assert [list(curve.y) for curve in shown.panels[0].curves] == [list(curve.y) for curve in twin.panels[0].curves]
+    assert backward.task.sent(next(iter(backward.task.questions(None, [values])))) == [[value] for value in values]
+    with pytest.raises(CheckpointError, match="do not answer in the same classes, tokens or units"):
+        load([tmp_path / "back" / "run", tmp_path / "run"])
+
+
+def test_the_end_of_a_series_is_held_out_of_a_backward_model_too(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", "level\n" + "".join(f"{math.sin(step):.4f}\n" for step in range(50)))
+    model = trained(tmp_path, file, "model.direction=backward", "training.steps=1", valid="20%")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))
+    assert summary["data"]["valid"]["held_out"] == "10 of 50 steps, the end of the series"
+    assert model.task.purpose().does == "predicts the earlier steps of a series"

@@ -37,9 +37,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network that has learned some trees."""
 
     def make(here: Path) -> None:
-        rows = grammar.pairs(260, random.Random(1), 5, set())
-        train, valid = table(here / "train.tsv", rows[:220]), table(here / "valid.tsv", rows[220:])
-        own = ["training.steps=140", "training.batch_size=32", "training.validate=140", "model.attention=additive"]
+        rows = grammar.pairs(440, random.Random(1), 4, set())
+        train, valid = table(here / "train.tsv", rows[:400]), table(here / "valid.tsv", rows[400:])
+        own = ["training.steps=100", "training.batch_size=32", "training.validate=100", "model.attention=additive"]
         settings = [*SMALL, *TREES, *own]
         begin(setup("seq2seq", given={"train": train, "valid": valid}, overrides=settings), here / "run", Silent())
 

@@ -99,7 +99,7 @@ def test_eight_lines_are_learned_by_heart(tmp_path: Path, options: tuple[str, ..
     [
         ("reading.carry=0.5", "model.weight_drop=0.3", "model.token_dropout=0.2", "training.average=ema"),
         ("model.tied=true", "model.embedding=16", "training.accumulate=2", "training.precision=bfloat16"),
-        ("data.independent=true", "model.embedding_dropout=0.2", "training.batch_size=2"),
+        ("data.independent=true", "model.embedding_dropout=0.2", "training.batch_size=2", "training.forcing=0.5"),
     ],
 )
 def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: Path, options: tuple[str, ...]) -> None:
@@ -252,6 +252,8 @@ def test_a_line_is_scored_from_its_beginning_to_its_end(tmp_path: Path) -> None:
     assert strange.detail["tokens"] == ["<unk>", "<unk>", "\n"]
     assert [answer.detail["unknown"] for answer in (line, empty, strange)] == [0, 0, 2]
     assert "tokens" not in model.predict(["the cat"])[0].detail
+    with pytest.raises(ConfigError, match=r"temperature is for answers that are drawn, but language_model does not"):
+        model.predict(["the cat"], temperature=0.5)
 
 
 def test_padding_batch_and_order_never_change_a_score(tmp_path: Path) -> None:

@@ -75,24 +75,31 @@ def test_every_pairing_is_trained() -> None:
 
 @pytest.mark.parametrize("name", PAIRINGS)
 def test_pairs_are_learned_by_heart_and_answered_the_same_alone(tmp_path: Path, name: str) -> None:
-    file = pairs_in(tmp_path, 30)
+    file = pairs_in(tmp_path, 12)
     hidden = [] if name == "decomposable" else ["model.hidden=12"]
-    model = trained(tmp_path, file, PAIRINGS[name], *hidden, "training.steps=50")
-    rows = GRAMMAR.pairs(30, seed=1)
+    model = trained(tmp_path, file, PAIRINGS[name], *hidden, "training.steps=20", "training.learning_rate=0.05")
+    rows = GRAMMAR.pairs(12, seed=1)
     asked = [f"{row.premise}\t{row.hypothesis}" for row in rows]
-    assert np.mean([a.output == r.label for a, r in zip(model.predict(asked), rows, strict=True)]) > 0.9
+    assert [answer.output for answer in model.predict(asked)] == [row.label for row in rows]
     model.model.double()
-    together = model.predict(asked[:4], detail=True)
+    together = model.predict(asked[:2], detail=True)
     for one, text in zip(together, asked, strict=False):
         [alone] = model.predict([text], detail=True)
         assert one.score == pytest.approx(alone.score, abs=1e-9)
         assert one.detail.get("attention") == alone.detail.get("attention")
 
 
+GRASPING = {
+    "siamese": ["model.pairing=siamese", "model.hidden=48"],
+    "decomposable": ['model.pairing={name="decomposable", size=64, layers=1, compare="all"}', "model.dropout=0.1"],
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["siamese", "word_by_word", "decomposable"])
+@pytest.mark.parametrize("name", GRASPING)
 def test_new_pairs_of_the_grammar_are_understood(tmp_path: Path, name: str) -> None:
-    model = trained(tmp_path, pairs_in(tmp_path, 3000), PAIRINGS[name], "training.steps=900")
+    options = ["training.steps=1500", "training.learning_rate=0.005", "model.embedding=48"]
+    model = trained(tmp_path, pairs_in(tmp_path, 6000), *GRASPING[name], *options)
     GRAMMAR.write(tmp_path / "new.tsv", GRAMMAR.pairs(300, seed=2))
     assert model.evaluate(tmp_path / "new.tsv").values["accuracy"] > 0.95
 
@@ -113,7 +120,7 @@ def test_a_reader_answers_with_an_entity_of_its_document(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["attentive", "impatient"])
+@pytest.mark.parametrize("name", ["word_by_word", "attentive", "impatient"])
 def test_readers_find_who_is_asked_for(tmp_path: Path, name: str) -> None:
     file, new = tmp_path / "cloze.tsv", tmp_path / "new.tsv"
     CLOZE.write(file, CLOZE.clozes(4000, seed=1, entities=6, sentences=4))
@@ -216,6 +223,19 @@ def test_check_takes_columns_without_names_for_a_pair_where_the_classes_are_thos
     file.write_text("".join(f"{r.premise}\t{r.hypothesis}\t{r.label[:3]}\n" for r in rows))
     assert main(["check", str(file)]) == 0
     assert "To read column2 together with it, add --set data.second=column2" in capsys.readouterr().out
+
+
+def test_check_takes_a_pair_for_repeated_only_where_both_texts_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["a dog runs\ta dog rests\tneutral\n", "a dog runs\ta cat rests\tneutral\n"] * 12
+    file = tmp_path / "a.tsv"
+    for header, read in (("", "column1 and column2"), ("premise\thypothesis\tlabel\n", "premise and hypothesis")):
+        file.write_text(header + "".join(rows) + "a dog runs\ta dog rests\tentailment\n")
+        assert main(["check", str(file)]) == 0
+        said = capsys.readouterr().out
+        assert "repeated rows: 22 " in said
+        assert f"repeated {read}, with any other columns: 23 " in said
 
 
 def test_pairs_without_a_majority_are_left_out_only_when_that_is_said(

@@ -129,7 +129,7 @@ def test_a_text_can_be_pointed_at_too(tmp_path: Path) -> None:
         {"source": "c a b", "features": "UP", "target": "2 3 1"},
     ]
     train = jsonl(tmp_path / "a.jsonl", rows)
-    tokens = ["data.source.tokens=words", "training.steps=60"]
+    tokens = ["data.source.tokens=words", "training.steps=40"]
     begin(setup("seq2seq", given={"train": train}, overrides=[*POINTER, *tokens]), tmp_path / "run", Silent())
     assert [answer.output for answer in load(tmp_path / "run").predict_file(train, [])] == ["2 1", "2 3 1"]
 

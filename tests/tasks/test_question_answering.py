@@ -15,6 +15,7 @@ import torch
 import recurra
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError
+from recurra.reports.explaining import explain
 from recurra.runs import begin, setup
 from recurra.tasks.question_answering import QuestionAnswering
 from recurra.tasks.task import Moment
@@ -95,8 +96,8 @@ def test_a_memory_network_learns_where_people_are(tmp_path: Path) -> None:
     train = jsonl(tmp_path / "train.jsonl", *(drawn() for _ in range(600)))
     valid = jsonl(tmp_path / "valid.jsonl", *(drawn() for _ in range(200)))
     options = [
-        "training.steps=300",
-        "training.learning_rate=0.02",
+        "training.steps=120",
+        "training.learning_rate=0.03",
         "model.hidden=16",
         "model.hops=1",
         "model.memories=4",
@@ -257,3 +258,18 @@ def test_a_damaged_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text('["home"]')
     with pytest.raises(DataError, match="must contain the answers and their counts"):
         QuestionAnswering.load(task.settings, tmp_path)
+
+
+def test_networks_of_other_hops_answer_together_but_are_not_seen_looking(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "a.jsonl", ROW, OTHER)
+    for hops in (1, 2):
+        this = setup("question_answering", given={"train": file}, overrides=[*SMALL, f"model.hops={hops}"])
+        begin(this, tmp_path / str(hops), Silent())
+    both = recurra.load([tmp_path / "1", tmp_path / "2"])
+    asked = next(iter(both.task.read([file])))
+    each = [recurra.load(tmp_path / name).answers([asked], detail=True)[0] for name in "12"]
+    [answer] = both.answers([asked], detail=True)
+    mean = {name: np.mean([one.detail["probabilities"][name] for one in each]) for name in ("home", "out")}
+    assert answer.detail["probabilities"] == pytest.approx(mean, abs=1e-5)
+    with pytest.raises(ConfigError, match="look at other sentences, or in another number of hops: name one of them"):
+        explain(both, f"{file}:1", show="attention")

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -300,7 +301,7 @@ def test_on_a_terminal_each_line_is_answered_at_once(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--search", "bem"], "'exhaustive' or 'given', but is 'bem'. Did you mean 'beam'?"),
+        (["--search", "bem"], "'path' or 'given', but is 'bem'. Did you mean 'beam'?"),
         (["--width", "0"], "decoding.width must be at least 1, but is 0"),
         (
             ["--best", "9", "--json"],
@@ -354,3 +355,41 @@ def test_a_task_that_searches_for_nothing_says_so(tmp_path: Path, capsys: pytest
     assert said in capsys.readouterr().err
     with pytest.raises(ConfigError, match="search is an option of search"):
         load(tmp_path / "run").predict(["the run"], search="beam")
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings"),
+    [
+        ({"search": "sampling", "temperature": 0.7, "seed": 3}, {"search": "sampling", "temperature": 0.7, "seed": 3}),
+        ({"search": "sampling", "top_p": 0.6, "top_k": 4}, {"search": "sampling", "top_p": 0.6, "top_k": 4}),
+        ({"width": 4, "best": 3, "length_penalty": 0.0}, {"width": 4, "best": 3, "length_penalty": 0.0}),
+        ({"forced": ["AO", "G"]}, {"forced": ["AO", "G"]}),
+        ({"forced": "AO"}, {"forced": ["AO"]}),
+    ],
+)
+def test_python_asks_by_the_settings_of_decoding(model: Trained, asked: dict[str, Any], settings: Any) -> None:
+    found = model.predict(SOURCES, **asked)
+    same = model.with_settings({"decoding": settings}).predict(SOURCES)
+    options = [f"decoding.{name}={json.dumps(value)}" for name, value in settings.items()]
+    also = model.with_settings(options).predict(SOURCES)
+    assert [(answer.output, answer.score) for answer in found] == [(answer.output, answer.score) for answer in same]
+    assert [answer.output for answer in same] == [answer.output for answer in also]
+    if "forced" in asked:
+        assert all("AO" in answer.detail["tokens"] for answer in found)
+    if "length_penalty" in asked:
+        assert [answer.score for answer in found] != [answer.score for answer in model.predict(SOURCES, width=4)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"temperature": 0.5}, "temperature = 0.5 has an effect only in sampling, but the search is 'beam': set sear"),
+        ({"search": "greedy", "seed": 2}, "seed = 2 has an effect only in sampling, but the search is 'greedy': set"),
+        ({"search": "sampling", "top_p": 0.0}, "top_p = 0.0: decoding.top_p must be above 0 and at most 1, but is 0"),
+        ({"forced": ["Q"]}, "decoding.forced has 'Q', which is not a token of the targets"),
+    ],
+)
+def test_what_a_search_cannot_use_is_refused_in_python(model: Trained, asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        model.predict(["cat"], **asked)
+    assert said in str(caught.value)

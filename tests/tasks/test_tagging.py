@@ -85,7 +85,7 @@ def test_eight_sentences_are_learned_by_heart_and_predicted_back(tmp_path: Path,
 @pytest.mark.parametrize(
     "options",
     [
-        ["model.cell=gru", "model.layers=2", "model.skip=residual"],
+        ["model.cell=gru", "model.layers=2", "model.skip=residual", "model.mix=learned"],
         ['model.cell={name="peephole_lstm"}', "model.merge=mean", "model.summary=mean"],
         ["model.characters.cell=none", "model.bidirectional=false", "model.summary=last"],
         ["model.embedding=0", "data.lowercase=true", "training.epochs=150"],

@@ -71,6 +71,8 @@ def test_sizes_may_be_listed_if_they_are_equal() -> None:
             r"model\.cell = 'gru' has no effect: model\.encoder = 'transformer' has no cells\. Leave it out",
         ),
         ({"skip": "residual"}, r"model\.skip = 'residual' has no effect"),
+        ({"mix": "mean"}, r"model\.mix = 'mean' has no effect"),
+        ({"direction": "backward", "bidirectional": False}, r"model\.direction = 'backward' has no effect"),
         ({"merge": "mean"}, r"model\.merge = 'mean' has no effect"),
         (
             {"hidden": [16, 32]},

@@ -78,3 +78,17 @@ def test_a_task_that_validates_as_it_answers_says_nothing_of_it(tmp_path: Path) 
     begin(small_setup(tmp_path, "training.steps=2"), tmp_path / "run", Silent())
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["quick_validation"] is False
     assert "during training" not in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_loss_knows_for_how_many_validations_their_loss_has_not_fallen(tmp_path: Path) -> None:
+    run = begun(tmp_path, "run", "training.validate=1", "training.learning_rate=0.5", "training.epochs=4")
+    lowest, since, most, expected = float("inf"), 0, 0, {}
+    for line in read_log(run / "metrics.jsonl"):
+        if isinstance(line, ValidLine):
+            lowest, since = (line.loss, 0) if line.loss < lowest else (lowest, since + 1)
+            most = max(most, since)
+            expected[line.step + 1] = most
+    assert most >= 2
+    assert {line.step: line.logged["stalled"] for line in told(run) if line.step > 1} == {
+        step: count for step, count in expected.items() if step <= told(run)[-1].step
+    }

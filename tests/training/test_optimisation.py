@@ -135,3 +135,9 @@ def test_an_average_is_a_model_of_its_own() -> None:
     assert float(average.model.weight) == before  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"training.average.decay must be below 1, but is 1"):
         Average({"name": "ema", "decay": 1}, model)
+
+
+def test_a_rate_is_halved_in_equal_parts_of_training() -> None:
+    schedule = Schedule({"name": "halving", "times": 4}, warmup=0)
+    shares = [schedule.share(step=1, progress=progress, plateaus=0) for progress in (0, 0.24, 0.25, 0.5, 0.75, 0.99)]
+    assert shares == [1, 1, 0.5, 0.25, 0.125, 0.125]

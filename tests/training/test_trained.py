@@ -14,7 +14,6 @@ from recurra.runs import begin, resume, told, train
 from recurra.training.progress import Silent
 from recurra.training.trained import load
 from tests.tasks.small_pairs import Noted, small, untrained, words
-from tests.training.small import small_setup
 
 
 def test_a_run_loads_and_resumes_when_its_batch_tokens_are_no_longer_the_usual_ones(tmp_path: Path) -> None:
@@ -68,11 +67,7 @@ def test_what_python_gives_in_place_of_a_list_or_a_table_is_refused(tmp_path: Pa
     model = untrained(tmp_path, words(tmp_path))
     with pytest.raises(DataError, match=r"predict needs a list of inputs: predict\(\[text\]\)"):
         model.predict(None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"changes must be a dict or a list of strings, but is 'decoding.best=4': wr"):
+        model.with_settings("decoding.best=4")
     with pytest.raises(ConfigError, match=r"settings must be a table such as .* but is 'model.hidden=3'\."):
         train("seq2seq", train=words(tmp_path), out=tmp_path / "x", settings="model.hidden=3")  # type: ignore[arg-type]
-
-
-def test_models_of_a_task_without_a_way_to_answer_together_are_refused(tmp_path: Path) -> None:
-    begin(small_setup(tmp_path, "training.steps=1"), tmp_path / "run", Silent())
-    with pytest.raises(ConfigError, match=r"models for tagging cannot be combined into an ensemble: give one run\."):
-        load([tmp_path / "run", tmp_path / "run"])

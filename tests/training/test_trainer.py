@@ -323,8 +323,12 @@ def test_only_limits_can_change_when_a_run_is_resumed(tmp_path: Path) -> None:
     begin(small_setup(tmp_path, "training.steps=2"), tmp_path / "run", Silent())
     with pytest.raises(ConfigError, match="only limits can change"):
         resume(tmp_path / "run", Silent(), overrides=["model.hidden=99"])
+    with pytest.raises(ConfigError, match=r"model\.hidden cannot be used with --resume: only limits can change"):
+        resume(tmp_path / "run", Silent(), overrides={"training": {"steps": 4}, "model": {"hidden": 99}})
     resume(tmp_path / "run", Silent(), overrides=["training.steps=4"])
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["steps"] == 4
+    resume(tmp_path / "run", Silent(), overrides={"training": {"steps": 5}})
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["steps"] == 5
 
 
 def test_a_run_on_other_data_is_not_resumed(tmp_path: Path) -> None:
@@ -362,6 +366,33 @@ def test_two_batches_accumulated_are_one_of_both(tmp_path: Path) -> None:
     one, two = load(tmp_path / "one").model.state_dict(), load(tmp_path / "two").model.state_dict()
     for name, value in one.items():
         assert torch.allclose(value, two[name], atol=1e-12, rtol=0), name
+
+
+def test_a_loss_may_be_a_mean_over_labels_or_over_sequences_or_a_sum(tmp_path: Path) -> None:
+    """With plain gradient descent, a step is as long as the loss is large: three sentences have seven labels."""
+    text = "they\tPRON\nrun\tVERB\nnow\tADV\n\nthe\tDET\nrun\tNOUN\n\nthey\tPRON\nrun\tVERB\n\n"
+    (tmp_path / "train.conll").write_text(text)
+    (tmp_path / "valid.conll").write_text("they\tPRON\n\n")
+    plain = ["model.dropout=0", "model.word_dropout=0", "training.optimizer=sgd", "training.warmup=0"]
+    plain += ["training.average=none", "training.precision=float64", "training.clip=none", "training.steps=1"]
+    plain += ["training.batch_size=2", "training.accumulate=2"]
+
+    def weights(name: str, *options: str) -> dict[str, torch.Tensor]:
+        begin(small_setup(tmp_path, *plain, *options), tmp_path / name, Silent())
+        return load(tmp_path / name).model.state_dict()
+
+    start = weights("start", "training.learning_rate=1e-30")
+    moved = {
+        loss: {
+            name: value - start[name]
+            for name, value in weights(loss, "training.learning_rate=0.001", f"training.loss={loss}").items()
+        }
+        for loss in ("mean", "sequence", "sum")
+    }
+    for name, step in moved["mean"].items():
+        assert torch.allclose(moved["sum"][name], 7 * step, atol=1e-14), name
+        assert torch.allclose(moved["sequence"][name], 7 / 3 * step, atol=1e-14), name
+    assert any(step.abs().max() > 1e-6 for step in moved["mean"].values())
 
 
 @pytest.mark.parametrize("override", ["training.steps=80", "training.minutes=3"])

@@ -33,5 +33,5 @@ class Told(Tagging):
         share = 0.9**moment.step
         count = moment.carried[0] + 1 if moment.carried else torch.ones(())
         drawn = float(torch.rand(()))  # of the step's own generator
-        logged = {"share": share, "losses": float(count), "drawn": drawn}
+        logged = {"share": share, "losses": float(count), "drawn": drawn, "stalled": moment.stalled}
         return found._replace(total=found.total * share, carried=(count,), logged=logged)

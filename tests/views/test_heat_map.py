@@ -143,3 +143,13 @@ def test_weights_that_do_not_fit_are_refused() -> None:
     for weights in ([[-0.1]], [[float("nan")]]):
         with pytest.raises(DataError, match="least 0, or of any sign with signed=True"):
             HeatMap(["x"], ["a"], weights)
+
+
+def test_sentences_keep_their_blanks_and_most_of_their_words() -> None:
+    long = "Mary went back to the bathroom."
+    view = HeatMap([long, "word " * 20], ["hop 1"], [[1.0], [0.0]], prose=True)
+    assert long in view.text()
+    assert "hop 1" in view.text()
+    assert "word word" in view.svg()
+    assert max(len(row) for row in view.text().splitlines()) < 70
+    assert long not in HeatMap([long], ["hop 1"], [[1.0]]).text()

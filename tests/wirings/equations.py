@@ -36,10 +36,15 @@ class Look:
             places,
         )
         self.seen = places @ w["to_values.weight"].T if "to_values.weight" in w else places
+        self.spec, self.w, self.steps = spec, w, 0
 
     def __call__(self, query: Array) -> tuple[Array, Array]:
         e = np.array([self.score(query, k) for k in self.places]).T + sum(t.terms(len(self.places)) for t in self.terms)
         alpha = np.exp(e) / np.exp(e).sum(1, keepdims=True)  # (heads, S)
+        if "look" in self.spec:
+            real = np.ones(len(self.places), np.bool_)
+            alpha = np.stack([scores.local(self.spec["look"], self.w, query, self.steps, head, real) for head in e])
+        self.steps += 1
         shares = np.split(self.seen, len(alpha), axis=1)
         mean = alpha.mean(0)
         for term in self.terms:
@@ -48,18 +53,38 @@ class Look:
 
 
 class Stack:
-    """Layers of cells that read one row."""
+    """Layers of cells that read one row, with ways past all but the lowest and a mix of all of them."""
 
-    def __init__(self, cell: str, weights: Values, states: list[Values]) -> None:
+    def __init__(self, cell: str, weights: Values, states: list[Values], skip: str = "none", mix: str = "last") -> None:
         self.cell, self.weights, self.states = getattr(cells, cell), weights, states
+        self.skip, self.mix = skip, mix
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array, under: Array | None = None) -> Array:
+        """`under` is the output of a layer below these, which counts as one of them."""
+        outputs = [] if under is None else [under]
         for number, state in enumerate(self.states):
             own = below(self.weights, f"cells.{number}.0.")
             found = self.cell(own, {}, x, state, lambda a: a, lambda a: a)
             self.states[number] = {name: found[name] for name in state}
             x = found["h"]
-        return x
+            if outputs and self.skip == "residual":
+                x = x + outputs[-1]
+            if outputs and self.skip == "highway":
+                way = below(self.weights, f"transforms.{len(outputs) - 1}.")
+                t = cells.sigma(way["weight"] @ outputs[-1] + way["bias"])
+                x = t * x + (1 - t) * outputs[-1]
+            outputs.append(x)
+        return self.mixed(outputs)
+
+    def mixed(self, outputs: list[Array]) -> Array:
+        if self.mix == "concat":
+            return np.concatenate(outputs)
+        if self.mix == "mean":
+            return np.asarray(sum(outputs) / len(outputs))
+        if self.mix == "learned":
+            shares = np.exp(self.weights["mix_weights"])
+            return np.asarray(self.weights["mix_scale"] * (shares / shares.sum()) @ np.stack(outputs))
+        return outputs[-1]
 
 
 def written(
@@ -72,22 +97,25 @@ def written(
     starts: list[Values],
     places: Array,
     summary: Array,
+    readout: str = "tanh",
 ) -> tuple[Array, Array]:
     """Features (T, F) and weights (T, S) of one row, whose source has the places (S, D)."""
     w = weights_of(wiring)
+    options = (wiring.shape.skip, wiring.shape.mix)
     if name == "alone":
-        cells_ = Stack(cell, below(w, "cells."), starts)
-        return np.stack([features(w, cells_(x), summary) for x in xs]), np.zeros(0)
+        cells_ = Stack(cell, below(w, "cells."), starts, *options)
+        return np.stack([features(w, readout, x, cells_(x), summary) for x in xs]), np.zeros(0)
     look = Look(spec, wiring.attention, places)  # type: ignore[arg-type]  # a Module
-    fed, found = np.zeros(len(w["readout.mix.bias"])), []
+    fed, found = np.zeros(len(w["readout.mix.bias"]) // (2 if readout == "maxout" else 1)), []
     if name in ("outside", "feeding"):
-        all_layers = Stack(cell, below(w, "cells."), starts)
+        all_layers = Stack(cell, below(w, "cells."), starts, *options)
+        s = all_layers.mixed([state["h"] for state in starts])
     else:
         first = Stack(cell, below(w, "first."), starts[:1])
-        above = Stack(cell, below(w, "above."), starts[1:])
+        above = Stack(cell, below(w, "above."), starts[1:], *options) if starts[1:] else None
     for x in xs:
         if name == "outside":
-            before = all_layers.states[-1]["h"]
+            before = s
             s = all_layers(x)
             context, alpha = look(before if query == "previous" else s)
         elif name == "feeding":
@@ -97,19 +125,27 @@ def written(
             before = first.states[0]["h"]
             lower = first(x)
             context, alpha = look(before if query == "previous" else lower)
-            s = above(np.concatenate([lower, context]))
+            assert above is not None, "it stands between two layers"
+            s = above(np.concatenate([lower, context]), lower)
         elif name == "inside":
+            before = (first if above is None else above).states[-1]["h"]
             context, alpha = look(first.states[0]["h"])
-            s = above(first(np.concatenate([x, context])))
+            s = first(np.concatenate([x, context]))
+            s = s if above is None else above(s, s)
+            s = before if readout == "maxout" else s  # t̃ = U s_{i-1} + V E y_{i-1} + C c_i
         else:
             assert name == "conditional"
             context, alpha = look(first(x))
             second = Stack(cell, below(w, "second."), first.states)  # goes on from where the first one is
-            s = above(second(context))
-        fed = features(w, s, context, summary)
+            s = second(context)
+            s = s if above is None else above(s, s)
+        fed = features(w, readout, x, s, context, summary)
         found.append((fed, alpha))
     return np.stack([each[0] for each in found]), np.stack([each[1] for each in found])
 
 
-def features(w: Values, *parts: Array) -> Array:
+def features(w: Values, readout: str, x: Array, *parts: Array) -> Array:
+    if readout == "maxout":
+        t = w["readout.mix.weight"] @ np.concatenate([*parts, x]) + w["readout.mix.bias"]
+        return np.array([max(t[2 * j], t[2 * j + 1]) for j in range(len(t) // 2)])
     return np.asarray(np.tanh(w["readout.mix.weight"] @ np.concatenate(parts) + w["readout.mix.bias"]))

@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from recurra.cells.cell import fields
+from recurra.errors import ConfigError
 from recurra.named import catalogue
 from recurra.padding import Padded
-from recurra.wirings import Wiring
+from recurra.wirings import Source, Wiring
+from recurra.wirings.wiring import Readout
 from tests.cells.equations import sigma
 from tests.wirings.equations import weights_of, written
 from tests.wirings.every import (
@@ -27,6 +29,7 @@ from tests.wirings.every import (
     drawn_starts,
     inputs,
     source_of,
+    step_by_step,
 )
 
 LENGTHS, STEPS = [5, 2, 1], 4
@@ -42,10 +45,24 @@ def test_every_file_is_tested() -> None:
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_a_wiring_computes_its_equations(variant: Variant, cell: str, layers: int) -> None:
     for spec in ATTENTIONS[:1] if variant.name == "alone" else ATTENTIONS:
-        wiring = drawn(variant, cell, layers, spec)
-        places, summary = torch.randn(3, 5, MEMORY).double(), torch.randn(3, SUMMARY).double()
-        source, starts, x = source_of(wiring, places, LENGTHS, summary), drawn_starts(wiring, 3), inputs(3, STEPS)
-        found = wiring(Padded.full(x), wiring.start(starts, source), source)
+        assert_equations(drawn(variant, cell, layers, spec), variant, cell, spec)
+
+
+@pytest.mark.parametrize("options", [{"skip": "residual"}, {"skip": "highway"}, {"mix": "concat"}, {"mix": "mean"}])
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_ways_past_a_layer_and_mixes_are_those_of_one_stack(variant: Variant, options: dict[str, Any]) -> None:
+    spec = ATTENTIONS[0]
+    assert_equations(drawn(variant, "lstm", 3, spec, **options), variant, "lstm", spec)
+    both = {**options, "mix": "learned"} if "skip" in options else {**options, "skip": "highway"}
+    assert_equations(drawn(variant, "gru", 2, spec, **both), variant, "gru", spec)
+
+
+def assert_equations(wiring: Wiring, variant: Variant, cell: str, spec: Any) -> None:
+    places, summary = torch.randn(3, 5, MEMORY).double(), torch.randn(3, SUMMARY).double()
+    source, starts, x = source_of(wiring, places, LENGTHS, summary), drawn_starts(wiring, 3), inputs(3, STEPS)
+    state = wiring.start(starts, source)
+    at_once = wiring(Padded.full(x), state, source)
+    for found in (at_once, step_by_step(wiring, x, state, source)):
         for row, length in enumerate(LENGTHS):
             own = [{name: getattr(s, name)[row].numpy() for name in fields(s)} for s in starts]
             real = places[row, :length].numpy()
@@ -56,6 +73,31 @@ def test_a_wiring_computes_its_equations(variant: Variant, cell: str, layers: in
             if found.weights is not None:
                 np.testing.assert_allclose(found.weights[row, :, :length].detach().numpy(), weights, rtol=0, atol=1e-12)
                 assert (found.weights[row, :, length:] == 0).all()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_maxout_and_a_local_look_compute_their_equations(variant: Variant, layers: int) -> None:
+    for spec in ({"name": "bilinear", "look": {"name": "local", "reach": 2}}, {"name": "additive", "size": 3}):
+        wiring = drawn(variant, "gru", layers, spec, readout="maxout")
+        places, summary = torch.randn(3, 5, MEMORY).double(), torch.randn(3, SUMMARY).double()
+        source, starts, x = source_of(wiring, places, LENGTHS, summary), drawn_starts(wiring, 3), inputs(3, STEPS)
+        found = wiring(Padded.full(x), wiring.start(starts, source), source)
+        stepped = step_by_step(wiring, x, wiring.start(starts, source), source)
+        for row, length in enumerate(LENGTHS):
+            own = [{name: getattr(s, name)[row].numpy() for name in fields(s)} for s in starts]
+            given = (x[row].numpy(), own, places[row, :length].numpy(), summary[row].numpy())
+            values, _ = written(variant.name, variant.query, "gru", spec, wiring, *given, readout="maxout")
+            for each in (found, stepped):
+                np.testing.assert_allclose(each.values[row].detach().numpy(), values, rtol=0, atol=1e-12)
+
+
+def test_a_wiring_that_does_not_tell_what_was_read_has_no_maxout() -> None:
+    readout = Readout(drawn(Variant("alone"), readout="maxout").shape, WIDTH)
+    with pytest.raises(
+        ConfigError, match=r"which this wiring does not give it: call readout\(source, state, context, x"
+    ):
+        readout(Source(None, torch.zeros(1, SUMMARY)), torch.zeros(1, WIDTH))
 
 
 def test_attention_inside_a_gru_is_the_decoder_of_bahdanau() -> None:

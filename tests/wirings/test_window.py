@@ -18,13 +18,13 @@ from recurra.settings import settings_from
 from recurra.wirings import Shape, Source, Wiring
 from tests.wirings.every import step_by_step
 
-C, Q, I, H, D = 3, 2, 6, 5, 4
+C, Q, X, H, D = 3, 2, 6, 5, 4
 LENGTHS = [5, 2, 1]
 
 
 def drawn(attention: Any = "bilinear", around: int = Q) -> Wiring:
     torch.manual_seed(7)
-    shape = Shape("lstm", I, (H,), D, 0, H + D, attention, window=C, around=around)
+    shape = Shape("lstm", X, (H,), D, 0, H + D, attention, window=C, around=around)
     wiring = built(Wiring, "window", shape).double()
     for parameter in wiring.parameters():
         nn.init.normal_(parameter, std=0.7)
@@ -41,15 +41,15 @@ def sources(wiring: Wiring) -> tuple[torch.Tensor, Source]:
 def test_it_computes_the_equations_of_the_paper(around: int) -> None:
     wiring: Any = drawn(around=around)
     places, source = sources(wiring)
-    x = torch.randn(3, 6, I, dtype=torch.float64)
+    x = torch.randn(3, 6, X, dtype=torch.float64)
     found = wiring(Padded.full(x), wiring.start((), source), source)
     U, P = wiring.from_tokens.weight.detach().numpy(), next(wiring.attention.parameters()).detach().numpy()
     for row, length in enumerate(LENGTHS):
         tilde = places[row, :length].numpy()
         bar = np.array([tilde[max(0, i - around) : i + around + 1].sum(0) / max(1, around) for i in range(length)])
-        read = np.concatenate([np.zeros((C - 1, I)), x[row].numpy()])
+        read = np.concatenate([np.zeros((C - 1, X)), x[row].numpy()])
         for t in range(6):
-            E, G = (read[t : t + C, half].ravel() for half in (slice(0, I // 2), slice(I // 2, I)))
+            E, G = (read[t : t + C, half].ravel() for half in (slice(0, X // 2), slice(X // 2, X)))
             scores = np.array([(G @ P @ k) if P.shape == (len(G), D) else (k @ P @ G) for k in tilde])
             p = np.exp(scores) / np.exp(scores).sum()
             expected = np.concatenate([np.tanh(U @ E), p @ bar])
@@ -63,7 +63,7 @@ def test_it_computes_the_equations_of_the_paper(around: int) -> None:
 def test_all_steps_at_once_are_one_step_after_the_other(attention: Any) -> None:
     wiring = drawn(attention)
     _, source = sources(wiring)
-    x = torch.randn(3, 4, I, dtype=torch.float64)
+    x = torch.randn(3, 4, X, dtype=torch.float64)
     state = wiring.start((), source)
     assert_close(tuple(wiring(Padded.full(x), state, source)), tuple(step_by_step(wiring, x, state, source)))
     _, later = wiring.step(x[:, 0], state, source)
@@ -74,7 +74,7 @@ def test_all_steps_at_once_are_one_step_after_the_other(attention: Any) -> None:
 def test_only_the_last_tokens_matter() -> None:
     wiring = drawn()
     _, source = sources(wiring)
-    x = torch.randn(3, 6, I, dtype=torch.float64)
+    x = torch.randn(3, 6, X, dtype=torch.float64)
     changed = x.clone()
     changed[:, 1] += 1.0
     one, other = (wiring(Padded.full(each), wiring.start((), source), source).values for each in (x, changed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from recurra.errors import DataError
 from recurra.text.vocabulary import END
 from recurra.views.heat_map import HeatMap
 from recurra.views.prediction import Prediction
-from recurra.views.viewer import LOOKED
+from recurra.views.viewer import ALIGNED, LOOKED
 
 
 def alignment(source: Sequence[str], target: Sequence[str], weights: ArrayLike, caption: str = "") -> HeatMap:
@@ -70,6 +71,23 @@ def alignment_of(answer: Prediction, caption: str = "") -> HeatMap:
         )
     numbers = [str(number) for number in range(1, weights.shape[1] + 1)]
     return alignment(answer.detail.get("source_tokens", numbers), answer.detail["tokens"], weights, caption)
+
+
+def best_alignment_of(answer: Prediction, caption: str = "") -> HeatMap:
+    """At which steps each token stands in the best alignment of CTC, and how probable it is there.
+
+    >>> detail = {"source_tokens": ["t", "ea"], "tokens": ["T", "IY"], "alignment": [[0.9, 0.0], [0.0, 0.8]]}
+    >>> best_alignment_of(Prediction("tea", "T IY", -0.1, 1, detail)).numbers["pharaoh"]
+    '0-0 1-1'
+    """
+    return dataclasses.replace(
+        alignment_of(answer, caption),
+        of_row="stands at",
+        of_column="is read as",
+        title=ALIGNED,
+        about="Rows are output tokens, columns input steps: the probability of a token at each step at which it stands "
+        "in the best alignment. At the other steps that alignment has a blank.",
+    )
 
 
 def pharaoh(found: HeatMap, *, threshold: float | None = None) -> str:

@@ -33,6 +33,7 @@ class Forecast:
     came: NDArray[np.float64]
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
+    axis: str = "step ahead"
 
     def view(self) -> Lines:
         """A panel for each of the first columns: the series in gray, the forecast in orange over it.
@@ -59,12 +60,13 @@ class Forecast:
         left_out = f", the first {COLUMNS} of {len(self.columns)} columns" if len(self.columns) > COLUMNS else ""
         return Lines(
             panels,
-            "step ahead",
+            self.axis,
             together=True,
             title=FORECAST,
             caption=self.title + left_out,
-            about="The end of the series was hidden from the model: gray shows the actual values, orange the forecast, "
-            "and the shaded area its 90 % interval, if the model predicts one. Point at a step for its numbers.",
+            about=f"The {'beginning' if self.axis == 'step back' else 'end'} of the series was hidden from the model: "
+            "gray shows the actual values, orange the forecast, and the shaded area its 90 % interval, if the model "
+            "predicts one. Point at a step for its numbers.",
             numbers={
                 "columns": list(self.columns),
                 **{name: rounded(getattr(self, name)) for name in ("before", "said", "came")},

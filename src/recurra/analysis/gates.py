@@ -120,9 +120,7 @@ def gates_of(
 
 def ways_of(stack: Stack) -> tuple[str, ...]:
     """In which directions a stack reads."""
-    if stack.bidirectional:
-        return ("forward", "backward")
-    return ("forward",) if isinstance(stack, Pyramid) else (stack.direction,)
+    return ("forward", "backward") if stack.bidirectional else (stack.direction,)
 
 
 def _parts(stack: Stack, read: Callable[[], object], layer: int, way: int) -> tuple[Any, list[int]]:

@@ -44,7 +44,7 @@ def two_texts(
         dataclasses.replace(there, title=f"{second.name} at {first.name}"),
         dataclasses.replace(_map(said, first, second, back), title=f"{first.name} at {second.name}"),
     ]
-    return Several(views, "Which looks", title=LOOKED, about=there.about)
+    return Several(views, "Which looks", title=LOOKED, about="The words of each text look at those of the other.")
 
 
 def _map(said: str, looking: Named, seen: Named, weights: NDArray[np.float64]) -> HeatMap:

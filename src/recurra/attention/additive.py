@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from recurra.attention.attention import Attention, TermSpec
+from recurra.attention.attention import Attention, LookSpec, TermSpec
 from recurra.attention.terms.window import Window
 from recurra.cells.weights import activation_named, check_size
 from recurra.named import check_options
@@ -42,8 +42,10 @@ class Additive(Attention):
         location: Mapping[str, object] | None = None,
         values: int | None = None,
         terms: Sequence[TermSpec] = (),
+        look: LookSpec | None = None,
+        gate: bool = False,
     ) -> None:
-        super().__init__(query_size, memory_size, values=values, terms=terms)
+        super().__init__(query_size, memory_size, values=values, terms=terms, look=look, gate=gate)
         size = self.query_size if size is None else check_size(size, "size")
         self.activation = activation
         self.phi = activation_named(activation)

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from recurra.attention.looks.look import Look, Looked
 from recurra.attention.masking import masked_softmax
 from recurra.attention.products import averaged
 from recurra.attention.terms.term import Term
@@ -18,9 +19,11 @@ from recurra.errors import ConfigError, DataError
 from recurra.named import built
 
 Past: TypeAlias = tuple[Tensor, ...]
-"""What the terms of an attention keep from step to step, a tensor (N, n) for each; () without terms."""
+"""What the terms of an attention keep from step to step, a tensor (N, n) for each; () without terms. At last, where a
+look counts, the number of the next step, (N, 1)."""
 
 TermSpec: TypeAlias = str | Mapping[str, object]
+LookSpec: TypeAlias = str | Mapping[str, object]
 
 
 class Memory(NamedTuple):
@@ -36,12 +39,16 @@ class Attended(NamedTuple):
     """The result of attention: context vectors and weights."""
 
     context: Tensor  # (N, D) for one step, (B, T, D) for all
-    weights: Tensor  # (N, S) or (B, T, S): in [0, 1], sum 1, exactly 0 where the mask is False
+    weights: Tensor  # (N, S) or (B, T, S): in [0, 1], sum 1 but for looks, exactly 0 where the mask is False
     past: Past  # after the last step
+    chance: Tensor | None = None  # (N, 2) or (B, T, 2): what a look has left to chance, as `Looked` has it
 
 
 class Attention(nn.Module, ABC):
     """e_j = score(q, k_j) + terms;  α = softmax(e) over the real places;  context = Σ_j α_j v_j.
+
+    A `look` makes weights of scores in another way. With `gate`, the context is σ(w·q + b) Σ_j α_j v_j: how much a
+    query needs to see (Xu et al. 2015).
 
     A subclass implements its score and, if needed, its keys; this class handles masking, normalisation, averaging and
     terms.
@@ -54,6 +61,8 @@ class Attention(nn.Module, ABC):
         *,
         values: int | None = None,
         terms: Sequence[TermSpec] = (),
+        look: LookSpec | None = None,
+        gate: bool = False,
         heads: int = 1,
     ) -> None:
         super().__init__()
@@ -68,6 +77,8 @@ class Attention(nn.Module, ABC):
                 f"{max(1, self.context_size // heads) * heads} or another multiple of {heads}."
             )
         self.terms = nn.ModuleList(built(Term, spec) for spec in terms)
+        self.look: Look | None = None if look is None else built(Look, look, query_size)
+        self.gate: nn.Linear | None = nn.Linear(query_size, 1) if gate else None
         self.location: Window | None = None  # of a score that also sees where one has looked
 
     @property
@@ -108,7 +119,10 @@ class Attention(nn.Module, ABC):
     def start(self, memory: Memory, rows: int | None = None) -> Past:
         """What the terms know before the first of a row's queries."""
         looking_back = [*([] if self.location is None else [self.location]), *self.terms]
-        return tuple(part.start(memory.mask, rows) for part in looking_back)
+        past = tuple(part.start(memory.mask, rows) for part in looking_back)
+        if not self._counts:
+            return past
+        return (*past, memory.values.new_zeros(len(memory.mask) if rows is None else rows, 1))
 
     def step(self, query: Tensor, memory: Memory, past: Past = ()) -> Attended:
         """One query of each row: (N, query_size). N is B, or k times B for k rows of each source, one after the other.
@@ -119,22 +133,31 @@ class Attention(nn.Module, ABC):
         self._check(query, 2, len(query) % sources == 0 if sources else len(query) == 0, memory)
         each = len(query) // sources if sources else 1
         known = tuple(part.view(sources, each, part.shape[1]) for part in past)
-        scores = self._scores(query.view(sources, each, self.query_size), memory, known)
-        weights = self._weights(scores, memory, known)
-        context = self._context(weights, memory.values).flatten(0, 1)
+        queries = query.view(sources, each, self.query_size)
+        weights, chance = self._looked(self._scores(queries, memory, known), queries, memory, known)
+        context = self._context(weights, memory.values, queries).flatten(0, 1)
         weights = mean_of_heads(weights).flatten(0, 1)
-        return Attended(context, weights, self._moved(past, weights, memory.columns))
+        chance = None if chance is None else chance.flatten(0, 1)
+        return Attended(context, weights, self._moved(past, weights, memory.columns), chance)
 
     def forward(self, queries: Tensor, memory: Memory, past: Past | None = None) -> Attended:
         """All queries of each row, (B, T, query_size). Only terms, which look back, take one step after the other."""
         self._check(queries, 3, len(queries) == len(memory.mask), memory)
         past = self.start(memory) if past is None else past
-        if past and queries.shape[1]:
-            weights, past = self._weights_by_step(queries, memory, past)
+        if len(past) > self._counts and queries.shape[1]:
+            (weights, chance), past = self._looked_by_step(queries, memory, past)
         else:
             known = tuple(part.unsqueeze(1)[:, :0] for part in past)
-            weights = self._weights(self._scores(queries, memory, known), memory, known)
-        return Attended(self._context(weights, memory.values), mean_of_heads(weights), past)
+            if self._counts:  # which needs no turn after turn
+                steps = past[-1] + torch.arange(queries.shape[1], device=queries.device)
+                known, past = (*known[:-1], steps.unsqueeze(2)), (*past[:-1], past[-1] + queries.shape[1])
+            weights, chance = self._looked(self._scores(queries, memory, known), queries, memory, known)
+        return Attended(self._context(weights, memory.values, queries), mean_of_heads(weights), past, chance)
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the last of the past is the number of a step."""
+        return self.look is not None and self.look.counts
 
     def _scores(self, queries: Tensor, memory: Memory, past: Past) -> Tensor:
         """What `score` says, which may be a user's own: of the shape that all else needs."""
@@ -152,36 +175,45 @@ class Attention(nn.Module, ABC):
             )
         return scores
 
-    def _context(self, weights: Tensor, values: Tensor) -> Tensor:
+    def _context(self, weights: Tensor, values: Tensor, queries: Tensor) -> Tensor:
         """(B, Q, D): the values under their weights; what the heads see lies side by side."""
         seen = averaged(weights, values)
-        return seen if self.heads == 1 else seen.transpose(1, 2).flatten(2)
+        seen = seen if self.heads == 1 else seen.transpose(1, 2).flatten(2)
+        return seen if self.gate is None else self.gate(queries).sigmoid() * seen
 
-    def _weights(self, scores: Tensor, memory: Memory, past: Past) -> Tensor:
-        """softmax(scores + terms) of Q rows for each source, whose pasts are (B, Q, n)."""
+    def _looked(self, scores: Tensor, queries: Tensor, memory: Memory, past: Past) -> Looked:
+        """softmax(scores + terms), or what a look makes of them; Q rows for each source, whose pasts are (B, Q, n)."""
         for term, known in self._with(past):
             scores = added(scores, term.score(known, memory.mask, memory.columns))
-        return masked_softmax(scores, over(scores, memory.mask))
+        if self.look is None:
+            return Looked(masked_softmax(scores, over(scores, memory.mask)))
+        steps = past[-1].squeeze(2) if self._counts else None
+        found: Looked = self.look(scores, queries, memory.mask, steps, memory.columns is not None)
+        return found
 
-    def _weights_by_step(self, queries: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Past]:
-        """The weights of queries (B, T, query_size), (B, [heads,] T, S), each after those before it."""
+    def _looked_by_step(self, queries: Tensor, memory: Memory, past: Past) -> tuple[Looked, Past]:
+        """Where queries (B, T, query_size) look, each after those before it."""
         # Only a score that sees where one has looked has to wait for its turn.
         ready = None if self.location is not None else self._scores(queries, memory, past).split(1, dim=-2)
         found = []
         for t, query in enumerate(queries.split(1, dim=1)):
             known = tuple(part.unsqueeze(1) for part in past)
             scores = self._scores(query, memory, known) if ready is None else ready[t]
-            found.append(self._weights(scores, memory, known))
-            past = self._moved(past, mean_of_heads(found[-1]).squeeze(1), memory.columns)
-        return torch.cat(found, dim=-2), past
+            found.append(self._looked(scores, query, memory, known))
+            past = self._moved(past, mean_of_heads(found[-1].weights).squeeze(1), memory.columns)
+        chances = [each.chance for each in found if each.chance is not None]
+        weights = torch.cat([each.weights for each in found], dim=-2)
+        return Looked(weights, torch.cat(chances, dim=1) if chances else None), past
 
     def _moved(self, past: Past, weights: Tensor, columns: int | None) -> Past:
         terms = tuple(term.moved(known, weights, columns) for term, known in self._with(past))
-        return terms if self.location is None else (self.location.moved(past[0], weights), *terms)
+        seen = () if self.location is None else (self.location.moved(past[0], weights),)
+        return (*seen, *terms, *((past[-1] + 1,) if self._counts else ()))
 
     def _with(self, past: Past) -> Iterator[tuple[Term, Tensor]]:
         """The terms, each with what it knows."""
-        return zip(self.terms, past[self.location is not None :], strict=True)  # type: ignore[arg-type]  # a ModuleList
+        first, last = int(self.location is not None), len(past) - self._counts
+        return zip(self.terms, past[first:last], strict=True)  # type: ignore[arg-type]  # a ModuleList
 
     def _check(self, queries: Tensor, dims: int, rows_fit: bool, memory: Memory) -> None:
         if queries.dim() != dims or queries.shape[-1] != self.query_size or not rows_fit:

@@ -7,7 +7,7 @@ from typing import final
 
 from torch import Tensor, nn
 
-from recurra.attention.attention import Attention, TermSpec
+from recurra.attention.attention import Attention, LookSpec, TermSpec
 from recurra.attention.products import compared
 from recurra.cells.weights import check_size
 
@@ -38,8 +38,10 @@ class ProjectedDot(Attention):
         heads: int = 1,
         values: int | None = None,
         terms: Sequence[TermSpec] = (),
+        look: LookSpec | None = None,
+        gate: bool = False,
     ) -> None:
-        super().__init__(query_size, memory_size, values=values, terms=terms, heads=heads)
+        super().__init__(query_size, memory_size, values=values, terms=terms, look=look, gate=gate, heads=heads)
         self.size = -(-self.query_size // self.heads) if size is None else check_size(size, "size")
         self.from_query = nn.Linear(self.query_size, self.heads * self.size, bias=False)
         self.from_memory = nn.Linear(self.memory_size, self.heads * self.size, bias=False)

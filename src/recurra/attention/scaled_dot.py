@@ -7,7 +7,7 @@ from typing import final
 
 from torch import Tensor
 
-from recurra.attention.attention import Attention, TermSpec
+from recurra.attention.attention import Attention, LookSpec, TermSpec
 from recurra.attention.dot import check_equal
 from recurra.attention.products import compared
 
@@ -17,9 +17,16 @@ class ScaledDot(Attention):
     """score(q, k) = q · k / √d, for a query and a memory of one size d (Vaswani et al. 2017). It has no weights."""
 
     def __init__(
-        self, query_size: int, memory_size: int, *, values: int | None = None, terms: Sequence[TermSpec] = ()
+        self,
+        query_size: int,
+        memory_size: int,
+        *,
+        values: int | None = None,
+        terms: Sequence[TermSpec] = (),
+        look: LookSpec | None = None,
+        gate: bool = False,
     ) -> None:
-        super().__init__(query_size, memory_size, values=values, terms=terms)
+        super().__init__(query_size, memory_size, values=values, terms=terms, look=look, gate=gate)
         check_equal("scaled_dot", query_size, memory_size)
 
     def keys(self, values: Tensor) -> Tensor:

@@ -16,20 +16,33 @@ COUNTS = ("count", "characters", "unknown")
 
 def evaluate(options: argparse.Namespace) -> None:
     """Scores of a run on a file with answers."""
+    from recurra.reports import explaining
     from recurra.training.trained import load
 
+    if options.out is not None:
+        if not options.free_running:
+            raise ConfigError("--out draws what --free-running measures: add --free-running, or leave --out out.")
+        explaining.check_ending(Path(options.out))
     model = load(options.run, device=options.device, trust=options.trust)
     model.check_used(options.set, scoring=True)
-    scores = model.with_settings(options.set).evaluate(options.data)
+    model = model.with_settings(options.set)
+    exposure = model.free_running(options.data) if options.free_running else None
+    if exposure is not None and options.out is not None:
+        exposure.view().write(options.out)
+    scores = model.evaluate(options.data)
     if options.json:
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
-        print(json_text({name: int(value) if name in COUNTS else value for name, value in finite.items()}))
+        found = {name: int(value) if name in COUNTS else value for name, value in finite.items()}
+        print(json_text(found if exposure is None else {**found, "free_running": exposure.json()}))
         return
     for name, value in scores.values.items():
         if math.isnan(value):  # nothing to measure it on, such as unknown words
             continue
         shown = f"{value:,.6g}" if name == "seconds" else f"{value:,.0f}" if name in COUNTS else f"{value:.4f}"
         print(f"{name:20} {shown}")
+    if exposure is not None:
+        print("\n" + "\n".join(f"{name:23} {value:.4f}" for name, value in exposure.values.items()))
+        print(f"\n{exposure.view().text()}")
     for title, table in scores.tables.items() if options.tables else ():
         print(f"\n{title}\n{table.text()}")
     if scores.tables and not options.tables:

@@ -14,6 +14,7 @@ from recurra.config.common import (
     Idle,
     Text,
     Training,
+    check_direction,
     check_layers,
     idle_of_stack,
     idle_of_words,
@@ -129,7 +130,13 @@ class ClassificationModel:
     )
     layers: int | None = setting(None, "number of layers, if hidden is one number; none: 1 (pyramid 3, Transformer 2)")
     bidirectional: bool = setting(True, "read in both directions; in a Transformer, steps also attend to later steps")
+    direction: Literal["forward", "backward"] = setting(
+        "forward", "backward: read the sequence from the end; with bidirectional = false"
+    )
     merge: str = setting("concat", "how the two directions are combined")
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last", "output of the stack: its last layer, or the concat, mean or learned weighted mean of all layers"
+    )
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "skip connections around the second and later layers"
     )
@@ -178,12 +185,16 @@ class ClassificationModel:
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout", "label_smoothing")
         check_layers(self.hidden, self.layers)
-        if self.encoder == "pyramid" and self.skip != "none":
-            raise SettingError(
-                f"model.skip = '{self.skip}' adds the input of a layer to its output, but the layers of "
-                "model.encoder = 'pyramid' change the sequence length: leave one of the two settings out.",
-                ("model", "skip"),
-            )
+        check_direction(self.direction, bidirectional=self.bidirectional)
+        if self.encoder == "pyramid":
+            uses = {"skip": "adds the input of a layer to its output", "mix": "combines the outputs of all layers"}
+            for name, use in uses.items():
+                if (value := getattr(self, name)) not in ("none", "last"):
+                    raise SettingError(
+                        f"model.{name} = '{value}' {use}, but the layers of model.encoder = 'pyramid' change the "
+                        "sequence length: leave one of the two settings out.",
+                        ("model", name),
+                    )
         self._check_transformer()
         if self.encoder == "image" and name_of(self.summary) in OF_STATES:
             raise SettingError(
@@ -214,7 +225,13 @@ class ClassificationModel:
                 ("model", "summary"),
             )
         if self.encoder == "transformer":
-            usual = {"cell": USUAL_CELL, "merge": ("concat",), "skip": ("none",)}
+            usual = {
+                "cell": USUAL_CELL,
+                "direction": ("forward",),
+                "merge": ("concat",),
+                "mix": ("last",),
+                "skip": ("none",),
+            }
             check_no_cells(self, usual, "model.encoder = 'transformer' has no cells")
         widths = self.hidden if isinstance(self.hidden, list) else [self.hidden]
         own = self.transformer
@@ -339,7 +356,7 @@ class ClassificationSettings:
             return {}
         idle: Idle = {("model", "summary"): f"model.pairing = '{name}' has a vector of its own"}
         if name == WITHOUT_CELLS and not (isinstance(pairing, dict) and pairing.get("read")):
-            layers = ("cell", "hidden", "layers", "bidirectional", "merge", "skip")
+            layers = ("cell", "hidden", "layers", "bidirectional", "direction", "merge", "mix", "skip")
             why = f"model.pairing = '{name}' has recurrent layers only with its option read = true"
             idle |= {("model", each): why for each in layers}
         return idle
@@ -375,7 +392,8 @@ class ClassificationSettings:
             sizes = " and ".join(SIZES[kind] for kind in SIZES if kind in kinds)
             idle |= {("model", name): f"{read} has no recurrent layers; {sizes}" for name in ("hidden", "layers")}
         if not cells:
-            idle |= {("model", name): f"{read} has no recurrent layers" for name in ("cell", "merge", "skip")}
+            names = ("cell", "direction", "merge", "mix", "skip")
+            idle |= {("model", name): f"{read} has no recurrent layers" for name in names}
             if not self._spells(kinds):
                 idle["model", "engine"] = f"{read} has no recurrent layers"
         elif not model.bidirectional:

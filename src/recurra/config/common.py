@@ -70,6 +70,11 @@ class Training:
     batch_tokens: int = setting(1000, "maximum number of elements in a batch, including padding")
     batch_size: int | None = setting(None, "number of rows in a batch, instead of batch_tokens")
     accumulate: int = setting(1, "gradient accumulation: batches per update")
+    loss: Literal["mean", "sequence", "sum"] = setting(
+        "mean",
+        "what an update makes small: the mean loss of all labels (tokens), the summed loss of each sequence, averaged "
+        "over sequences, or the sum of all; gradients, and with them clip, grow accordingly",
+    )
     optimizer: Part = setting("adam", "adam, adamw, sgd, asgd, …, or a table with its options")
     learning_rate: float = setting(2e-3, "maximum learning rate")
     schedule: Part = setting(
@@ -110,6 +115,29 @@ class Training:
 
 
 @dataclass(frozen=True)
+class ForcedTraining(Training):
+    """Settings of training where a model reads what it should have said before, or what it said itself."""
+
+    forcing: Part | float = setting(
+        1.0,
+        "teacher forcing: probability that the model reads the right token or value instead of its own; or constant, "
+        "linear, exponential or inverse_sigmoid, or a table with options",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Forcing.of(self.forcing)  # refuses what it cannot use
+
+
+def idle_forcing(training: ForcedTraining) -> Idle:
+    """Options of teacher forcing that is never anything else."""
+    forcing = Forcing.of(training.forcing)
+    if not forcing.is_always or forcing == Forcing():
+        return {}
+    return {("training", "forcing"): "with probability 1 the model never reads its own outputs"}
+
+
+@dataclass(frozen=True)
 class Text:
     """Settings of tokenization and vocabulary."""
 
@@ -131,6 +159,9 @@ class Text:
         """Refuse what a section of this name, such as data.text, cannot hold."""
         at_least(1, where, self, "min_count", "max_size")
 
+
+MEMORY_CELLS = ("ntm", "dnc")
+"""Cells with an external memory."""
 
 MOST_LAYERS = 1000
 """No recurrent network in use has a tenth as many; to build a million takes hours and all memory."""
@@ -188,8 +219,18 @@ def idle_of_stack(hidden: int | list[int], layers: int | None, *, bidirectional:
     if bidirectional is False:
         idle["model", "merge"] = "model.bidirectional = false leaves only one direction"
     if (len(hidden) if isinstance(hidden, list) else layers or 1) == 1:
-        idle["model", "skip"] = "there is only one layer"
+        idle |= {("model", name): "there is only one layer" for name in ("skip", "mix")}
     return idle
+
+
+def check_direction(direction: str, *, bidirectional: bool) -> None:
+    """Refuse one direction where both are read."""
+    if direction == "backward" and bidirectional:
+        raise SettingError(
+            "model.direction = 'backward' reads from the end only, but model.bidirectional = true reads both ways: set "
+            "model.bidirectional = false, or leave model.direction out.",
+            ("model", "direction"),
+        )
 
 
 def training_differs(settings: Any, *parts: Any) -> list[str]:
@@ -212,8 +253,9 @@ def training_differs(settings: Any, *parts: Any) -> list[str]:
         "label smoothing": "label_smoothing" in set_here,
         "regularization of activations": any(name.endswith("_regularization") for name in set_here),
         "augmentation": any(_values(augmentation).values()),
-        "scheduled sampling": forcing.shape != "constant" or forcing.k < 1,
+        "scheduled sampling": not forcing.is_always,
         "the term of R-Drop": bool(getattr(training, "r_drop", 0)),
+        "the doubly stochastic term": bool(getattr(training, "doubly_stochastic", 0)),
     }
     *others, last = [name for name, value in is_on.items() if value] or [""]
     named = f"{', '.join(others)} and {last}" if others else last

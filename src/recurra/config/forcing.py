@@ -84,6 +84,15 @@ class Forcing:
         unit, replacement = (options.get(word, values[0]) for word, values in WORDS.items())
         return cls(name, k, c, floor, unit, replacement)
 
+    def varying(self, step: int) -> dict[str, float]:
+        """What a log keeps of it after so many updates: p, unless that is always 1."""
+        return {} if self.is_always else {"forcing": self.probability(step)}
+
+    @property
+    def is_always(self) -> bool:
+        """Whether p is 1 all the time, so that no step needs what the one before it answered."""
+        return self.shape == "constant" and self.k == 1
+
     def probability(self, step: int) -> float:
         """p after so many updates."""
         if self.shape == "constant":

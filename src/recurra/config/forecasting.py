@@ -9,13 +9,15 @@ from typing import Any, Literal, Self
 
 from recurra.config.common import (
     Data,
+    ForcedTraining,
     Idle,
-    Training,
     check_layers,
     idle_batch_tokens,
+    idle_forcing,
     idle_of_stack,
     idle_without_validation,
 )
+from recurra.config.forcing import Forcing
 from recurra.config.transformer import (
     USUAL_CELL,
     CausalTransformerModel,
@@ -89,7 +91,13 @@ class ForecastingModel:
     )
     hidden: int | list[int] = setting(128, "hidden size, or width of a Transformer; a list sets one per layer")
     layers: int | None = setting(None, "number of layers, if hidden is one number; none: 1 (Transformer 2)")
+    direction: Literal["forward", "backward"] = setting(
+        "forward", "backward: read a sequence from its end and predict the steps before it"
+    )
     bidirectional: bool = setting(False, "must be false: the model must not see the values it predicts")
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last", "output of the stack: its last layer, or the concat, mean or learned weighted mean of all layers"
+    )
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "skip connections around the second and later layers"
     )
@@ -118,7 +126,7 @@ class ForecastingModel:
             return
         check_no_cells(
             self,
-            {"cell": USUAL_CELL, "skip": ("none",), "engine": ("auto",)},
+            {"cell": USUAL_CELL, "mix": ("last",), "skip": ("none",), "engine": ("auto",)},
             "model.encoder = 'transformer' has no cells",
         )
         own = self.transformer
@@ -165,8 +173,8 @@ class ForecastingSettings:
     task: str = setting("forecasting", "the task")
     data: ForecastingData = section(ForecastingData, "the data")
     model: ForecastingModel = section(ForecastingModel, "the network")
-    training: Training = dataclasses.field(
-        default_factory=lambda: Training(
+    training: ForcedTraining = dataclasses.field(
+        default_factory=lambda: ForcedTraining(
             epochs=100, batch_tokens=500, learning_rate=5e-3, clip=1.0, average={"name": "ema", "decay": 0.99}
         ),
         metadata={"about": "training"},
@@ -185,11 +193,18 @@ class ForecastingSettings:
         known = ("forecasting", "language_model")  # a language whose tokens are vectors
         if self.task not in known and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of forecasting.", ("task",))
+        is_drawn = Forcing.of(self.training.forcing).replacement == "sampled"
+        if is_drawn and self.model.output is not None and name_of(self.model.output) == "squared_error":
+            raise SettingError(
+                "training.forcing with replacement = 'sampled' draws the values that are read, but model.output = "
+                "'squared_error' predicts no distribution: set replacement = 'greedy', or model.output = 'gaussian'.",
+                ("training", "forcing"),
+            )
 
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
         data, is_binary = self.data, self.model.output is not None and name_of(self.model.output) == "bernoulli"
-        idle = idle_batch_tokens(self.training)
+        idle = idle_batch_tokens(self.training) | idle_forcing(self.training)
         if self.model.encoder == "rnn":
             idle |= idle_of_stack(self.model.hidden, self.model.layers)
         idle |= idle_without_validation(data)

@@ -38,6 +38,8 @@ Keys: TypeAlias = tuple[str, ...]
 Files: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Config: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
 """The name of a task, a config file, or a table such as such a file holds."""
+Changes: TypeAlias = Sequence[str] | Mapping[str, object]
+"""Settings as a dict, {"decoding": {"best": 4}} or {"decoding.best": 4}, or as strings of --set: ["decoding.best=4"]"""
 
 
 class Origin(NamedTuple):
@@ -170,6 +172,20 @@ class Given:
                 raise ConfigError(f"{words}: settings are written as 'model.hidden'.")
             added.append(Assignment(keys, _as_toml_has_it(value), Origin(words, keys=keys, source=name)))
         return self._with(added)
+
+    def changes(self, changes: Changes, name: str) -> Given:
+        """With settings as a dict, as `keywords` takes it, or as strings, as `options` does.
+
+        >>> one, other = {"decoding": {"best": 4}}, ["decoding.best=4"]
+        >>> Given().changes(one, "settings").table() == Given().changes(other, "settings").table()
+        True
+        """
+        if isinstance(changes, str):
+            raise ConfigError(
+                f"{name} must be a dict or a list of strings, but is {shown(changes)}: write {{'decoding.best': 4}} or "
+                "['decoding.best=4']."
+            )
+        return self.keywords(changes, name) if isinstance(changes, Mapping) else self.options(changes)
 
     def files(self, given: Mapping[str, object], word: str) -> Given:
         """With settings of data that have an option or a keyword of their own; `word` is such as '--{}' or '{}='."""

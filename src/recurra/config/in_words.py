@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from recurra.settings import Part, name_of
 
-FAMILIES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "slstm": "sLSTM", "elman": "Elman RNN"}
+FAMILIES = {
+    "lstm": "LSTM",
+    "gru": "GRU",
+    "rnn": "RNN",
+    "slstm": "sLSTM",
+    "elman": "Elman RNN",
+    "ntm": "NTM",
+    "dnc": "DNC",
+}
 SUMMARIES = {
     "mean": "mean pooling",
     "max": "max pooling",
@@ -17,7 +25,10 @@ SUMMARIES = {
 }
 
 
-def cell_in_words(cell: Part, *, bidirectional: bool = False) -> str:
+MIXES = {"concat": "all layers side by side", "mean": "mean of all layers", "learned": "learned mix of all layers"}
+
+
+def cell_in_words(cell: Part, *, bidirectional: bool = False, direction: str = "forward") -> str:
     """A cell's name as the literature writes it; a cell of another module keeps its own.
 
     >>> cell_in_words("lstm", bidirectional=True), cell_in_words("peephole_lstm"), cell_in_words("my.cells:Mine")
@@ -26,20 +37,23 @@ def cell_in_words(cell: Part, *, bidirectional: bool = False) -> str:
     name = name_of(cell)
     shown = name if ":" in name else " ".join(FAMILIES.get(word, word) for word in name.split("_"))
     if not bidirectional:
-        return shown
+        return f"backward {shown}" if direction == "backward" else shown
     return f"Bi{shown}" if shown in ("LSTM", "GRU", "RNN") else f"bidirectional {shown}"
 
 
-def layers_in_words(kind: str, hidden: int | Sequence[int], layers: int | None = None) -> str:
-    """A stack of layers of some kind and their widths.
+def layers_in_words(kind: str, hidden: int | Sequence[int], layers: int | None = None, mix: str = "last") -> str:
+    """A stack of layers of some kind, their widths, and what of them comes out.
 
     >>> layers_in_words("BiLSTM", 256), layers_in_words("BiLSTM", 256, 2), layers_in_words("GRU", [64, 32])
     ('BiLSTM 256', '2-layer BiLSTM 256', 'GRU 64 + 32')
+    >>> layers_in_words("GRU", 64, 2, "mean")
+    '2-layer GRU 64 (mean of all layers)'
     """
     widths = [hidden] * (layers or 1) if isinstance(hidden, int) else list(hidden)
+    mixed = f" ({MIXES[mix]})" if mix in MIXES and len(widths) > 1 else ""
     if len({*widths}) > 1:
-        return f"{kind} {' + '.join(map(str, widths))}"
-    return f"{f'{len(widths)}-layer ' if len(widths) > 1 else ''}{kind} {widths[0]}"
+        return f"{kind} {' + '.join(map(str, widths))}{mixed}"
+    return f"{f'{len(widths)}-layer ' if len(widths) > 1 else ''}{kind} {widths[0]}{mixed}"
 
 
 def summary_in_words(summary: Part) -> str:

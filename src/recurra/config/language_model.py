@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from recurra.config.common import Data, Idle, Text, Training, check_layers, idle_without_validation, one_batch_size
+from recurra.config.common import (
+    Data,
+    ForcedTraining,
+    Idle,
+    Text,
+    check_layers,
+    idle_forcing,
+    idle_without_validation,
+    one_batch_size,
+)
 from recurra.config.share import FilePart
 from recurra.config.transformer import FORM_SETTING, HEADS, USUAL_CELL, Form, check_no_cells, check_transformer, suited
 from recurra.errors import DataError
@@ -96,6 +105,12 @@ class LanguageModelModel:
     layers: int | None = setting(None, "number of layers, if hidden is one number; none: 2 (Transformer 4)")
     direction: Literal["forward", "backward"] = setting("forward", "backward: read the text from its end")
     bidirectional: bool = setting(False, "must be false: a bidirectional model would see the token it predicts")
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last", "output of the stack: its last layer, or the concat, mean or learned weighted mean of all layers"
+    )
+    skip: Literal["none", "residual", "highway"] = setting(
+        "none", "skip connections around the second and later layers"
+    )
     token_dropout: float = setting(0.1, "fraction of token embeddings set to zero in training")
     embedding_dropout: float = setting(0.0, "fraction of the vocabulary whose embeddings are zero for a whole batch")
     input_dropout: float = setting(0.0, "dropout on token embeddings; one mask per row")
@@ -138,6 +153,13 @@ class LanguageModelModel:
                 "set model.weight_drop = 0.",
                 ("model", "weight_drop"),
             )
+        if self.tied and name_of(self.output) == "softmax" and self.mix == "concat" and len(widths) > 1:
+            raise SettingError(
+                "model.tied = true shares one matrix between embedding and output, so both must have the same size, "
+                f"but model.mix = 'concat' gives the output all layers ({' + '.join(map(str, widths))} units): set "
+                "model.mix to mean or learned, or model.tied = false.",
+                ("model", "tied"),
+            )
         if self.tied and name_of(self.output) == "softmax" and widths[-1] != self.embedding:
             first = list(widths[:-1]) or [widths[-1]]
             raise SettingError(
@@ -151,7 +173,13 @@ class LanguageModelModel:
         """Refuse what a Transformer cannot be, or has no place for; what is as it usually is may stay."""
         own = self.decoder
         if own.kind == "transformer":
-            usual = {"cell": USUAL_CELL, "weight_drop": (None, 0, WEIGHT_DROP), "engine": ("auto",)}
+            usual = {
+                "cell": USUAL_CELL,
+                "mix": ("last",),
+                "skip": ("none",),
+                "weight_drop": (None, 0, WEIGHT_DROP),
+                "engine": ("auto",),
+            }
             check_no_cells(self, usual, "model.decoder.kind = 'transformer' has no cells")
         check_transformer(
             own.kind, own.heads, own.feed_forward, self.widths, "model.decoder", "model.hidden", form=own.form
@@ -191,8 +219,10 @@ class LanguageModelReading:
 class LanguageModelEvaluation:
     """How a text is scored."""
 
-    manner: Literal["carried", "windowed"] = setting(
-        "carried", "carried: the state is kept through the whole text; windowed: it is reset in each window"
+    manner: Literal["carried", "windowed", "last_word"] = setting(
+        "carried",
+        "carried: the state is kept through the whole text; windowed: it is reset in each window; last_word: "
+        "only the last word of each line, read by itself, is predicted, as in LAMBADA",
     )
     streams: int = setting(32, "carried: number of parts of the text that are read in parallel")
     window: int = setting(256, "windowed: tokens per window; carried: context tokens before each part")
@@ -228,8 +258,8 @@ class LanguageModelSettings:
     data: LanguageModelData = section(LanguageModelData, "the data")
     model: LanguageModelModel = section(LanguageModelModel, "the network")
     reading: LanguageModelReading = section(LanguageModelReading, "how continuous text is read in training")
-    training: Training = dataclasses.field(
-        default_factory=lambda: Training(
+    training: ForcedTraining = dataclasses.field(
+        default_factory=lambda: ForcedTraining(
             epochs=20,
             batch_size=64,
             optimizer={"name": "adamw", "weight_decay": 0.1},
@@ -254,12 +284,16 @@ class LanguageModelSettings:
 
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
-        idle = idle_without_validation(self.data)
+        idle = idle_without_validation(self.data) | idle_forcing(self.training)
         if self.model.decoder.kind == "rnn" and len(self.model.widths) == 1:
             idle["model", "dropout"] = "it lies between layers, and there is one"
+            idle |= {("model", name): "there is only one layer" for name in ("mix", "skip")}
         if self.data.independent:
             why = "data.independent = true reads each line by itself, whole"
             idle |= {("reading", name): why for name in ("vary_steps", "carry")}
+            idle |= {("evaluation", name): why for name in ("streams", "window", "stride")}
+        elif self.evaluation.manner == "last_word":
+            why = "evaluation.manner = 'last_word' reads each line by itself, whole"
             idle |= {("evaluation", name): why for name in ("streams", "window", "stride")}
         elif self.evaluation.manner == "windowed":
             idle["evaluation", "streams"] = "evaluation.manner = 'windowed' reads windows, not parallel parts"
@@ -286,6 +320,12 @@ class LanguageModelSettings:
             raise SettingError(
                 "evaluation.manner = 'windowed' is for continuous text, but with data.independent = true each "
                 "line is scored separately. Leave evaluation.manner out.",
+                ("evaluation", "manner"),
+            )
+        if self.evaluation.manner == "last_word" and self.model.direction == "backward":
+            raise SettingError(
+                "evaluation.manner = 'last_word' predicts the last word from those before it, but model.direction = "
+                "'backward' reads the last word first. Leave evaluation.manner out, or train a forward model.",
                 ("evaluation", "manner"),
             )
         if not self.data.independent and self.model.decoder.context is None:

@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.augmentation import Augmentation
-from recurra.config.common import Data, Idle, Text, Training, idle_section, idle_without_validation, one_batch_size
+from recurra.config.common import (
+    Data,
+    ForcedTraining,
+    Idle,
+    Text,
+    idle_forcing,
+    idle_section,
+    idle_without_validation,
+    one_batch_size,
+)
 from recurra.config.forcing import Forcing
 from recurra.config.seq2seq_model import RECURRENT, Seq2SeqModel
-from recurra.config.writer_model import WriterModel
+from recurra.config.writer_model import WriterModel, look_of
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 BATCH_TOKENS = 1000
@@ -61,16 +70,14 @@ class Seq2SeqData(Data):
 
 
 @dataclass(frozen=True)
-class Seq2SeqTraining(Training):
+class Seq2SeqTraining(ForcedTraining):
     """How the weights are found."""
 
-    forcing: Part | float = setting(
-        1.0,
-        "teacher forcing: probability that the decoder reads the right token instead of its own; or constant, "
-        "linear, exponential or inverse_sigmoid, or a table with options",
-    )
     r_drop: float = setting(
         0.0, "R-Drop: two passes with different dropout should agree; adds α (KL + KL) / 4 to the loss"
+    )
+    doubly_stochastic: float = setting(
+        0.0, "adds λ Σ_i (1 − Σ_t α_ti)² to the loss: attention looks at each place of the source once in all"
     )
     validate_with: Literal["greedy", "decoding"] = setting(
         "greedy", "search method of validation during training; decoding: as set in [decoding], which is slower"
@@ -78,8 +85,7 @@ class Seq2SeqTraining(Training):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(0, "training", self, "r_drop")
-        Forcing.of(self.forcing)  # refuses what it cannot use
+        at_least(0, "training", self, "r_drop", "doubly_stochastic")
 
 
 @dataclass(frozen=True)
@@ -104,9 +110,10 @@ class Seq2SeqEvaluation:
 class Seq2SeqDecoding:
     """From a model to an answer."""
 
-    search: Literal["beam", "greedy", "sampling", "exhaustive", "given"] = setting(
+    search: Literal["beam", "greedy", "sampling", "exhaustive", "path", "given"] = setting(
         "beam",
-        "beam, greedy, sampling or exhaustive; given: no search, score the given target",
+        "beam, greedy, sampling or exhaustive; path: what the most probable alignment of CTC writes; given: no "
+        "search, score the given target",
     )
     width: int = setting(5, "beam width")
     best: int = setting(1, "number of answers per source, best first; with more than one use --json")
@@ -160,9 +167,10 @@ class Seq2SeqDecoding:
                 f"{self.max_length}: set it to 3 or more.",
                 ("decoding", "max_length"),
             )
-        if self.search == "greedy" and self.best > 1:
+        if self.search in ("greedy", "path") and self.best > 1:
+            finds = "greedy search" if self.search == "greedy" else "decoding.search = 'path'"
             raise SettingError(
-                f"decoding.best = {self.best} asks for {self.best} answers, but greedy search finds only one: set "
+                f"decoding.best = {self.best} asks for {self.best} answers, but {finds} finds only one: set "
                 f"decoding.search = 'beam' or 'sampling', or decoding.best = 1.",
                 ("decoding", "best"),
             )
@@ -203,6 +211,7 @@ class Seq2SeqSettings:
         stacks = [model.encoder_widths] * (own.kind == "rnn") + [model.decoder_widths] * (written.kind == "rnn")
         if all(len(widths) == 1 for widths in stacks):
             idle["model", "skip"] = "there is one layer on either side, and a way past the second needs more"
+            idle["model", "mix"] = "there is one layer on either side, and nothing to mix"
         if own.hidden is not None and written.hidden is not None:
             idle["model", "hidden"] = "model.encoder.hidden and model.decoder.hidden set the sizes"
         is_deep = own.layers is not None or isinstance(own.hidden, list) or own.kind == "pyramid"
@@ -220,6 +229,14 @@ class Seq2SeqSettings:
             idle["decoding", "unknown"] = why
             why = "answers of numbers are not scored as text"
             idle |= {("evaluation", name): why for name in ("bleu_tokenize", "lowercase")}
+        if written.kind == "ctc":
+            why = "model.decoder.kind = 'ctc' has no decoder that reads what it wrote"
+            idle |= {("training", name): why for name in ("forcing", "r_drop")}
+            idle["model", "label_smoothing"] = "model.decoder.kind = 'ctc' has no target at each step to smooth"
+            if own.hidden is not None:
+                idle["model", "hidden"] = "model.encoder.hidden sets the size"
+            if own.layers is not None or isinstance(own.hidden, list) or own.kind == "pyramid":
+                idle["model", "layers"] = "the encoder has a number of layers of its own"
         return idle
 
     def _check_pointer(self) -> None:
@@ -276,13 +293,21 @@ class Seq2SeqSettings:
                 ("model", "tied"),
             )
         check_forcing(self.model, self.training)
-        attends = name_of(self.model.attention) != "none" or self.model.pointer is not None
+        check_doubly_stochastic(self.model, self.training)
+        attends = self.model.attends or self.model.pointer is not None
         if self.decoding.coverage_penalty and not attends:
+            why = "model.decoder.kind is ctc" if self.model.decoder.kind == "ctc" else "model.attention is none"
             raise SettingError(
-                "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
+                f"decoding.coverage_penalty uses attention weights, but {why}: remove the penalty.",
                 ("decoding", "coverage_penalty"),
             )
         self._check_pointer()
+        if self.decoding.search == "path" and self.model.decoder.kind != "ctc":
+            raise SettingError(
+                "decoding.search = 'path' takes the most probable alignment of CTC, but model.decoder.kind = "
+                f"'{self.model.decoder.kind}': use 'greedy' or 'beam'.",
+                ("decoding", "search"),
+            )
         dropped = [side for side in ("source", "target") if _is_cut_anew(getattr(self.data, side).tokens)]
         if self.model.copy and dropped:
             raise SettingError(
@@ -321,6 +346,13 @@ def idle_of_search(decoding: Seq2SeqDecoding, *, generates: bool = False) -> Idl
             return {("decoding", name): why for name in ("width", "best", "seed")}
         return idle_section(decoding, ("decoding",), why, but=("search",))
     idle: Idle = {}
+    if decoding.search == "path":
+        return idle_section(
+            decoding,
+            ("decoding",),
+            f"{search} takes the most probable alignment, whatever it writes",
+            but=("search", "length_penalty"),
+        )
     if decoding.search != "beam":
         idle["decoding", "width"] = f"{search} keeps no beam"
     if decoding.search != "sampling":
@@ -334,12 +366,9 @@ def idle_of_search(decoding: Seq2SeqDecoding, *, generates: bool = False) -> Idl
 
 def idle_of_writing(training: Seq2SeqTraining, decoding: Seq2SeqDecoding) -> Idle:
     """Settings of training that make no difference to how answers are written in it."""
-    idle: Idle = {}
+    idle = idle_forcing(training)
     if decoding.search == "greedy" and not decoding.forced:
         idle["training", "validate_with"] = "decoding.search is 'greedy' already"
-    forcing = Forcing.of(training.forcing)
-    if forcing.shape == "constant" and forcing.k == 1 and forcing != Forcing():
-        idle["training", "forcing"] = "with probability 1 the decoder never reads its own tokens"
     return idle
 
 
@@ -360,10 +389,24 @@ def idle_of_writer(
     return idle
 
 
+def check_doubly_stochastic(model: WriterModel, training: Seq2SeqTraining) -> None:
+    """Refuse to look everywhere where nothing looks, or at one place at a time."""
+    if not training.doubly_stochastic:
+        return
+    why = "there is no attention" if not model.attends else ""
+    if look_of(model.attention) == "hard":
+        why = "hard attention draws places, which have no gradient"
+    if why:
+        raise SettingError(
+            f"training.doubly_stochastic = {training.doubly_stochastic:g} is a cost of attention weights, but {why}. "
+            "Leave it out.",
+            ("training", "doubly_stochastic"),
+        )
+
+
 def check_forcing(model: WriterModel, training: Seq2SeqTraining) -> None:
     """Refuse what cannot be trained step by step, where it must be."""
-    forcing = Forcing.of(training.forcing)
-    if model.locked and model.dropout and (forcing.shape != "constant" or forcing.k < 1):
+    if model.locked and model.dropout and not Forcing.of(training.forcing).is_always:
         raise SettingError(
             "model.locked = true uses one dropout mask per row, but training.forcing below 1 trains step by step: "
             "remove one of the two settings.",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from recurra.config.common import check_layers
+from recurra.config.common import check_direction, check_layers
 from recurra.config.transformer import FORM_SETTING, HEADS, Form, check_transformer
-from recurra.config.writer_model import WriterModel
+from recurra.config.writer_model import WriterModel, look_of
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 RECURRENT = ("rnn", "pyramid")
@@ -63,6 +63,10 @@ class Seq2SeqModel(WriterModel):
     bidirectional: bool = setting(
         True, "the source is read in both directions; in a Transformer, steps also attend to later steps"
     )
+    direction: Literal["forward", "backward"] = setting(
+        "forward",
+        "backward: read the source from its end, as Sutskever et al. did; with bidirectional = false",
+    )
     merge: str = setting("concat", "how the two directions are combined")
     encoder: EncoderModel = section(EncoderModel, "the encoder, where it differs from [model]")
     start: Literal["last", "mean", "max", "zeros"] = setting(
@@ -95,6 +99,11 @@ class Seq2SeqModel(WriterModel):
         super().__post_init__()
         if name_of(self.attention) == "none" and self.copy:
             raise SettingError("model.copy = true needs attention, but model.attention is none.", ("model", "copy"))
+        if self.decoder.kind == "ctc" and self.copy:
+            raise SettingError(
+                "model.copy = true needs attention, but model.decoder.kind = 'ctc' has none: leave one of them out.",
+                ("model", "copy"),
+            )
         if self.copy and self.steps_in_a_place > 1:
             raise SettingError(
                 "model.copy = true copies single source tokens, but model.encoder.kind = 'pyramid' merges "
@@ -103,12 +112,19 @@ class Seq2SeqModel(WriterModel):
             )
         if self.pointer is not None:
             self._check_pointer()
+        if self.copy and look_of(self.attention) == "local":
+            raise SettingError(
+                "model.copy = true shares the probability of copying by attention weights, but those of look = 'local' "
+                "need not add up to 1: leave one of them out.",
+                ("model", "copy"),
+            )
         if looks_around_a_grid(self.attention):
             raise SettingError(
                 "model.attention has a location term with dimensions = 2, which needs a grid such as a picture, "
                 "but the source is a sequence: set dimensions = 1, or leave it out.",
                 ("model", "attention"),
             )
+        check_direction(self.direction, bidirectional=self.bidirectional)
         own = self.encoder
         hidden = "model.hidden" if own.hidden is None else None
         check_transformer(
@@ -129,12 +145,13 @@ class Seq2SeqModel(WriterModel):
                         f"state to start from. Leave it out.",
                         ("model", name),
                     )
-            if own.kind == "pyramid" and self.skip != "none":
-                raise SettingError(
-                    f"model.skip = '{self.skip}' has no effect: the layers of a pyramid change the sequence "
-                    "length, so they cannot be skipped. Leave it out.",
-                    ("model", "skip"),
-                )
+            for name, done in (("skip", "skipped"), ("mix", "mixed")):
+                if own.kind == "pyramid" and (value := getattr(self, name)) not in ("none", "last"):
+                    raise SettingError(
+                        f"model.{name} = '{value}' has no effect: the layers of a pyramid change the sequence "
+                        f"length, so they cannot be {done}. Leave it out.",
+                        ("model", name),
+                    )
         elif self.encoder.kind not in RECURRENT and self.start == "last":
             raise SettingError(
                 f"model.encoder.kind = '{self.encoder.kind}' has no last state to start the decoder from: set "
@@ -152,6 +169,12 @@ class Seq2SeqModel(WriterModel):
                 f"model.merge = '{self.merge}' has no effect: model.encoder.kind = '{self.encoder.kind}' has no "
                 f"directions to merge. Leave it out.",
                 ("model", "merge"),
+            )
+        if self.encoder.kind not in RECURRENT and self.direction != "forward":
+            raise SettingError(
+                f"model.direction = '{self.direction}' has no effect: model.encoder.kind = '{self.encoder.kind}' reads "
+                f"all steps at once. Leave it out.",
+                ("model", "direction"),
             )
         if self.start == "zeros" and self.bridge != "auto":
             raise SettingError(
@@ -175,6 +198,12 @@ class Seq2SeqModel(WriterModel):
 
     def _check_pointer(self) -> None:
         """Refuse what an answer of elements of the source has no place for."""
+        if self.decoder.kind == "ctc":
+            raise SettingError(
+                "model.pointer needs a decoder that chooses elements, but model.decoder.kind = 'ctc' has none: leave "
+                "one of them out.",
+                ("model", "pointer"),
+            )
         if self.copy:
             raise SettingError(
                 "model.pointer writes elements of the source alone, and model.copy = true writes tokens beside them: "

@@ -11,6 +11,7 @@ from recurra.config.common import (
     Data,
     Idle,
     Training,
+    check_direction,
     check_layers,
     idle_batch_tokens,
     idle_of_stack,
@@ -98,7 +99,13 @@ class TaggingModel:
     )
     layers: int | None = setting(None, "number of layers, if hidden is one number; none: 1 (Transformer 2)")
     bidirectional: bool = setting(True, "read both ways; in a Transformer, steps also attend to later steps")
+    direction: Literal["forward", "backward"] = setting(
+        "forward", "backward: read the sequence from the end; with bidirectional = false"
+    )
     merge: str = setting("concat", "how the two directions are combined")
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last", "output of the stack: its last layer, or the concat, mean or learned weighted mean of all layers"
+    )
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "skip connections around the second and later layers"
     )
@@ -121,6 +128,7 @@ class TaggingModel:
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout")
         check_layers(self.hidden, self.layers)
+        check_direction(self.direction, bidirectional=self.bidirectional)
         if self.encoder != "rnn" and name_of(self.summary) in OF_STATES:
             raise SettingError(
                 f"model.summary = '{name_of(self.summary)}' needs the last state of a recurrent network, which "
@@ -130,7 +138,13 @@ class TaggingModel:
         if self.encoder != "transformer":
             idle_transformer(self.transformer, self.encoder)
             return
-        usual = {"cell": USUAL_CELL, "merge": ("concat",), "skip": ("none",)}
+        usual = {
+            "cell": USUAL_CELL,
+            "direction": ("forward",),
+            "merge": ("concat",),
+            "mix": ("last",),
+            "skip": ("none",),
+        }
         check_no_cells(self, usual, "model.encoder = 'transformer' has no cells")
         own = self.transformer
         check_transformer("transformer", own.heads, own.feed_forward, self.widths, "model.transformer", "model.hidden")
@@ -179,7 +193,7 @@ class TaggingSettings:
             idle |= idle_of_stack(model.hidden, model.layers, bidirectional=model.bidirectional)
         else:
             why = f"model.encoder = '{model.encoder}' has no recurrent layers"
-            idle |= {("model", name): why for name in ("cell", "merge", "skip")}
+            idle |= {("model", name): why for name in ("cell", "direction", "merge", "mix", "skip")}
             if model.characters.cell == "none" or self.data.frames is not None:
                 idle["model", "engine"] = why
         if model.encoder == "cnn":

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from recurra.config.common import Training
 from recurra.settings import SettingError, at_least, rates, setting
 from recurra.toml import shown
+
+AnyTraining = TypeVar("AnyTraining", bound=Training)
 
 Form = Literal["pre_norm", "vaswani"]
 
@@ -26,7 +28,7 @@ USUAL_CELL = ("lstm", {"name": "lstm"})
 """What model.cell says where nothing is said."""
 
 
-def suited(training: Training, *asked: object) -> Training:
+def suited(training: AnyTraining, *asked: object) -> AnyTraining:
     """How a model is usually trained, some part of which a table asks to be a Transformer, or all to be cells.
 
     A Transformer wants a lower learning rate than cells do, and longer to warm up: on the questions of clinc150, after

@@ -14,13 +14,14 @@ from recurra.config.seq2seq import (
     Seq2SeqDecoding,
     Seq2SeqEvaluation,
     Seq2SeqTraining,
+    check_doubly_stochastic,
     check_forcing,
     check_no_elements,
     idle_of_search,
     idle_of_writer,
     idle_of_writing,
 )
-from recurra.config.writer_model import WriterModel
+from recurra.config.writer_model import WriterModel, look_of
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 
@@ -103,6 +104,12 @@ class Vec2SeqModel(WriterModel):
                 "model.decoder.kind = 'window' reads texts, and only seq2seq has it: set 'rnn' or 'transformer'.",
                 ("model", "decoder", "kind"),
             )
+        if self.decoder.kind == "ctc":
+            raise SettingError(
+                "model.decoder.kind = 'ctc' reads a sequence step by step, but vec2seq reads a vector or a picture: "
+                "use the task seq2seq with data.frames.",
+                ("model", "decoder", "kind"),
+            )
         super().__post_init__()
         if self.direct and not {*self.conditioning} & {"initial", "first"}:
             raise SettingError(
@@ -170,6 +177,7 @@ class Vec2SeqSettings:
             idle["model", "encoder", "hidden"] = "model.encoder.layers = 0 leaves no layer of this size"
         if model.decoder.kind == "rnn" and len(model.decoder_widths) == 1:
             idle["model", "skip"] = "there is one layer, and a way past the second and those above it needs more"
+            idle["model", "mix"] = "there is one layer, and nothing to mix"
         if reads_numbers:
             what = "vectors (data.vector)" if self.data.vector else "places (data.frames)"
             why = f"the inputs are {what}, not pictures"
@@ -187,10 +195,23 @@ class Vec2SeqSettings:
         one_batch_size(self.training)
         check_forcing(self.model, self.training)
         check_no_elements(self.decoding, self.evaluation)
+        check_doubly_stochastic(self.model, self.training)
+        if look_of(self.model.attention) == "local" and self.data.image.given is not None:
+            raise SettingError(
+                "model.attention has look = 'local', which needs a sequence, but places of a picture have rows and "
+                "columns: leave the look out.",
+                ("model", "attention"),
+            )
         if self.decoding.coverage_penalty and name_of(self.model.attention) == "none":
             raise SettingError(
                 "decoding.coverage_penalty uses attention weights, but model.attention is none: remove the penalty.",
                 ("decoding", "coverage_penalty"),
+            )
+        if self.decoding.search == "path":
+            raise SettingError(
+                "decoding.search = 'path' takes the most probable alignment of CTC, which vec2seq has not: use "
+                "'greedy' or 'beam'.",
+                ("decoding", "search"),
             )
         if self.decoding.max_ratio is not None:
             raise SettingError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -16,16 +17,15 @@ WIRINGS = ("outside", "between", "inside", "feeding", "conditional")
 WIRINGS_WITH_A_CHOICE = ("outside", "between")
 """Where attention may look from the state before or after a step."""
 
-LAYERS_APART = ("between", "inside", "conditional")
-"""Where attention stands between the decoder's first layer and those above it."""
-
 
 @dataclass(frozen=True)
 class DecoderModel:
     """What writes the target."""
 
-    kind: Literal["rnn", "transformer", "window"] = setting(
-        "rnn", "rnn (recurrent cells), transformer, or window: a feed-forward network that reads the last few tokens"
+    kind: Literal["rnn", "transformer", "window", "ctc"] = setting(
+        "rnn",
+        "rnn (recurrent cells), transformer, window (a feed-forward network that reads the last few tokens), or ctc "
+        "(no decoder: each encoder step names a token or nothing)",
     )
     cell: Part | None = setting(None, "none: model.cell")
     hidden: int | list[int] | None = setting(None, "hidden size; a list sets one per layer; none: model.hidden")
@@ -36,10 +36,11 @@ class DecoderModel:
     feed_forward: int | None = setting(None, "feed-forward size of a Transformer; none: 4 × its width")
     window: int = setting(5, "number of last tokens that a window reads")
     around: int = setting(2, "a window looks at places together with so many on either side; 0: one by one")
+    expand: int = setting(1, "ctc: into how many steps each encoder step is split, for targets longer than sources")
     form: Form = setting("pre_norm", FORM_SETTING)
 
     def __post_init__(self) -> None:
-        at_least(1, "model.decoder", self, "layers", "window")
+        at_least(1, "model.decoder", self, "layers", "window", "expand")
         at_least(0, "model.decoder", self, "around")
         for name, usual in (("window", 5), ("around", 2)):
             if self.kind != "window" and getattr(self, name) != usual:
@@ -50,6 +51,20 @@ class DecoderModel:
                 )
         if self.hidden is not None:
             check_layers(self.hidden, self.layers, "model.decoder")
+        if self.kind == "ctc":
+            for name in ("cell", "hidden", "layers"):
+                if getattr(self, name) is not None:
+                    raise SettingError(
+                        f"model.decoder.{name} has no effect: model.decoder.kind = 'ctc' has no layers of its own. "
+                        "Leave it out.",
+                        ("model", "decoder", name),
+                    )
+        elif self.expand != 1:
+            raise SettingError(
+                f"model.decoder.expand = {self.expand} splits the steps of CTC, but model.decoder.kind = "
+                f"'{self.kind}'. Leave it out, or set model.decoder.kind = 'ctc'.",
+                ("model", "decoder", "expand"),
+            )
 
 
 @dataclass(frozen=True)
@@ -65,17 +80,27 @@ class WriterModel:
     )
     hidden: int = setting(256, "size of the decoder and of the encoder output")
     layers: int = setting(1, "layers")
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last",
+        "output of a stack of layers: its last layer, or the concat, mean or learned weighted mean of all layers",
+    )
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "none, residual or highway: skip connections around the second and later layers"
     )
     decoder: DecoderModel = section(DecoderModel, "the decoder, where it differs from [model]")
     attention: Part = setting(
-        "projected_dot", "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options and terms"
+        "projected_dot",
+        "additive, bilinear, dot, scaled_dot, projected_dot or none, or a table with options, terms, a look and a gate",
     )
     wiring: Part = setting(
         "outside",
         "outside, between, inside, feeding or conditional: where attention enters the decoder; the last three "
         "train step by step; or your own wiring, as package.module:Class",
+    )
+    readout: Literal["tanh", "maxout"] = setting(
+        "tanh",
+        "what the output sees of the decoder's state and the context: tanh (Luong), or maxout of these and the last "
+        "token (Bahdanau)",
     )
     query: Literal["previous", "current"] | None = setting(
         None,
@@ -141,12 +166,6 @@ class WriterModel:
                 f"the two settings.",
                 ("model", "locked"),
             )
-        if self.skip != "none" and self.wiring in LAYERS_APART and len(self.decoder_widths) > 1:
-            raise SettingError(
-                f"model.skip = '{self.skip}' skips the decoder's second layer, but model.wiring = "
-                f"'{self.wiring}' runs the first layer separately: leave one of them out.",
-                ("model", "skip"),
-            )
 
     def _check_transformer(self) -> None:
         """Refuse what a Transformer that writes has no place for."""
@@ -158,7 +177,8 @@ class WriterModel:
         if own.kind == "rnn":
             return
         if not self.has_cells:
-            check_no_cells(self, {"cell": USUAL_CELL, "skip": ("none",), "engine": ("auto",)}, "there are no cells")
+            of_cells = {"cell": USUAL_CELL, "mix": ("last",), "skip": ("none",), "engine": ("auto",)}
+            check_no_cells(self, of_cells, "there are no cells")
         if own.cell is not None:
             raise SettingError(
                 f"model.decoder.cell = '{name_of(own.cell)}' has no effect: model.decoder.kind = '{own.kind}' has no "
@@ -168,11 +188,20 @@ class WriterModel:
         if own.kind == "window":
             self._check_window()
             return
+        if own.kind == "ctc":
+            self._check_ctc()
+            return
         if self.attention not in ("auto", "projected_dot", "none"):
             raise SettingError(
                 f"model.attention = '{name_of(self.attention)}' has no effect: a Transformer decoder has its own "
                 f"attention heads in every layer. Leave it out, or set none.",
                 ("model", "attention"),
+            )
+        if self.readout != "tanh":
+            raise SettingError(
+                f"model.readout = '{self.readout}' has no effect: a Transformer decoder has its own output layer. "
+                "Leave it out.",
+                ("model", "readout"),
             )
         for name, value, usual in (("wiring", self.wiring, "outside"), ("query", self.query, None)):
             if value != usual:
@@ -204,6 +233,7 @@ class WriterModel:
             )
         others: list[tuple[str, object, object]] = [
             ("wiring", self.wiring, "outside"),
+            ("readout", self.readout, "tanh"),
             ("query", self.query, None),
             ("conditioning", self.conditioning, []),
             ("tied", self.tied, "none"),
@@ -222,6 +252,23 @@ class WriterModel:
                 ("model", "decoder", "layers"),
             )
 
+    def _check_ctc(self) -> None:
+        """Refuse what is said of a decoder where there is none."""
+        usual: dict[str, tuple[object, ...]] = {
+            "attention": ("projected_dot", "auto", "none"),
+            "wiring": ("outside",),
+            "readout": ("tanh",),
+            "query": (None,),
+            "conditioning": ([],),
+            "tied": ("none",),
+        }
+        check_no_cells(self, usual, "model.decoder.kind = 'ctc' has no decoder")
+
+    @property
+    def attends(self) -> bool:
+        """Whether there is an attention."""
+        return name_of(self.attention) != "none" and self.decoder.kind != "ctc"
+
     @property
     def started(self) -> list[str] | None:
         """Which states of the decoder begin from a vector; None: those that it can give."""
@@ -238,6 +285,19 @@ class WriterModel:
         own = self.decoder
         if isinstance(own.hidden, list):
             return tuple(own.hidden)
+        if own.kind == "ctc":
+            return ()
         several = own.kind == "transformer" or self.wiring == "between"
         layers = own.layers or (max(2, self.layers) if several else self.layers)
         return (own.hidden or self.hidden,) * layers
+
+
+def look_of(attention: Part) -> str | None:
+    """The look of an attention, where it has one.
+
+    >>> look_of({"name": "additive", "look": {"name": "local", "reach": 5}}), look_of("dot")
+    ('local', None)
+    """
+    look = None if isinstance(attention, str) else attention.get("look")
+    name = look.get("name") if isinstance(look, Mapping) else look
+    return name if isinstance(name, str) else None

@@ -19,6 +19,7 @@ from recurra.data.files import PathLike
 from recurra.data.formats import reader, rows
 from recurra.data.formats.fasttext import PREFIX
 from recurra.data.formats.reader import Row, Value
+from recurra.data.roles import ENTAILMENT, two_texts
 from recurra.errors import DataError
 
 SHARES = {"10%": 100, "20%": 50}
@@ -54,7 +55,7 @@ class FileReport(NamedTuple):
     columns: list[Column]
     oddities: list[Oddity]
     repeated: Repeated  # whole rows
-    input: str  # the column that a model would read
+    input: str  # the column that a model would read; of two texts that are read together, both
     repeated_inputs: Repeated  # rows of whatever answer
     pairs: PairReport | None = None  # where the rows are a source and a target
     header: Sequence[str] = ()  # the names in the first line of a table, where it is taken for a header
@@ -153,7 +154,8 @@ class _Survey:
         self.whole, self.inputs = RowSurvey(), RowSurvey()
         self.header_line = 0
         self.header: list[str] = []
-        self.input = self.first_line = ""
+        self.input: Sequence[str] = ()
+        self.first_line = ""
         for row in rows(path, format=format, columns=columns):
             self._see(row)
 
@@ -178,7 +180,7 @@ class _Survey:
         self.pairs.see(row.values, row.line)
         self.points.see(row.values)
         self.whole.see(row.values, row.line)
-        self.inputs.see({"input": row.values.get(self.input)}, row.line)
+        self.inputs.see({name: row.values.get(name) for name in self.input}, row.line)
 
     def found(self, request: Request) -> FileReport:
         oddities = self.texts.found()
@@ -199,9 +201,8 @@ class _Survey:
         pairs = self.pairs.found() if self._are_pairs(request, columns) else None
         if pairs is not None:
             oddities = [*self.pairs.oddities(), *oddities]
-        return FileReport(
-            self.path, self.format, self.rows, columns, oddities, whole, self.input, inputs, pairs, self.header
-        )
+        read = " and ".join(self.input)
+        return FileReport(self.path, self.format, self.rows, columns, oddities, whole, read, inputs, pairs, self.header)
 
     def series_table(self, columns: Sequence[Column]) -> SeriesTable | None:
         """The series that the columns are, where they are."""
@@ -224,10 +225,19 @@ def _share(surveys: Sequence[_Survey]) -> str | None:
     return next((share for share, fewest in SHARES.items() if count >= fewest), None)
 
 
-def _input(values: Mapping[str, Value]) -> str:
-    """The column that a model would read: by its name, or else the first that holds a list, or else the first."""
+def _input(values: Mapping[str, Value]) -> Sequence[str]:
+    """The column that a model would read: by its name, or else the first that holds a list, or else the first.
+
+    Two where they are read together: by their names, or because a class of entailment stands beside them.
+    """
+    texts = [name for name, value in values.items() if isinstance(value, str)]
+    if len(texts) > 2 and (both := two_texts(texts)) is not None:
+        return both
+    others = [name for name in texts if str(values[name]).lower() not in ENTAILMENT]
+    if len(others) == len(texts) - 1 > 1:
+        return others[:2]
     lists = [name for name, value in values.items() if isinstance(value, list)]
-    return next(iter([name for name in INPUTS if name in values] or lists or values), "")
+    return [name for name in INPUTS if name in values][:1] or lists[:1] or [*values][:1]
 
 
 def _is_header(values: Mapping[str, Value]) -> bool:

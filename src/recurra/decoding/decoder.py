@@ -19,7 +19,7 @@ from recurra.named import built
 from recurra.padding import Padded
 from recurra.settings import name_of
 from recurra.wirings import Features, Shape, Source, Wiring, WiringState
-from recurra.wirings.wiring import rows_like
+from recurra.wirings.wiring import rows_like, stacked
 
 Next: TypeAlias = Callable[[Tensor, Tensor | None, int], Tensor]
 """Features (B, F) of a step, its weights (B, S) and its number -> the tokens (B,) that are read at the next one."""
@@ -75,6 +75,8 @@ class Decoder(nn.Module):
             window=own.window,
             around=own.around,
             form=own.form,
+            mix=settings.mix,
+            readout=settings.readout,
         )
         wiring = settings.wiring if attends else "alone"
         self.wiring: Wiring = built(Wiring, wiring if own.kind == "rnn" else own.kind, shape)
@@ -132,15 +134,16 @@ class Decoder(nn.Module):
         """Features (B, T, F) where each next token is chosen on the way: scheduled sampling, free running."""
         state, source = started
         fixed = self.wiring.fixed(len(first), state.cells[0][0])  # masks that last a sequence are drawn once
-        tokens, features, weights = first, [], []
+        tokens, features, weights, chances = first, [], [], []
         for number in range(steps):
             h, state = self.step(tokens, state, source, fixed)
             features.append(h)
             weights.append(state.weights)
+            chances.append(state.chance)
             if number + 1 < steps:
                 tokens = choose(h, state.weights, number)
-        seen = [each for each in weights if each is not None]
-        return Features(torch.stack(features, dim=1), torch.stack(seen, dim=1) if seen else None)
+        seen, drawn = stacked(weights), stacked(chances)
+        return Features(torch.stack(features, dim=1), seen[0] if seen else None, drawn[0] if drawn else None)
 
     def _embedded(self, tokens: Tensor, elements: Tensor | None) -> Tensor:
         specials = self.embedding.num_embeddings

@@ -48,9 +48,11 @@ class Pointing(nn.Module):
         super().__init__()
         with about("model", "pointer"):
             self.score: Attention = built(Attention, score, features, memory)
-            if len(self.score.terms) or self.score.location is not None or self.score.heads > 1:
+            has_more = self.score.location is not None or self.score.look is not None or self.score.gate is not None
+            if len(self.score.terms) or has_more or self.score.heads > 1:
                 raise ConfigError(
-                    "model.pointer uses the score of an attention alone: leave out its terms, location and heads."
+                    "model.pointer uses the score of an attention alone: leave out its terms, location, look, gate and "
+                    "heads."
                 )
         self.specials, self.end_id = specials, end
         self.end = nn.Parameter(torch.empty(memory))

@@ -130,7 +130,9 @@ class SourceEncoder(nn.Module):
                 input_size,
                 widths,
                 bidirectional=settings.bidirectional,
+                direction=settings.direction,
                 merge=settings.merge,
+                mix=settings.mix,
                 skip=settings.skip,
                 dropout=settings.dropout,
                 locked=settings.locked,
@@ -206,7 +208,8 @@ class SourceEncoder(nn.Module):
                 for layer, lengths in zip(self._ends(recurrent, every), steps, strict=True)
             )
             starts = recurrent.start(len(x.lengths), x.values)
-            last = None if self.summary is None else last_of(every, starts, steps)
+            ways = (False, True) if recurrent.bidirectional else (recurrent.direction == "backward",)
+            last = None if self.summary is None else last_of(every, starts, steps, ways)
             return self._found(memory, ends, last)._replace(states=None)
         memory, states = recurrent(x)
         ends = () if self.start == "zeros" else self._ends(recurrent, states)
@@ -244,8 +247,11 @@ def carried(cell: AnyCell) -> list[str]:
     return [name for name in ("h", "c") if name in names and (cell.blendable is None or name in cell.blendable)]
 
 
-def last_of(every: States, starts: States, steps_of_layers: Sequence[Tensor]) -> States:
-    """The states after all steps, out of those after each, fields (B, T, n), and those before the first, (B, n)."""
+def last_of(every: States, starts: States, steps_of_layers: Sequence[Tensor], ways: Sequence[bool]) -> States:
+    """The states after all steps, out of those after each, fields (B, T, n), and those before the first, (B, n).
+
+    `ways` says of each direction of a layer whether it reads backward.
+    """
 
     def last(steps: Tensor, start: Tensor, lengths: Tensor, backward: bool) -> Tensor:
         if steps.shape[1] == 0:
@@ -258,8 +264,8 @@ def last_of(every: States, starts: States, steps_of_layers: Sequence[Tensor]) ->
 
     return tuple(
         tuple(
-            type(state)(*(last(steps, start, lengths, number == 1) for steps, start in zip(state, before, strict=True)))
-            for number, (state, before) in enumerate(zip(layer, layer_starts, strict=True))
+            type(state)(*(last(steps, start, lengths, way) for steps, start in zip(state, before, strict=True)))
+            for state, before, way in zip(layer, layer_starts, ways, strict=True)
         )
         for layer, layer_starts, lengths in zip(every, starts, steps_of_layers, strict=True)
     )

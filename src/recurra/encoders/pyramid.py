@@ -44,6 +44,7 @@ class Pyramid(nn.Module):
         *,
         layers: int | None = None,
         bidirectional: bool = False,
+        direction: Literal["forward", "backward"] = "forward",
         merge: str = "concat",
         dropout: float = 0.0,
         locked: bool = False,
@@ -56,10 +57,18 @@ class Pyramid(nn.Module):
                 f"hidden_size = {widths} gives {len(widths)} widths, but a pyramid has {layers or 1} layers."
             )
         self.input_size = input_size
-        self.bidirectional = bidirectional
+        self.bidirectional, self.direction = bidirectional, direction
         self.layers = nn.ModuleList()
         for width in widths:
-            layer = Recurrent(cell, input_size, width, bidirectional=bidirectional, merge=merge, engine=engine)
+            layer = Recurrent(
+                cell,
+                input_size,
+                width,
+                bidirectional=bidirectional,
+                direction=direction,
+                merge=merge,
+                engine=engine,
+            )
             self.layers.append(layer)
             input_size = 2 * layer.output_size
         self.output_size = layer.output_size
@@ -142,13 +151,17 @@ def stack(
     *,
     layers: int | None = None,
     bidirectional: bool = False,
+    direction: Literal["forward", "backward"] = "forward",
     merge: str = "concat",
+    mix: Literal["last", "concat", "mean", "learned"] = "last",
     skip: Literal["none", "residual", "highway"] = "none",
     dropout: float = 0.0,
     locked: bool = False,
     engine: str = "auto",
 ) -> Recurrent | Pyramid:
-    """Layers of cells upon each other, each of which halves the steps or leaves them; no way leads past one that does.
+    """Layers of cells upon each other, each of which halves the steps or leaves them.
+
+    No way leads past a layer that halves them, and its output cannot be mixed with those of others.
 
     >>> type(stack(True, "gru", 3, 5, layers=2)).__name__
     'Pyramid'
@@ -160,6 +173,7 @@ def stack(
             hidden_size,
             layers=layers,
             bidirectional=bidirectional,
+            direction=direction,
             merge=merge,
             dropout=dropout,
             locked=locked,
@@ -171,7 +185,9 @@ def stack(
         hidden_size,
         layers=layers,
         bidirectional=bidirectional,
+        direction=direction,
         merge=merge,
+        mix=mix,
         skip=skip,
         dropout=dropout,
         locked=locked,

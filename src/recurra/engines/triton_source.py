@@ -231,13 +231,21 @@ class Kernel:
     widest: int  # the largest number of numbers in a block
 
 
-def kernel(row_pass: RowPass, name: str, parts: Mapping[Buffer, int], absent: Collection[Buffer] = ()) -> Kernel:
+def kernel(
+    row_pass: RowPass,
+    name: str,
+    parts: Mapping[Buffer, int],
+    absent: Collection[Buffer] = (),
+    *,
+    whole_rows: bool = False,
+) -> Kernel:
     """Print a row pass.
 
-    parts     of how many partial sums a product's result consists
-    absent    what no gradient comes from: such buffers are not read
+    parts         of how many partial sums a product's result consists
+    absent        what no gradient comes from: such buffers are not read
+    whole_rows    one program computes a row, even where its units could be shared out
     """
-    writer = KernelWriter(row_pass, parts, absent, units_of(row_pass))
+    writer = KernelWriter(row_pass, parts, absent, None if whole_rows else units_of(row_pass))
     body = list(writer.body())
     arguments = tuple(writer.arguments)
     pointers = [f"{writer.pointer(*key)}, {writer.pointer(*key)}_row, {writer.pointer(*key)}_step" for key in arguments]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,13 +12,12 @@ from torch import Tensor
 from recurra.errors import ConfigError, DataError
 from recurra.generation.generated import MOST_ROWS, Generated, Manner
 from recurra.generation.growing import Language, Page, overlap, unknown_tokens
-from recurra.models.language_model import NextToken
+from recurra.models.language_model import Mixture, NextToken
 from recurra.padding import Padded
 from recurra.search.following import follow
 from recurra.search.graphs import graphs_of, marks_of
 from recurra.search.sampling import Filter, Sampler
 from recurra.search.search import Chosen, Hypothesis, check_count, collected, followed, selected
-from recurra.stacks.recurrent import States
 
 LONGEST = 1024
 """Tokens of a prompt that are read at once."""
@@ -34,7 +34,7 @@ class Writer:
 
     between = "-" * 10 + "\n"  # stands between two texts
 
-    def __init__(self, task: Language, model: NextToken, manner: Manner) -> None:
+    def __init__(self, task: Language, model: NextToken | Mixture, manner: Manner) -> None:
         until, allow_unknown = manner.until, manner.allow_unknown
         if until == "":
             raise ConfigError("until must be a text at which generation stops, but it is empty. Leave it out.")
@@ -171,7 +171,7 @@ class Writer:
         return text.rpartition(ending)[2] if self.is_backward else text.partition(ending)[0]
 
     @torch.no_grad()
-    def _after(self, read: Sequence[list[int]]) -> tuple[Tensor, States]:
+    def _after(self, read: Sequence[list[int]]) -> tuple[Tensor, Any]:
         """The last token of each prompt, (B,), and the states after all before it; equal prompts are read once."""
         distinct = {tuple(tokens): number for number, tokens in enumerate(dict.fromkeys(map(tuple, read)))}
         device = self.model.embedding.weight.device
@@ -179,7 +179,7 @@ class Writer:
         values = np.zeros((len(distinct), int(lengths.max())), np.int64)
         for row, tokens in zip(values, distinct, strict=True):
             row[: len(tokens) - 1] = tokens[:-1]
-        states = self.model.start(len(distinct))
+        states: Any = self.model.start(len(distinct))
         for start in range(0, values.shape[1], LONGEST):
             part = torch.from_numpy(values[:, start : start + LONGEST]).to(device)
             _, states = self.model(Padded(part, (lengths - start).clamp(0, part.shape[1])), states)

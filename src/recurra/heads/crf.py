@@ -124,10 +124,16 @@ class CRF(Head):
 
     @torch.no_grad()
     def probabilities(self, features: Padded) -> Tensor:
+        chain, emissions = self.scores(features)
+        found = lattice.marginals(chain, emissions, features.lengths.numpy())
+        return torch.from_numpy(found).to(features.values)
+
+    @torch.no_grad()
+    def scores(self, features: Padded) -> tuple[lattice.Chain, lattice.Array]:
+        """The scores of neighbouring labels, and of each label at each step, (B, T, L)."""
         features = fitting_features(features, self.input_size)
         chain = lattice.Chain(*(scores.numpy() for scores in self._scores(torch.float64)))
-        found = lattice.marginals(chain, self._emitted(features).double().numpy(), features.lengths.numpy())
-        return torch.from_numpy(found).to(features.values)
+        return chain, self._emitted(features).double().numpy()
 
     def _reads_out(self, values: Tensor) -> bool:
         """Whether W h + b can be left to C."""

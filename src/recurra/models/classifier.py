@@ -27,6 +27,7 @@ from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.models.rows import padded
 from recurra.models.tagger import recurring_spellings, spelt
+from recurra.models.together import mean_of_alike
 from recurra.padding import Grid, Padded, coarser, gridded, widened
 from recurra.pairings import Paired, Parts, pairing
 from recurra.stacks.recurrent import Recurrent
@@ -294,7 +295,9 @@ def parts_of(settings: ClassificationModel) -> Parts:
             settings.hidden,
             layers=settings.layers,
             bidirectional=settings.bidirectional,
+            direction=settings.direction,
             merge=settings.merge,
+            mix=settings.mix,
             skip=settings.skip,
             dropout=settings.dropout,
             locked=True,
@@ -302,6 +305,21 @@ def parts_of(settings: ClassificationModel) -> Parts:
         )
 
     return Parts(stack, lambda size: encoder(settings.encoder, settings, size, 0.0, None), settings.dropout)
+
+
+def combined(outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
+    """The mean of what several classifiers say, p = (1/M) Σ_m p_m; and of their attention, where all have the same.
+
+    >>> both = combined([ClassifierOutput(np.array([p, 1 - p]), 3, None) for p in (0.5, 1.0)])
+    >>> both.values.tolist()
+    [0.75, 0.25]
+    """
+    return outputs[0]._replace(
+        values=np.mean([output.values for output in outputs], axis=0),
+        attention=mean_of_alike([output.attention for output in outputs]),
+        looked=mean_of_alike([output.looked for output in outputs]),
+        looked_back=mean_of_alike([output.looked_back for output in outputs]),
+    )
 
 
 def read_words(settings: ClassificationModel, *, words: int, unknown: int, characters: int | None) -> ReadWords:
@@ -353,7 +371,9 @@ def encoder(
         pyramid=name == "pyramid",
         layers=settings.layers_of(name),
         bidirectional=settings.bidirectional,
+        direction=settings.direction,
         merge=settings.merge,
+        mix=settings.mix,
         skip=settings.skip,
         input_dropout=input_dropout,
         dropout=settings.dropout,

@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from recurra.analysis.exposure import Exposed
 from recurra.config import ForecastingModel
 from recurra.data.store import Encoded, Rows
-from recurra.densities import Density
+from recurra.densities import Bernoulli, Density
 from recurra.encoders.dropout import LockedDropout
+from recurra.models.forcing import ALWAYS, Coins, Forced
 from recurra.models.rows import padded
 from recurra.named import built
 from recurra.padding import Padded, beside, coarser, widened
@@ -63,6 +65,7 @@ class Review(NamedTuple):
     inside: NDArray[np.bool_] | None  # (T, d): whether the value lies between its quantiles
     origins: NDArray[np.int64]  # (O,): the number of steps that were known
     ahead: NDArray[np.float64]  # (O, h, d): the steps after each
+    bounds: NDArray[np.float64] | None = None  # (2, T, d): the quantiles
 
 
 class Forecaster(nn.Module):
@@ -102,6 +105,7 @@ class Forecaster(nn.Module):
                 settings.embedding or size,
                 settings.hidden,
                 layers=settings.layers,
+                mix=settings.mix,
                 skip=settings.skip,
                 dropout=settings.dropout,
                 locked=True,
@@ -163,15 +167,61 @@ class Forecaster(nn.Module):
         values = batch.values.values.to(next(self.parameters()).dtype).masked_fill(~batch.known, torch.nan)
         return values if self.from_nothing else values[:, 1:]
 
-    def loss(self, batch: ForecasterBatch) -> tuple[Tensor, int]:
-        """The summed loss of all steps, and how many they are."""
+    def loss(self, batch: ForecasterBatch, *, forced: Forced = ALWAYS) -> tuple[Tensor, int]:
+        """The summed loss of all steps, and how many they are; other than right values are read only in training."""
         read = self.questions(batch.values)
         x = Padded(read.values[:, :-1], both(lambda n: (n - 1).clamp_min(0), read.lengths))  # the last has no answer
         if x.values.shape[1] == 0:
             return x.values.new_zeros((), requires_grad=True), 0
-        features, _ = self.read(x)
+        features = self.led(x, forced) if self.training and not forced.is_always else self.read(x)[0]
         losses = self.density.loss(features.values, self.targets(batch), features.mask)
         return losses.sum(), int(x.lengths.sum())
+
+    def led(self, x: Padded, forced: Forced) -> Padded:
+        """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.
+
+            x̃_t = x_t with chance p,  else what is expected of x_t given x̃_1 … x̃_{t-1}, or drawn from its density
+
+        Masks that last a sequence are drawn once; a value that the model reads of its own has no gradient.
+        """
+        gold = x.values.to(next(self.parameters()).dtype)
+        rows, steps = gold.shape[:2]
+        coins = Coins(forced, rows, gold.device)
+        of_input = None if self.embedding is None else self._mask(gold, self.embedding.out_features)
+        of_output = self._mask(gold, self.stack.output_size)
+        advance = self._advancing(rows, gold)
+        states, values, outputs = self.stack.start(rows, gold), gold[:, 0], list[Tensor]()
+        for number in range(steps):
+            if self.input_dropout:
+                values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
+            read = values if self.embedding is None else self.embedding(values) * of_input
+            h, states = advance(read, states)
+            outputs.append(h * of_output)
+            if number + 1 < steps:
+                with torch.no_grad():
+                    own = self._own(outputs[-1], forced)
+                values = torch.where(coins.throw().unsqueeze(1), gold[:, number + 1], own)
+        return Padded(torch.stack(outputs, dim=1), x.lengths).zeroed()
+
+    def _advancing(self, rows: int, like: Tensor) -> Callable[[Tensor, States], tuple[Tensor, States]]:
+        """One step of the network for so many rows, with what is drawn once for a sequence."""
+        if self.recurrent is None:
+            return self.stack.step
+        recurrent = self.recurrent
+        fixed, masks = recurrent.fixed(rows, like), recurrent.masks(rows, like)
+        return lambda x, states: recurrent.advance(x, states, fixed, masks=masks)
+
+    def _own(self, features: Tensor, forced: Forced) -> Tensor:
+        """(B, d): what the model says of the next step."""
+        if forced.replacement == "greedy":
+            return self.density.best(features)
+        shares = torch.rand(len(features), self.size, dtype=features.dtype, device=features.device)
+        return self.density.quantile(features, shares)
+
+    def _mask(self, like: Tensor, size: int) -> Tensor:
+        """(B, size): what locked dropout takes of every step of a row."""
+        found: Padded = self.drop(Padded.full(like.new_ones(len(like), 1, size)))
+        return found.values.squeeze(1)
 
     def step(self, x: Tensor, states: States) -> tuple[Tensor, States]:
         """(B, H) features after one more step, (B, d)."""
@@ -222,6 +272,40 @@ class Forecaster(nn.Module):
         ]
 
     @torch.no_grad()
+    def run_free(self, batch: ForecasterBatch, origins: Sequence[NDArray[np.int64]], *, horizon: int) -> list[Exposed]:
+        """What the steps after each origin cost, the right values being read, and the model's own.
+
+        The cost is the mean absolute error of what is expected, in units of the scaled values; of values that are 0 or
+        1, −log p of the step.
+        """
+        first = 0 if self.from_nothing else 1
+        read, targets = self.questions(batch.values), self.targets(batch)
+        x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))
+        features, _, states_at = self.read_states(x, None)
+        h, found = features.values, list[Exposed]()
+        for row, (length, begins) in enumerate(zip(batch.values.lengths.tolist(), origins, strict=True)):
+            places = torch.from_numpy(begins - first).to(h.device)
+            costs = h.new_zeros(3, len(places), horizon, dtype=torch.float64)
+            if len(places):
+                some = places.split(self.at_once)
+                free = torch.cat([self.ahead(h[row, at], states_at(row, at), horizon)[1] for at in some])  # (O, h, H)
+                later = places.unsqueeze(1) + torch.arange(horizon, device=h.device)
+                is_there = later < length - first
+                later = later.clamp(max=max(0, length - first - 1))
+                wanted = targets[row, later].masked_fill(~is_there.unsqueeze(2), torch.nan)
+                for number, each in enumerate((h[row, later], free)):
+                    costs[number] = self._cost(each, wanted).double()
+                costs[2] = (~wanted.isnan()).any(2).double()
+            found.append(Exposed(*costs.sum(1).cpu().numpy()))
+        return found
+
+    def _cost(self, features: Tensor, wanted: Tensor) -> Tensor:
+        """(O, h): what each step (O, h, d) costs; 0 for one of which nothing is known."""
+        if isinstance(self.density, Bernoulli):
+            return self.density.loss(features, wanted, torch.ones_like(wanted[..., 0], dtype=torch.bool))
+        return (self.density.mean(features) - wanted).abs().nanmean(2).nan_to_num(0.0)
+
+    @torch.no_grad()
     def review(
         self, batch: ForecasterBatch, origins: Sequence[NDArray[np.int64]], *, horizon: int, quantiles: bool
     ) -> list[Review]:
@@ -233,6 +317,7 @@ class Forecaster(nn.Module):
         rows, steps = len(read.lengths), targets.shape[1]
         losses, means = targets.new_zeros(rows, steps), torch.full_like(targets, torch.nan)
         inside = torch.zeros_like(targets, dtype=torch.bool)
+        bounds = torch.zeros(rows, steps, 2, self.size, dtype=targets.dtype, device=targets.device)
         futures: list[list[Tensor]] = [[] for _ in range(rows)]
         for start in range(0, steps, CHUNK):
             end = min(start + CHUNK, steps)
@@ -244,24 +329,68 @@ class Forecaster(nn.Module):
             if quantiles:
                 low, high = (self.density.quantile(h, torch.full_like(means[:, start:end], q)) for q in INSIDE)
                 inside[:, start:end] = (low <= targets[:, start:end]) & (targets[:, start:end] <= high)
+                bounds[:, start:end] = torch.stack([low, high], dim=2)
             for row, all_origins in enumerate(origins):
                 # The state from which x_o is predicted, o steps being known, is that of position o − first.
                 here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start
                 for some in np.array_split(here, -(-len(here) // self.at_once)) if len(here) else ():
                     places = torch.from_numpy(some).to(h.device)
                     futures[row].append(self.ahead(h[row, places], states_at(row, places), horizon)[0])
-        numbers = [tensor.cpu().numpy() for tensor in (losses.double(), means.double(), inside)]
+        numbers = [tensor.cpu().numpy() for tensor in (losses.double(), means.double(), inside, bounds.double())]
         found = []
         for row, length in enumerate(batch.values.lengths.tolist()):
-            lost, expected, is_inside = (
+            lost, expected, is_inside, within = (
                 np.concatenate([np.zeros((first, *part.shape[2:]), part.dtype), part[row]])[:length] for part in numbers
             )
             expected[:first] = np.nan
             ahead = torch.cat(futures[row]) if futures[row] else targets.new_zeros(0, horizon, self.size)
-            found.append(
-                Review(lost, expected, is_inside if quantiles else None, origins[row], ahead.double().cpu().numpy())
-            )
+            later = ahead.double().cpu().numpy()
+            review = Review(lost, expected, None, origins[row], later)
+            if quantiles:
+                review = review._replace(inside=is_inside, bounds=within.swapaxes(0, 1))
+            found.append(review)
         return found
+
+
+def combined_forecast(forecasts: Sequence[Forecast], *, coins: bool) -> Forecast:
+    """How a sequence goes on according to several models: the means of what each says.
+
+    Of values that are 0 or 1 the probabilities are averaged. Quantiles of drawn paths are averaged too: the n-th
+    smallest value of each step is the mean of the n-th smallest of each model.
+    """
+    means = np.mean([each.means for each in forecasts], axis=0)
+    values = (means > 0.5).astype(np.float64) if coins else np.mean([each.values for each in forecasts], axis=0)
+    drawn = [np.sort(each.paths, axis=0) for each in forecasts if each.paths is not None]
+    paths = np.mean(drawn, axis=0) if drawn else None
+    return Forecast(values, means, paths, float(np.mean([each.score for each in forecasts])))
+
+
+def combined_review(
+    reviews: Sequence[Review], values: NDArray[np.float64], known: NDArray[np.bool_], *, has_density: bool
+) -> Review:
+    """What several models predicted for a sequence of values (T, d) that is known.
+
+        density        p(x_t) = (1/M) Σ_m p_m(x_t)
+        squared error  |x − ō|² = (1/M) Σ_m |x − o_m|² − (1/M) Σ_m |o_m − ō|²,     ō = (1/M) Σ_m o_m
+
+    Expected values, steps ahead and the quantiles that nine of ten values should lie between are means.
+    """
+    losses = np.stack([review.losses for review in reviews])
+    expected = np.stack([review.next for review in reviews])
+    mean = expected.mean(0)
+    if has_density:
+        lost = -(np.logaddexp.reduce(-losses, axis=0) - np.log(len(reviews)))
+    else:
+        apart = np.where(known & ~np.isnan(mean), np.square(expected - mean), 0.0)
+        lost = (losses - apart.sum(2)).mean(0)
+    first = reviews[0]
+    found = Review(lost, mean, None, first.origins, np.mean([review.ahead for review in reviews], axis=0))
+    limits = [review.bounds for review in reviews if review.bounds is not None]
+    if not limits:
+        return found
+    low, high = bounds = np.mean(limits, axis=0)
+    is_predicted = ~np.isnan(mean)
+    return found._replace(inside=(low <= values) & (values <= high) & is_predicted, bounds=bounds)
 
 
 def batched(rows: Sequence[Encoded]) -> ForecasterBatch:

@@ -22,8 +22,10 @@ from recurra.data.store import Encoded
 from recurra.encoders.dropout import LockedDropout
 from recurra.errors import DataError
 from recurra.heads import UNLABELLED
+from recurra.models.forcing import ALWAYS, Coins, Forced, own_tokens
 from recurra.outputs.output import at_least_single
 from recurra.padding import Padded, beside, coarser, widened
+from recurra.search.ensemble import together
 from recurra.search.search import Step
 from recurra.settings import SettingError, about, name_of
 from recurra.stacks.recurrent import Fixed, Recurrent, States
@@ -99,6 +101,8 @@ class NextToken(nn.Module):
                 with_weight_drop(settings.cell, weight_drop_of(settings)),
                 settings.embedding,
                 settings.widths,
+                mix=settings.mix,
+                skip=settings.skip,
                 dropout=settings.dropout,
                 locked=True,
                 engine=settings.engine,
@@ -121,21 +125,69 @@ class NextToken(nn.Module):
 
     def embedded(self, tokens: Padded) -> Padded:
         """Token vectors (B, T, E); in training some of them, or of their numbers, are zeros."""
-        ids = tokens.values
-        x = self.embedding(ids)
-        if self.training and self.embedding_dropout:
-            kept = functional.dropout(x.new_ones(self.embedding.num_embeddings, 1), self.embedding_dropout)
+        dropped: Padded = self.drop_input(Padded(self._vectors(tokens.values, self._kept()), tokens.lengths))
+        return dropped
+
+    def _kept(self) -> Tensor | None:
+        """(V, 1): the tokens whose vectors are not zero for a whole batch, scaled; None: all."""
+        if not self.training or not self.embedding_dropout:
+            return None
+        return functional.dropout(
+            self.embedding.weight.new_ones(self.embedding.num_embeddings, 1), self.embedding_dropout
+        )
+
+    def _vectors(self, ids: Tensor, kept: Tensor | None) -> Tensor:
+        x: Tensor = self.embedding(ids)
+        if kept is not None:
             x = x * functional.embedding(ids, kept)
         if self.training and self.token_dropout:
             # Not scaled: a token that is read is read as it always will be.
             x = x * (torch.rand(*ids.shape, 1, device=x.device) >= self.token_dropout)
-        dropped: Padded = self.drop_input(Padded(x, tokens.lengths))
-        return dropped
+        return x
 
-    def loss(self, batch: TextBatch, states: States | None = None) -> TextLoss:
-        """The summed loss of a batch, and the states after it."""
-        h, states = self(batch.inputs, states)
-        dropped: Padded = self.drop_output(h)
+    def led(self, batch: TextBatch, states: States | None, forced: Forced) -> tuple[Padded, Padded, States]:
+        """Scheduled sampling: h (B, T, H), h after dropout, and the states, each token right or the model's own.
+
+            w̃_t = w_t with chance p,  else argmax p(w | w̃_1 … w̃_{t-1}), or drawn from it
+            h_t  = step(E[w̃_t], states)
+
+        Masks that last a sequence are drawn once; a choice has no gradient.
+        """
+        gold, lengths = batch.inputs.values, batch.inputs.lengths
+        rows, weight = len(gold), self.embedding.weight
+        kept, coins = self._kept(), Coins(forced, rows, gold.device)
+        of_input, of_output = (
+            drop(Padded.full(weight.new_ones(rows, 1, size))).values.squeeze(1)
+            for drop, size in ((self.drop_input, weight.shape[1]), (self.drop_output, self.stack.output_size))
+        )
+        advance = self._advancing(rows)
+        states = self.start(rows) if states is None else states
+        tokens, outputs = gold[:, :1].squeeze(1), list[Tensor]()
+        for number in range(gold.shape[1]):
+            h, states = advance(self._vectors(tokens, kept) * of_input, states)
+            outputs.append(h)
+            if number + 1 < gold.shape[1]:
+                with torch.no_grad():
+                    own = own_tokens(self.output.log_probabilities(h * of_output), forced)
+                tokens = torch.where(coins.throw(), gold[:, number + 1], own)
+        every = Padded(torch.stack(outputs, dim=1), lengths).zeroed()
+        return every, Padded(every.values * of_output.unsqueeze(1), lengths), states
+
+    def _advancing(self, rows: int) -> Callable[[Tensor, States], tuple[Tensor, States]]:
+        """One step of the stack for so many rows, with what is drawn once for a sequence."""
+        if self.recurrent is None:
+            return self.stack.step
+        recurrent = self.recurrent
+        fixed, masks = recurrent.fixed(rows), recurrent.masks(rows)
+        return lambda x, states: recurrent.advance(x, states, fixed, masks=masks)
+
+    def loss(self, batch: TextBatch, states: States | None = None, *, forced: Forced = ALWAYS) -> TextLoss:
+        """The summed loss of a batch, and the states after it; other than right tokens are read only in training."""
+        if self.training and not forced.is_always and batch.inputs.values.shape[1]:
+            h, dropped, states = self.led(batch, states, forced)
+        else:
+            h, states = self(batch.inputs, states)
+            dropped = self.drop_output(h)
         total = self.output.total(dropped.values.flatten(0, 1), batch.targets.flatten())
         count = int(h.lengths.sum())
         if self.alpha:
@@ -232,6 +284,36 @@ class NextToken(nn.Module):
             return type(new)(*(torch.where(keep, next(fields).to(field.dtype), field) for field in new))
 
         return tuple(tuple(state(new) for new in layer) for layer in start)
+
+
+class Mixture(nn.Module):
+    """Several language models that write as one: p(w | …) = (1/M) Σ_m p_m(w | …). Its states are those of each."""
+
+    def __init__(self, members: Sequence[NextToken]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    @property
+    def embedding(self) -> nn.Embedding:
+        """That of the first, which says where all of them are."""
+        return self._members()[0].embedding
+
+    def start(self, rows: int) -> tuple[States, ...]:
+        """The states before the first token, for so many rows."""
+        return tuple(member.start(rows) for member in self._members())
+
+    def forward(self, tokens: Padded, states: tuple[States, ...]) -> tuple[Padded, tuple[States, ...]]:
+        """Nothing that can be read together, and the states after the tokens (B, T)."""
+        found = [member(tokens, state)[1] for member, state in zip(self._members(), states, strict=True)]
+        return tokens, tuple(found)
+
+    def stepping(self) -> Step[tuple[States, ...], tuple[()]]:
+        """`NextToken.stepping` of all of them."""
+        step = together([member.stepping() for member in self._members()])
+        return lambda tokens, states, _: step(tokens, states, ((),) * len(self.members))
+
+    def _members(self) -> list[NextToken]:
+        return list(self.members)  # type: ignore[arg-type]  # a ModuleList of them
 
 
 def chunks_batched(rows: Sequence[Encoded]) -> TextBatch:

@@ -1,15 +1,20 @@
-"""How likely a long text is: read as a whole with its state carried on, or in windows."""
+"""How likely a long text is, read as a whole with its state carried on or in windows; or the last word of passages."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from recurra.analysis.exposure import Exposed
+from recurra.data.batches import in_order_of_length
 from recurra.heads import UNLABELLED
-from recurra.models.language_model import SCORES, NextToken, TextBatch
-from recurra.padding import Padded
+from recurra.models.language_model import SCORES, NextToken, TextBatch, lines_batched
+from recurra.padding import Padded, fitted
 
 LONGEST = 512
 """Steps that are read at once."""
@@ -23,6 +28,7 @@ class Likelihood(NamedTuple):
 
     nats: float
     predicted: int
+    each: Tensor  # (predicted,): log p of each, in float64
 
 
 @torch.no_grad()
@@ -52,13 +58,36 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
     lengths = torch.full((streams,), length)
     lengths[-1] = count - length * (streams - 1)
     targets[-1, int(lengths[-1]) :] = UNLABELLED
+    found = []
     for first in range(0, length, steps):
         part = Padded(inputs[:, first : first + steps], (lengths - first).clamp(0, min(steps, length - first)))
         logs, states = model.log_likelihoods(
             TextBatch(part, targets[:, first : first + steps].contiguous(), None), states
         )
         total -= logs.double().sum()
-    return Likelihood(float(total), count)
+        found.append(logs.double().cpu())
+    return Likelihood(float(total), count, torch.cat(found, dim=1).flatten()[:count])
+
+
+@torch.no_grad()
+def run_free(model: NextToken, batch: TextBatch, *, context: int = 0) -> list[Exposed]:
+    """What rows of text cost, the right tokens being read, and the most probable ones after the first `context`."""
+    inputs, lengths = batch.inputs.values, batch.inputs.lengths
+    states = model.start(len(inputs))
+    if context:
+        states = model(Padded(inputs[:, :context], lengths.clamp(max=context)), states)[1]
+    step, led_state, own_state, found = model.stepping(), states, states, list[Tensor]()
+    own = inputs[:, context]
+    for place in range(context, inputs.shape[1]):
+        right = batch.targets[:, place].clamp_min(0)  # on padding, anything
+        forced, led_state = step(inputs[:, place], led_state, ())
+        free, own_state = step(own, own_state, ())
+        own = free.argmax(1)
+        log_ps = [each.gather(1, right.unsqueeze(1)).squeeze(1).double() for each in (forced, free)]
+        rights = [(each.argmax(1) == right).double() for each in (forced, free)]
+        found.append(torch.stack([-log_ps[0], -log_ps[1], torch.ones_like(log_ps[0]), *rights]))
+    numbers = torch.stack(found, dim=2).cpu().numpy()  # (5, B, T)
+    return [Exposed(*numbers[:, row, : max(0, length - context)]) for row, length in enumerate(lengths.tolist())]
 
 
 @torch.no_grad()
@@ -72,7 +101,46 @@ def windowed(model: NextToken, tokens: Tensor, *, window: int, stride: int) -> L
     windows = tokens.unfold(0, window + 1, stride)
     total = torch.zeros((), dtype=torch.float64, device=tokens.device)
     rows = max(1, min(TOKENS, SCORES // model.output.scores_each) // window)
+    found = []
     for part in windows.split(rows):
         logs, _ = model.log_likelihoods(TextBatch(Padded.full(part[:, :-1]), part[:, 1:].contiguous(), None))
         total -= logs.double().sum()
-    return Likelihood(float(total), windows.shape[0] * window)
+        found.append(logs.double().cpu().flatten())
+    return Likelihood(float(total), windows.shape[0] * window, torch.cat(found))
+
+
+class LastWord(NamedTuple):
+    """How likely the last word of a passage was, and whether the model would have written it."""
+
+    nats: float  # −log p of all of its tokens
+    is_best: bool  # each of its tokens was the most probable one
+
+
+@torch.no_grad()
+def last_words(
+    model: NextToken, passages: Sequence[NDArray[np.integer[Any]]], starts: Sequence[int], *, end: int
+) -> list[LastWord]:
+    """The tokens of each passage from `start` on, given all before them; a passage follows on the end of a line.
+
+    −log p(w_start … w_T | w_1 … w_{start−1}) = Σ_t −log p(w_t | w_1 … w_{t−1})
+    """
+    found: list[LastWord] = [LastWord(0.0, is_best=False)] * len(passages)
+    for numbers in in_order_of_length(np.array([len(each) for each in passages], np.int64), tokens=TOKENS):
+        batch = fitted(lines_batched([passages[number] for number in numbers], end=end), model)
+        h, _ = model(batch.inputs)
+        sizes = [len(passages[number]) - starts[number] for number in numbers]
+        rows = np.repeat(np.arange(len(sizes)), sizes)
+        steps = np.concatenate([np.arange(starts[number], len(passages[number])) for number in numbers])
+        features, targets = (each[rows, steps] for each in (h.values, batch.targets))
+        logs, is_best = [], []
+        most = max(1, SCORES // model.output.scores_each)
+        for part, wanted in zip(features.split(most), targets.split(most), strict=True):
+            scores = model.output.log_probabilities(part)
+            logs.append(scores.gather(1, wanted.unsqueeze(1)).squeeze(1).double())
+            is_best.append(scores.argmax(1) == wanted)
+        firsts = np.cumsum([0, *sizes[:-1]])
+        nats = -np.add.reduceat(torch.cat(logs).cpu().numpy(), firsts)
+        every = np.logical_and.reduceat(torch.cat(is_best).cpu().numpy(), firsts)
+        for number, cost, right in zip(numbers, nats.tolist(), every.tolist(), strict=True):
+            found[number] = LastWord(cost, is_best=right)
+    return found

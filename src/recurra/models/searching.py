@@ -13,9 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from recurra.analysis.exposure import Exposed
 from recurra.config import Seq2SeqDecoding
 from recurra.encoders.memory import Extents, missing_places
 from recurra.errors import ConfigError
+from recurra.models.ctc import Transcriber
 from recurra.models.seq2seq import PairBatch, SequenceToSequence
 from recurra.padding import Grid, Padded
 from recurra.search.beam import beam
@@ -60,7 +62,7 @@ class SearchTokens(NamedTuple):
 class Ensemble(nn.Module):
     """Several networks that write together: p is the mean of theirs."""
 
-    def __init__(self, members: Sequence[SequenceToSequence]) -> None:
+    def __init__(self, members: Sequence[SequenceToSequence | Transcriber]) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
 
@@ -94,7 +96,7 @@ class Ensemble(nn.Module):
         each = torch.stack([member.token_log_likelihoods(batch) for member in self._members()])
         return each.logsumexp(0) - math.log(len(each))
 
-    def _members(self) -> list[SequenceToSequence]:
+    def _members(self) -> list[SequenceToSequence | Transcriber]:
         return list(self.members)  # type: ignore[arg-type]  # a ModuleList of them
 
 
@@ -116,6 +118,13 @@ def searched(
     down in `record`. The search runs where the model is, without waiting for the device at each step, if that is a GPU
     and `why_on_host` has no objection, or where `on_device` says so; there, steps are recorded in `graphs`.
     """
+    if decoding.search == "path":
+        if not isinstance(model, Transcriber):
+            raise ConfigError(
+                "decoding.search = 'path' takes the most probable alignment of one model, but there are several: use "
+                "'greedy' or 'beam'."
+            )
+        return model.best_paths(batch, decoding.length_penalty)
     on_device = batch.source.values.is_cuda if on_device is None else on_device
     on_device = on_device and why_on_host(decoding, words, record) is None
     multiple = PLACES if on_device else 1
@@ -178,6 +187,24 @@ def elements_once(batch: PairBatch, specials: int, decoding: Seq2SeqDecoding) ->
         return [count + 1 for count in counts], counts
     mosts = [max(decoding.min_length, min(decoding.max_length, count + 1)) for count in counts]
     return mosts, [min(decoding.min_length, count) for count in counts]
+
+
+@torch.no_grad()
+def run_free(model: Searchable, batch: PairBatch) -> list[Exposed]:
+    """What each target costs where the right tokens are read, and where the most probable ones are."""
+    assert batch.target is not None, "there is something to compare with"
+    (tokens, moving, fixed), step = model.start(batch), model.stepping(batch.extra)
+    led, own, led_state, own_state = tokens, tokens, moving, moving
+    found = []
+    for right in batch.target.values.unbind(1):
+        forced, led_state = step(led, led_state, fixed)
+        free, own_state = step(own, own_state, fixed)
+        led, own = right, free.argmax(1)
+        log_ps = [each.gather(1, right.unsqueeze(1)).squeeze(1).double() for each in (forced, free)]
+        rights = [(each.argmax(1) == right).double() for each in (forced, free)]
+        found.append(torch.stack([-log_ps[0], -log_ps[1], torch.ones_like(log_ps[0]), *rights]))
+    numbers = torch.stack(found, dim=2).cpu().numpy()  # (5, B, T)
+    return [Exposed(*numbers[:, row, :length]) for row, length in enumerate(batch.target.lengths.tolist())]
 
 
 def why_on_host(decoding: Seq2SeqDecoding, words: SearchTokens, record: list[Tree] | None = None) -> str | None:

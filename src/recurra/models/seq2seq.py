@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, final
+from collections.abc import Sequence
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.analysis.saliency import Probe, explained
+from recurra.attention.looks.hard import Hard
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
 from recurra.decoding.decoder import Decoder, Started
 from recurra.decoding.pointer import Pointer
 from recurra.decoding.pointing import Pointed, Pointing, elements_of
-from recurra.encoders.augmentation import augmented_pictures, augmented_series
+from recurra.encoders.augmentation import augmented_pictures
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
 from recurra.encoders.memory import Extents, Read, SourceEncoder
 from recurra.heads import UNLABELLED
+from recurra.models.forcing import ALWAYS, Coins, Forced, own_tokens
+from recurra.models.looking import doubly_stochastic, reinforced
 from recurra.models.rows import padded
+from recurra.models.steps import some_unknown, vectors_of
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside, coarser, gridded, widened
 from recurra.products.cross_entropy import Options, cost
@@ -54,14 +57,6 @@ class Sizes(NamedTuple):
     end: int = 0  # asked for where elements of the source are pointed at
 
 
-class Forced(NamedTuple):
-    """With chance p the decoder reads the right token, otherwise its own."""
-
-    p: float | Tensor = 1.0  # a tensor on a GPU: one that may be another each time a recorded step is replayed
-    unit: Literal["token", "sequence"] = "token"
-    replacement: Literal["greedy", "sampled"] = "greedy"
-
-
 class Fixed(NamedTuple):
     """What a search keeps of each source."""
 
@@ -70,7 +65,25 @@ class Fixed(NamedTuple):
     pointed: Pointed | None
 
 
-ALWAYS = Forced()
+class Costs(NamedTuple):
+    """A summed loss, and the mean of rewards after it where attention draws."""
+
+    total: Tensor
+    baseline: Tensor | None = None  # (1,)
+
+
+class Led(NamedTuple):
+    """What a decoder makes of all tokens of B targets."""
+
+    features: Features
+    real: Tensor  # (N,): the numbers of the real places of all targets
+    y: Tensor  # (N,): the tokens there
+    fixed: Fixed
+    mask: Tensor  # (B, S): which places of the sources are real
+
+    def written(self) -> Tensor:
+        """(N, F): the features at every real place."""
+        return self.features.values.flatten(0, 1).index_select(0, self.real)
 
 
 @final
@@ -113,6 +126,10 @@ class SequenceToSequence(nn.Module):
                 self.from_frames = nn.Linear(sizes.frames, size)
             else:
                 self.embedding = target if settings.tied == "all" else nn.Embedding(sizes.source, size)
+            if settings.decoder.kind == "window" and self.embedding is not None:
+                # Products of embeddings are compared at once: large ones made attention peaked before it had learned.
+                nn.init.normal_(target.weight, std=size**-0.5)
+                nn.init.normal_(self.embedding.weight, std=size**-0.5)
             self.encoder = SourceEncoder(settings, size)
         self.decoder = Decoder(settings, self.encoder, target, bridge=settings.bridge)
         self.pointer: Pointer | None = None
@@ -135,16 +152,10 @@ class SequenceToSequence(nn.Module):
         """What the encoder finds in sources; of those that are pointed at, with the ids of their places."""
         if isinstance(source, Grid):
             return self._pictures(source)
-        if self.embedding is not None:
-            x = Padded(self.scale * self.embedding(self._some_unknown(source.values)), source.lengths)
-        else:
-            x = Padded(source.values.to(self.decoder.embedding.weight.dtype), source.lengths).zeroed()
-            if self.training and self.augmentation is not None:
-                x = augmented_series(x, self.augmentation)
-            if self.from_frames is None:
-                given: Read = self.encoder(x)
-                return given
-            x = Padded(self.from_frames(x.values), x.lengths)
+        x = vectors_of(self, source, self.decoder.embedding.weight.dtype)
+        if self.embedding is None and self.from_frames is None:
+            given: Read = self.encoder(x)
+            return given
         found: Read = self.encoder(Padded(self.dropout(x.values), x.lengths))
         if self.pointing is None:
             return found
@@ -162,18 +173,49 @@ class SequenceToSequence(nn.Module):
 
     def loss(self, batch: PairBatch, *, forced: Forced = ALWAYS, r_drop: float = 0.0) -> Tensor:
         """Summed over all tokens of the targets; smoothing, r_drop and forcing only in training."""
+        return self.costs(batch, forced=forced, r_drop=r_drop).total
+
+    def costs(
+        self,
+        batch: PairBatch,
+        *,
+        forced: Forced = ALWAYS,
+        r_drop: float = 0.0,
+        everywhere: float = 0.0,
+        baseline: Tensor | None = None,
+    ) -> Costs:
+        """The loss, with what is added in training for where attention looked.
+
+        `everywhere` weighs the term by which attention looks at each place once. A look that draws has a `baseline`,
+        the mean of its rewards before this batch.
+        """
         assert batch.target is not None, "a loss needs targets"
         twice = r_drop > 0 and self.training
         batch = doubled(batch) if twice else batch
         ignored = None if batch.written is None else UNLABELLED
         options = Options(self.smoothing if self.training else 0.0, r_drop if twice else 0.0, ignored)
-        forced = forced if self.training else ALWAYS
-        if self.pointing is None and self.pointer is None:
-            return self.output.cost(*self._written(batch, forced), options)
-        log_p, y = self._log_p(batch, forced)
-        if self.pointing is not None:
-            return cost(log_p, y, options, some_never=True)
-        return cost(log_p, y, options, tokens=self.sizes.target)  # not of words that are only in some source
+        led = self._led(batch, forced if self.training else ALWAYS)
+        log_p = None if self.pointing is None and self.pointer is None else self._pointed(led, batch)
+        if log_p is None:
+            total = self.output.cost(led.written(), led.y, options)
+        elif self.pointing is not None:
+            total = cost(log_p, led.y, options, some_never=True)
+        else:
+            total = cost(log_p, led.y, options, tokens=self.sizes.target)  # not of words that are only in some source
+        if not self.training:
+            return Costs(total)
+        assert batch.target is not None
+        share, lengths = 0.5 if twice else 1.0, batch.target.lengths
+        if everywhere and led.features.weights is not None:
+            total = total + share * everywhere * doubly_stochastic(led.features.weights, led.mask, lengths)
+        look = None if self.decoder.attention is None else self.decoder.attention.look
+        if not isinstance(look, Hard):
+            return Costs(total)
+        with torch.no_grad():
+            log_p = self.output.log_probabilities(led.written()) if log_p is None else log_p
+            of_targets = of_rows(log_p.gather(1, led.y.unsqueeze(1)).squeeze(1), lengths)
+        found = reinforced(led.features, look, of_targets, lengths, baseline)
+        return Costs(total + share * found.total, found.baseline)
 
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
         """(N,): log p of each token of the targets, their ends among them, row after row."""
@@ -225,28 +267,6 @@ class SequenceToSequence(nn.Module):
 
         return step
 
-    def probe(
-        self, batch: Callable[[int], PairBatch], tokens: Sequence[str], written: Sequence[str], title: str
-    ) -> Probe:
-        """What saliency explains: log p of each token of the targets, which have these names."""
-        most = explained(len(tokens))
-
-        def log_p(network: SequenceToSequence, some: PairBatch) -> Tensor:
-            assert isinstance(some.source, Padded), "what is explained is read in steps"
-            return network.token_log_likelihoods(some).view(len(some.source.lengths), -1)
-
-        return Probe(
-            tokens,
-            written[:most],
-            self,
-            lambda network: [network.from_frames if self.embedding is None else network.embedding],  # type: ignore[list-item]
-            batch,
-            log_p,
-            "log p",
-            title,
-            max(0, len(written) - most),
-        )
-
     def extents(self, source: Padded | Grid) -> Extents:
         """How many places there are to look at in each source."""
         return self.encoder.extents(source)
@@ -257,23 +277,19 @@ class SequenceToSequence(nn.Module):
 
     def _log_p(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
         """(N, V) log-probabilities at every real place of the targets, and the tokens (N,) there."""
+        led = self._led(batch, forced)
         if self.pointing is None and self.pointer is None:
-            h, y = self._written(batch, forced)
-            return self.output.log_probabilities(h), y
-        # It points by rows, so that padding is left out afterwards.
-        features, real, y, fixed = self._led(batch, forced)
-        weights = None if features.weights is None else features.weights.flatten(0, 1)
-        log_p = self._scored(features.values.flatten(0, 1), weights, fixed, batch.extra)
-        return log_p.index_select(0, real), y
+            return self.output.log_probabilities(led.written()), led.y
+        return self._pointed(led, batch), led.y
 
-    def _written(self, batch: PairBatch, forced: Forced) -> tuple[Tensor, Tensor]:
-        """The decoder's features (N, F) at every real place of the targets, and the tokens (N,) there."""
-        features, real, y, _ = self._led(batch, forced)
-        return features.values.flatten(0, 1).index_select(0, real), y
+    def _pointed(self, led: Led, batch: PairBatch) -> Tensor:
+        """(N, V + extra): log p where elements are pointed at. It is found by rows, and padding is left out of it."""
+        weights = None if led.features.weights is None else led.features.weights.flatten(0, 1)
+        log_p = self._scored(led.features.values.flatten(0, 1), weights, led.fixed, batch.extra)
+        return log_p.index_select(0, led.real)
 
-    def _led(self, batch: PairBatch, forced: Forced) -> tuple[Features, Tensor, Tensor, Fixed]:
-        """The decoder's features, the numbers (N,) of the real places of all targets, the tokens (N,) there, and what
-        is kept of the sources."""
+    def _led(self, batch: PairBatch, forced: Forced) -> Led:
+        """The decoder led along the targets."""
         assert batch.target is not None, "there are targets"
         target, lengths = batch.target.values, batch.target.lengths
         read = self.read(batch.source, batch.copied, batch.extra)
@@ -283,31 +299,26 @@ class SequenceToSequence(nn.Module):
         if batch.written is not None:
             real = real_first(batch.target.mask, batch.written, batch.passes)
             y = target.masked_fill(~batch.target.mask, UNLABELLED)
-            return features, real, y.flatten().index_select(0, real), fixed
+            return Led(features, real, y.flatten().index_select(0, real), fixed, read.memory.mask)
         real = (torch.arange(target.shape[1]) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(1)
         real = beside(real, target)  # found on the CPU: a device would have to be waited for
-        return features, real, target.flatten().index_select(0, real), fixed
+        return Led(features, real, target.flatten().index_select(0, real), fixed, read.memory.mask)
 
     def _features(
         self, target: Tensor, lengths: Tensor, started: Started, forced: Forced, fixed: Fixed, extra: int
     ) -> Features:
         first = target.new_full((len(target), 1), self.sizes.start)
-        if not isinstance(forced.p, Tensor) and forced.p >= 1:
-            inputs = torch.cat([first, self._some_unknown(self._known(target[:, :-1]))], dim=1)
+        if forced.is_always:
+            inputs = torch.cat([first, some_unknown(self, self._known(target[:, :-1]))], dim=1)
             found: Features = self.decoder(Padded(inputs, lengths), started)
             return found
-        gold = self._some_unknown(self._known(target))
-        whole = torch.rand(len(target), device=target.device) < forced.p
+        gold = some_unknown(self, self._known(target))
+        coins = Coins(forced, len(target), target.device)
 
         def choose(h: Tensor, weights: Tensor | None, number: int) -> Tensor:
             with torch.no_grad():
-                log_p = self._scored(h, weights, fixed, extra)
-                if forced.replacement == "greedy":
-                    own = log_p.argmax(1)
-                else:
-                    own = drawn(log_p.exp())
-            coin = whole if forced.unit == "sequence" else torch.rand(len(target), device=target.device) < forced.p
-            return torch.where(coin, gold[:, number], self._known(own))
+                own = own_tokens(self._scored(h, weights, fixed, extra), forced)
+            return torch.where(coins.throw(), gold[:, number], self._known(own))
 
         return self.decoder.led(first.squeeze(1), target.shape[1], started, choose)
 
@@ -326,25 +337,6 @@ class SequenceToSequence(nn.Module):
     def _known(self, tokens: Tensor) -> Tensor:
         """Tokens as they are read: a word that was copied is unknown to the embedding."""
         return tokens if self.pointer is None else tokens.masked_fill(tokens >= self.sizes.target, self.sizes.unknown)
-
-    def _some_unknown(self, tokens: Tensor) -> Tensor:
-        """In training, now and then the unknown token in place of another."""
-        if not self.training or not self.token_dropout:
-            return tokens
-        dropped = torch.rand(tokens.shape, device=tokens.device) < self.token_dropout
-        return tokens.masked_fill(dropped, self.sizes.unknown)
-
-
-def drawn(p: Tensor) -> Tensor:
-    """(N,): one place of each row, drawn by its probabilities (N, V), as torch.multinomial draws it.
-
-    That checks the probabilities, for which a device has to be waited for. The largest of p / e, with e drawn from an
-    exponential distribution, is at a place with the probability p.
-
-    >>> drawn(torch.tensor([[0.0, 1.0, 0.0]])).tolist()
-    [1]
-    """
-    return (p / torch.empty_like(p).exponential_()).argmax(1)
 
 
 def of_rows(each: Tensor, lengths: Tensor) -> Tensor:

@@ -20,7 +20,9 @@ from recurra.encoders.non_local_steps import non_local_steps
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
+from recurra.heads.crf import CRF
 from recurra.heads.head import Head
+from recurra.heads.lattice import Chain, best_path, marginals
 from recurra.heads.values import Value
 from recurra.models.rows import filled, padded
 from recurra.named import built
@@ -65,6 +67,21 @@ class TaggerOutput(NamedTuple):
     label: int | None
     probabilities: tuple[NDArray[Any], ...] | None  # per column (T,): of the tag that was chosen
     label_probability: float | None
+    shares: TagShares | None = None  # where the sentence is to be tagged by several taggers
+
+
+class TagShares(NamedTuple):
+    """All that several taggers need of each other to tag a sentence together."""
+
+    tags: tuple[TagScores, ...]  # per column
+    label: NDArray[np.float64] | None  # (L,): the probability of each label of the whole
+
+
+class TagScores(NamedTuple):
+    """How one tagger rates the tags of one column."""
+
+    each: NDArray[np.float64]  # (T, K): the score of each tag at each step; without a chain, its log p
+    chain: Chain | None  # the scores of neighbouring tags; None: tags are chosen each by itself
 
 
 class Tagger(nn.Module):
@@ -135,7 +152,9 @@ class Tagger(nn.Module):
                 settings.hidden,
                 layers=settings.layers,
                 bidirectional=settings.bidirectional,
+                direction=settings.direction,
                 merge=settings.merge,
+                mix=settings.mix,
                 skip=settings.skip,
                 dropout=settings.dropout,
                 locked=True,
@@ -227,8 +246,8 @@ class Tagger(nn.Module):
         )
 
     @torch.no_grad()
-    def predict(self, batch: TaggerBatch, *, detail: bool = False) -> list[TaggerOutput]:
-        """The best tags of each row."""
+    def predict(self, batch: TaggerBatch, *, detail: bool = False, shares: bool = False) -> list[TaggerOutput]:
+        """The best tags of each row; with shares, also the probabilities of all others."""
         features, whole = self._read(batch)
         lengths = features.lengths.tolist()
         found = [each.best(features) for each in self.heads]  # type: ignore[operator]
@@ -241,11 +260,22 @@ class Tagger(nn.Module):
                 for each, (best, _) in zip(self.heads, found, strict=True)
             ]
         values = self.value.best(features).double().cpu().numpy() if self.value is not None else None
-        labels = certain = None
+        labels = certain = logs = None
         if self.label is not None:
             logs = self.label(whole).log_softmax(-1)
             certain, labels = (each.cpu().numpy() for each in logs.double().max(-1))
             scores = scores + certain
+        kept: list[TagShares | None] = [None] * len(lengths)
+        if shares:
+            rated = [tag_scores(head, features) for head in self.heads]
+            of_label = None if logs is None else logs.double().exp().cpu().numpy()
+            kept = [
+                TagShares(
+                    tuple(TagScores(each[row, :length], chain) for each, chain in rated),
+                    None if of_label is None else of_label[row],
+                )
+                for row, length in enumerate(lengths)
+            ]
         return [
             TaggerOutput(
                 tuple(column[row, :length] for column in tags),
@@ -254,9 +284,63 @@ class Tagger(nn.Module):
                 int(labels[row]) if labels is not None else None,
                 tuple(column[row, :length] for column in chosen) if chosen is not None else None,
                 float(np.exp(certain[row])) if certain is not None else None,
+                kept[row],
             )
             for row, length in enumerate(lengths)
         ]
+
+
+def tag_scores(head: nn.Module, features: Padded) -> TagScores:
+    """How a head rates the tags of all rows, (B, T, K)."""
+    if isinstance(head, CRF):
+        chain, each = head.scores(features)
+        return TagScores(each, chain)
+    p: Tensor = head.probabilities(features)  # type: ignore[operator]
+    return TagScores(p.double().log().cpu().numpy(), None)
+
+
+def combined(outputs: Sequence[TaggerOutput]) -> TaggerOutput:
+    """How several taggers tag a sentence together.
+
+        softmax                p(y_t = k) = (1/M) Σ_m p_m(y_t = k),              the best tag of each step
+        with a CRF among them  score(y)   = (1/M) Σ_m score_m(y),                the best path
+
+    Numbers, and the probabilities of a label of the whole, are means.
+    """
+    shares = [output.shares for output in outputs if output.shares is not None]
+    assert len(shares) == len(outputs), "`to_combine` keeps them"
+    tags, certain, score = list[NDArray[np.int64]](), list[NDArray[np.float64]](), 0.0
+    for column in zip(*(share.tags for share in shares), strict=True):
+        best, p, log_p = best_together(column)
+        tags.append(best)
+        certain.append(p[np.arange(len(p)), best])
+        score += log_p
+    of_labels = [share.label for share in shares if share.label is not None]
+    label, of_label = None, None
+    if of_labels:
+        p = np.mean(of_labels, axis=0)
+        label, of_label = int(p.argmax()), float(p.max())
+        score += float(np.log(of_label))
+    numbers = [output.values for output in outputs if output.values is not None]
+    values = np.mean(numbers, axis=0) if numbers else None
+    return TaggerOutput(tuple(tags), score, values, label, tuple(certain), of_label)
+
+
+def best_together(column: Sequence[TagScores]) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """The best tags (T,) of a column by several ratings, the probabilities (T, K) of all, and log p of the best."""
+    steps, count = column[0].each.shape
+    if steps == 0:
+        return np.zeros(0, np.int64), np.zeros((0, count)), 0.0
+    every = np.stack([rated.each for rated in column])
+    if all(rated.chain is None for rated in column):
+        p = np.exp(every).mean(0)
+        best = p.argmax(1)
+        return best, p, float(np.log(p[np.arange(steps), best]).sum())
+    free = Chain(np.zeros((count, count)), np.zeros(count), np.zeros(count))
+    chain = Chain(*(np.mean(each, axis=0) for each in zip(*(rated.chain or free for rated in column), strict=True)))
+    each, lengths = every.mean(0)[None], np.array([steps])
+    [path], [log_p] = best_path(chain, each, lengths)
+    return path, marginals(chain, each, lengths)[0], float(log_p)
 
 
 def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> TaggerBatch:

@@ -44,5 +44,5 @@ class Attentive(Pairing):
         y, _ = self.document(first)
         u = self.last(*self.question(second)).vector
         memory = self.attention.remember(y.values, y.mask)
-        r, weights, _ = self.attention.step(u, memory, self.attention.start(memory))
+        r, weights, *_ = self.attention.step(u, memory, self.attention.start(memory))
         return Paired((self.from_seen(r) + self.from_question(u)).tanh(), weights.unsqueeze(1))

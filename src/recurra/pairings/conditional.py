@@ -45,7 +45,7 @@ class Conditional(Pairing):
         if self.attention is None:
             return Paired(read.last)
         memory = self.attention.remember(read.first.values, read.first.mask)
-        r, weights, _ = self.attention.step(read.last, memory, self.attention.start(memory))
+        r, weights, *_ = self.attention.step(read.last, memory, self.attention.start(memory))
         return Paired((self.from_seen(r) + self.from_last(read.last)).tanh(), weights.unsqueeze(1))
 
     def read_by_stacks(self, first: Sequence[str], second: Sequence[str]) -> list[list[str]]:

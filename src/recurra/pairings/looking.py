@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from recurra.attention.attention import Attention
+from recurra.config.writer_model import look_of
 from recurra.errors import ConfigError
 from recurra.named import built
 from recurra.padding import Padded
@@ -46,7 +47,7 @@ class Looking(nn.Module):
         r = read.values.new_zeros(len(read.lengths), read.values.shape[2])
         past, found = self.attention.start(memory), []
         for t, h in enumerate(queries.values.unbind(1)):
-            seen, weights, past = self.attention.step(torch.cat([h, r], -1), memory, past)
+            seen, weights, past, _ = self.attention.step(torch.cat([h, r], -1), memory, past)
             # A padded word sees nothing: the last r is that of the last real word.
             r = torch.where(is_real[:, t], seen + self.from_past(r).tanh(), r)
             found.append(weights)
@@ -57,6 +58,11 @@ class Looking(nn.Module):
 
 def sized(attention: Part, size: int) -> Part:
     """Additive attention of a size, where it says none; any other as it is."""
+    if look_of(attention) == "hard":
+        raise ConfigError(
+            "an attention with look = 'hard' learns from the likelihood of a written target, which only a decoder has: "
+            "leave the look out."
+        )
     spec = {"name": attention} if isinstance(attention, str) else attention
     is_free = isinstance(spec, Mapping) and spec.get("name") == "additive" and "size" not in spec
     return {**spec, "size": size} if is_free else attention

@@ -54,6 +54,10 @@ class Steps:
     def __len__(self) -> int:
         return len(self.values)
 
+    def reversed(self) -> Steps:
+        """The same steps from the last to the first."""
+        return dataclasses.replace(self, values=self.values[::-1].copy(), known=self.known[::-1].copy())
+
 
 def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
     """The settings with the columns that the first row has, where none were named."""

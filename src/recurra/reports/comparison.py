@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from recurra.analysis.lengths import ByLength
+from recurra.config.given import Changes
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.lengths import buckets
 from recurra.metrics.resampling import Difference, Sampled, difference, interval
@@ -92,7 +93,7 @@ def compare(
     runs: Sequence[Place | Trained],
     data: Place | Sequence[Place],
     *,
-    settings: Sequence[str] = (),
+    settings: Changes = (),
     device: str = "cpu",
     resamples: int = RESAMPLES,
     seed: int = 0,

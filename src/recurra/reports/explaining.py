@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from recurra.data.files import extension, lines
 from recurra.data.formats import endings
 from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.models.together import Together
 from recurra.named import did_you_mean
 from recurra.tasks.task import Asked, Task, Viewer
 from recurra.text.visible import without_controls
@@ -113,11 +114,11 @@ def explain(
     model.task.check_explained(asked.example)
     viewers = model.task.viewers()
     if show is not None:
-        return Explanation(model, asked, given, show, viewers[show].make(asked), alone=True)
+        return Explanation(model, asked, given, show, viewers[show].view(asked), alone=True)
     refusals: dict[str, RecurraError] = {}
     for name, viewer in viewers.items():
         try:
-            return Explanation(model, asked, given, name, viewer.make(asked), alone=False)
+            return Explanation(model, asked, given, name, viewer.view(asked), alone=False)
         except RecurraError as error:
             refusals[name] = error
     for refusal in refusals.values():
@@ -128,7 +129,8 @@ def explain(
 
 def asked_of(model: Trained, example: Any) -> Asked:
     """An answer of a trained model that is to be explained."""
-    return Asked(model.model, example, str(model.folder), several=bool(model.others))
+    combined = isinstance(model.model, Together)
+    return Asked(model.model, example, str(model.folder), several=bool(model.others), combined=combined)
 
 
 def viewer_named(task: Task[Any, Any, Any], name: object, what: str) -> Viewer:
@@ -144,7 +146,7 @@ def every(asked: Asked, viewers: Mapping[str, Viewer]) -> tuple[list[View], dict
     views, missing = list[View](), dict[str, str]()
     for name, viewer in viewers.items():
         try:
-            views.append(viewer.make(asked))
+            views.append(viewer.view(asked))
         except RecurraError as error:
             missing[name] = str(error)
     return views, missing
@@ -155,7 +157,7 @@ def numbers_of(asked: Asked, viewers: Mapping[str, Viewer]) -> dict[str, Any]:
     views, missing = dict[str, Any](), dict[str, str]()
     for name, viewer in viewers.items():
         try:
-            views[name] = viewer.make(asked).json()
+            views[name] = viewer.view(asked).json()
         except RecurraError as error:
             missing[name] = str(error)
     return {"views": views, "missing": missing}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from recurra.analysis.automata import PROBLEMS as AUTOMATA
 from recurra.analysis.extraction import Extracted, extracted
+from recurra.analysis.memory_problems import AssociativeRecall, CopyBits, RepeatCopy
 from recurra.analysis.problems import Adding, Answering, CopyMemory, Problem, Progress, learn, network_for
 from recurra.analysis.tracking import MULTIPLES, Tracking
 from recurra.analysis.widths import size_of, width_for
@@ -26,17 +27,20 @@ from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.svg import as_svg
 from recurra.views.table import Table
 
-MEMORY: dict[str, tuple[str, type[Adding] | type[CopyMemory], str]] = {
+MEMORY: dict[str, tuple[str, Callable[[int], Problem], str]] = {
     "adding": ("the sum of two marked numbers among T", Adding, "mean squared error"),
     "copy": ("repeat ten symbols after T blanks", CopyMemory, "nats a step"),
+    "bits": ("repeat up to T vectors of 8 bits", CopyBits, "nats a bit"),
+    "repeat": ("repeat up to T vectors of 6 bits, one to three times", RepeatCopy, "nats a bit"),
+    "recall": ("of up to T items, the one after that which is shown again", AssociativeRecall, "nats a bit"),
 }
 """Problems of memory: what they are, and what their losses are."""
 
 PROBLEMS = {name: what for name, (what, *_) in MEMORY.items()} | {name: each.about for name, each in AUTOMATA.items()}
 """All problems by name, in words."""
 
-SHORTEST = {"adding": 2}
-LENGTHS = {"adding": 100, "copy": 100}
+SHORTEST = {"adding": 2, "recall": 2}
+LENGTHS = dict.fromkeys(MEMORY, 100)
 """Of problems whose sequences are not as long as the words of an automaton, TRACKED."""
 
 TRACKED = 16

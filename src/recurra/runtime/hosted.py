@@ -71,7 +71,12 @@ class Hosted:
     def about(self) -> dict[str, Any]:
         """What the run is, what it is asked with, and how it may be asked to answer."""
         asked = self.task.schema()
-        viewers = {name: each for name, each in self.task.viewers().items() if each.possible}
+        combined = self.task.combines and len(folders(self.given)) > 1
+        viewers = {
+            name: each
+            for name, each in self.task.viewers().items()
+            if each.possible and (each.of_several or not combined)
+        }
         return {
             "name": self.name,
             "task": self.task.name,

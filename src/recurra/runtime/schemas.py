@@ -166,6 +166,7 @@ SCHEMAS: dict[str, JsonSchema] = {
             **{"rows": TEXTS, "columns": TEXTS, "weights": TABLE, "signed": said(FLAG, "weights may be below 0")},
             **{"across": said(TEXT, "what columns are"), "down": said(TEXT, "what rows are")},
             **{"of_row": said(TEXT, "what a row does to its columns"), "of_column": TEXT},
+            "prose": said(FLAG, "names are sentences"),
         },
         {
             **{"source": said(TEXTS, "of attention, what was read"), "target": said(TEXTS, "what was written")},

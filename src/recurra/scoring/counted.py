@@ -34,6 +34,7 @@ LOWER_IS_BETTER = frozenset(
         "bits_per_character",
         "calibration_error",
         "hamming",
+        "known_perplexity",
         "mae",
         "mae_to_last_value",
         "mae_to_seasonal",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from recurra.config import Seq2SeqModel, WriterModel
 from recurra.config.in_words import cell_in_words, layers_in_words
 from recurra.config.seq2seq_model import RECURRENT
+from recurra.config.writer_model import look_of
 from recurra.sequences.pair_texts import PairTexts, Side
 from recurra.settings import name_of
 
@@ -81,9 +82,10 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
     elif own.kind == "transformer":
         kind = "Transformer" if model.bidirectional else "causal Transformer"
     elif own.kind in RECURRENT:
-        cell = cell_in_words(own.cell or model.cell, bidirectional=model.bidirectional)
+        cell = cell_in_words(own.cell or model.cell, bidirectional=model.bidirectional, direction=model.direction)
         kind = f"{'pyramidal ' * (own.kind == 'pyramid')}{cell}"
-    encoder = "embeddings as" if kind == "embeddings" else layers_in_words(kind, model.encoder_widths)
+    mix = model.mix if own.kind == "rnn" else "last"
+    encoder = "embeddings as" if kind == "embeddings" else layers_in_words(kind, model.encoder_widths, mix=mix)
     written = side_in_words(texts.target) if model.pointer is None else f"points at elements ({name_of(model.pointer)})"
     return f"{read}, {encoder} encoder, {writer_in_words(model)}, {written}"
 
@@ -91,14 +93,19 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
 def writer_in_words(model: WriterModel) -> str:
     """How a decoder looks at what is given, and what it is made of."""
     own, attention = model.decoder, name_of(model.attention)
+    if own.kind == "ctc":
+        return "CTC" + (f", each step split into {own.expand}" if own.expand > 1 else "")
     if own.kind == "transformer":
         decoder = layers_in_words("Transformer", model.decoder_widths)
         return f"{'no attention, ' if attention == 'none' else ''}{decoder} decoder"
+    look = look_of(model.attention)
+    kind = attention if look is None else f"{look} {attention}"
     if own.kind == "window":
         decoder = layers_in_words("feed-forward", model.decoder_widths)
-        return f"{attention} attention from {own.window} tokens, {decoder} decoder"
-    looks = "no attention" if attention == "none" else f"{attention} attention ({name_of(model.wiring)})"
-    return f"{looks}, {layers_in_words(cell_in_words(own.cell or model.cell), model.decoder_widths)} decoder"
+        return f"{kind} attention from {own.window} tokens, {decoder} decoder"
+    looks = "no attention" if attention == "none" else f"{kind} attention ({name_of(model.wiring)})"
+    stack = layers_in_words(cell_in_words(own.cell or model.cell), model.decoder_widths, mix=model.mix)
+    return f"{looks}, {stack} decoder"
 
 
 def side_in_words(side: Side) -> str:

@@ -57,6 +57,8 @@ class Recurrent(nn.Module):
     mix             the output: the last layer, or the concat, mean or learned mix of all layers
     skip            from the second layer on, "residual": y = x + f(x), or
                     "highway": y = t ∘ f(x) + (1 − t) ∘ x, t = σ(W x + b)
+    below           the size of a layer under this stack, if it stands on one: `forward` and `advance` are then given
+                    that layer's output, which the skip connection of the first layer and the mix begin with
     dropout         between layers; locked: one mask for all steps of a row
     engine          "auto": the fastest that supports the cell; or one by name
     recompute       in training, keep only every so-many-th state and compute the rest again on the way back:
@@ -79,6 +81,7 @@ class Recurrent(nn.Module):
         locked: bool = False,
         engine: str = "auto",
         recompute: int = 0,
+        below: int = 0,
     ) -> None:
         super().__init__()
         widths = _widths(hidden_size, layers)
@@ -107,17 +110,19 @@ class Recurrent(nn.Module):
             if bidirectional:
                 self.merges.append(merged)
             sizes.append(int(self.merges[-1].output_size) if bidirectional else width)  # type: ignore[arg-type]
-        sizes = sizes[1:]
+        self.stands_on = below if below == 0 else check_size(below, "below")
+        sizes = [below, *sizes[1:]] if below else sizes[1:]
         if self.skip != "none":
             with about("skip"):
                 _check_equal(sizes, f"skip = '{skip}' adds a layer's input to its output")
         if self.mix in ("mean", "learned"):
-            _check_equal(sizes, f"mix = '{mix}' averages the layers")
+            with about("mix"):
+                _check_equal(sizes, f"mix = '{mix}' averages the layers")
         between = sizes[:-1] if self.skip == "highway" else []
         self.transforms = nn.ModuleList(nn.Linear(size, size) for size in between)
         for transform in self.transforms:
             nn.init.constant_(transform.bias, -1.0)  # type: ignore[arg-type]  # at first, mostly carry
-        self.mix_weights = nn.Parameter(torch.zeros(len(widths))) if mix == "learned" else None
+        self.mix_weights = nn.Parameter(torch.zeros(len(sizes))) if mix == "learned" else None
         self.mix_scale = nn.Parameter(torch.ones(())) if mix == "learned" else None
         self.output_size = sum(sizes) if self.mix == "concat" else sizes[-1]
 
@@ -129,6 +134,7 @@ class Recurrent(nn.Module):
         fixed: Fixed | None = None,
         every: bool = False,
         resets: Tensor | None = None,
+        below: Tensor | None = None,
     ) -> tuple[Padded, States]:
         """Outputs (B, T, output_size), zero on padding, and the states after each row's last real step.
 
@@ -136,6 +142,7 @@ class Recurrent(nn.Module):
         the state after each step instead, fields (B, T, n). `fixed` is for callers that prepare it themselves.
         resets, (B, T) and bool, is True where a new sequence begins within a row: all states start anew before that
         step is read; a backward direction starts anew at the same boundary, before it reads the step before.
+        below, (B, T, n), is the output of the layer under this stack, if it stands on one.
 
         >>> rnn = Recurrent("gru", 2, 3)
         >>> x = torch.randn(1, 4, 2)
@@ -163,8 +170,8 @@ class Recurrent(nn.Module):
             found.append(tuple(reading.states for reading in readings))
             return [reading.outputs for reading in readings]
 
-        outputs = self._through(x.values, x.lengths, read)
-        return Padded(self._mixed(outputs), x.lengths), tuple(found)
+        outputs = self._through(x.values, x.lengths, read, below)
+        return Padded(self.mixed(outputs), x.lengths), tuple(found)
 
     def step(self, x: Tensor, states: States | None = None, *, fixed: Fixed | None = None) -> tuple[Tensor, States]:
         """One element of each row: (B, I) and states in, (B, output_size) and states out.
@@ -181,9 +188,20 @@ class Recurrent(nn.Module):
         batch, states, fixed = self._prepared(self._checked(Padded.full(x.unsqueeze(1))), states, fixed)
         return self.advance(batch.values.squeeze(1), states, fixed)
 
-    def advance(self, x: Tensor, states: States, fixed: Fixed) -> tuple[Tensor, States]:
-        """`step` without checks of x and the states: for callers whose states came from `start` or an earlier step."""
-        self._check_steps()
+    def advance(
+        self,
+        x: Tensor,
+        states: States,
+        fixed: Fixed,
+        *,
+        below: Tensor | None = None,
+        masks: Sequence[Tensor | None] = (),
+    ) -> tuple[Tensor, States]:
+        """`step` without checks of x and the states: for callers whose states came from `start` or an earlier step.
+
+        `masks` are those of locked dropout, the same for all steps of a sequence: rnn.masks(rows).
+        """
+        self._check_steps(locks=not masks)
         found: list[tuple[AnyState, ...]] = []
 
         def read(number: int, y: Tensor) -> list[Tensor]:
@@ -195,7 +213,7 @@ class Recurrent(nn.Module):
             found.append((state,))
             return [state[0]]
 
-        return self._mixed(self._through(x, None, read)), tuple(found)
+        return self.mixed(self._through(x, None, read, below, masks)), tuple(found)
 
     def start(self, rows: int, like: Tensor | None = None) -> States:
         """The states before the first step, for so many rows."""
@@ -207,8 +225,23 @@ class Recurrent(nn.Module):
         like = self._like() if like is None else like
         return tuple(tuple(cell.fixed(rows, like) for cell in layer) for layer in self._layers())
 
+    def masks(self, rows: int, like: Tensor | None = None) -> tuple[Tensor | None, ...]:
+        """What locked dropout takes of the input of each layer, drawn once for a sequence; None: nothing."""
+        like = self._like() if like is None else like
+        is_dropped = self.training and self.dropout and self.locked
+        sizes = [layer[0].input_size for layer in self._layers()]
+        return tuple(
+            functional.dropout(like.new_ones(rows, size), self.dropout) if number and is_dropped else None
+            for number, size in enumerate(sizes)
+        )
+
     def parts(
-        self, x: Padded, states: States | None = None, *, fixed: Fixed | None = None
+        self,
+        x: Padded,
+        states: States | None = None,
+        *,
+        fixed: Fixed | None = None,
+        below: Tensor | None = None,
     ) -> tuple[tuple[Any, ...], ...]:
         """Every named value of every step, per layer and direction: gates, candidates, states, each (B, T, n).
 
@@ -226,7 +259,7 @@ class Recurrent(nn.Module):
             first = fields(readers[0].cell.State)[0]
             return [getattr(parts, first) for parts in found[-1]]
 
-        self._through(x.values, x.lengths, read)
+        self._through(x.values, x.lengths, read, below)
         return tuple(found)
 
     def engine_report(self, x: Padded | None = None, *, every: bool = False, slower_ones: bool = True) -> EngineReport:
@@ -283,14 +316,29 @@ class Recurrent(nn.Module):
         states = self.start(rows, x.values) if states is None else self._checked_states(states, x)
         return x, states, self.fixed(rows, x.values) if fixed is None else fixed
 
-    def _through(self, y: Tensor, lengths: Tensor | None, read: Callable[[int, Tensor], list[Tensor]]) -> list[Tensor]:
-        """Every layer's output; `read` gives what the directions of a layer make of its input."""
-        outputs = []
+    def _through(
+        self,
+        y: Tensor,
+        lengths: Tensor | None,
+        read: Callable[[int, Tensor], list[Tensor]],
+        below: Tensor | None,
+        masks: Sequence[Tensor | None] = (),
+    ) -> list[Tensor]:
+        """Every layer's output; `read` gives what the directions of a layer make of its input.
+
+        The first output is that of the layer under the stack, if there is one.
+        """
+        if (below is None) == bool(self.stands_on):
+            wanted = f"the output of a layer of size {self.stands_on} as below" if self.stands_on else "no below"
+            raise DataError(f"this Recurrent needs {wanted}, as it was made with below = {self.stands_on}.")
+        under, outputs = below, [] if below is None else [below]
         for number in range(len(self.cells)):
-            y = self._joined(number, y, read(number, self._dropped(number, y)))
+            mask = masks[number] if masks else None
+            y = self._joined(number, under, read(number, self._dropped(number, y) if mask is None else y * mask))
             if lengths is not None and self.bidirectional and not self.merges[number].keeps_zeros:
                 y = Padded(y, lengths).zeroed().values
             outputs.append(y)
+            under = y
         return outputs
 
     def _like(self) -> Tensor:
@@ -305,17 +353,18 @@ class Recurrent(nn.Module):
             return y * functional.dropout(torch.ones_like(y[:, :1]), self.dropout)
         return functional.dropout(y, self.dropout)
 
-    def _joined(self, number: int, x: Tensor, directions: list[Tensor]) -> Tensor:
-        """Merge of the directions, then the way past the layer."""
+    def _joined(self, number: int, x: Tensor | None, directions: list[Tensor]) -> Tensor:
+        """Merge of the directions, then the way past the layer for x, the output of the layer under it."""
         y: Tensor = self.merges[number](*directions) if self.bidirectional else directions[0]
-        if number == 0 or self.skip == "none":
+        if x is None or self.skip == "none":
             return y
         if self.skip == "residual":
             return x + y
-        t = self.transforms[number - 1](x).sigmoid()
+        t = self.transforms[number if self.stands_on else number - 1](x).sigmoid()
         return t * y + (1 - t) * x
 
-    def _mixed(self, outputs: list[Tensor]) -> Tensor:
+    def mixed(self, outputs: list[Tensor]) -> Tensor:
+        """The output of the stack out of those of its layers, and of the one under it, if there is one."""
         if self.mix == "last":
             return outputs[-1]
         if self.mix == "concat":
@@ -325,14 +374,14 @@ class Recurrent(nn.Module):
             return stacked.mean(-1)
         return self.mix_scale * (stacked @ self.mix_weights.softmax(0))
 
-    def _check_steps(self) -> None:
+    def _check_steps(self, *, locks: bool = True) -> None:
         """A ConfigError where this stack cannot run one step at a time."""
         if self.bidirectional or self.direction == "backward":
             raise ConfigError(
                 "a backward or bidirectional stack cannot run one step at a time: its first output needs the last "
                 "input. Use bidirectional = false and direction = 'forward', or pass the whole sequence."
             )
-        if self.training and self.dropout and self.locked:
+        if locks and self.training and self.dropout and self.locked:
             raise ConfigError(
                 "locked dropout uses one mask for all steps of a row, so it cannot train one step at a time. Pass "
                 "the whole sequence, or call eval() first."

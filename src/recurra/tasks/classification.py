@@ -426,6 +426,15 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         found: list[ClassifierOutput] = model.predict(batch, detail=detail)
         return found
 
+    def combined(self, example: LabelledSequence, outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
+        from recurra.models.classifier import combined
+
+        return combined(outputs)
+
+    def units(self) -> object:
+        scale = None if self.targets is None else self.targets.to_json()
+        return self.kind, tuple(self.labels.tokens), scale
+
     def answer(self, example: LabelledSequence, output: ClassifierOutput) -> Prediction:
         if self.targets is not None:
             answer = numbers(self.targets.unscaled(output.values))
@@ -491,7 +500,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def viewers(self) -> dict[str, Viewer]:
         weighs, is_sequence = self._weighs(), self.reads or self.frames is not None
-        looked = {"attention": Viewer(self.looked, telling=weighs, title=LOOKED, possible=weighs)}
+        looked = {"attention": Viewer(self.looked, telling=weighs, title=LOOKED, possible=weighs, of_several=True)}
         if self.is_pictured:
             return looked
         saliency = Viewer(
@@ -500,7 +509,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         gates = super().viewers()["gates"]._replace(telling=is_sequence, possible=is_sequence)
         if self.is_paired:
             gates = gates._replace(possible=self._has_cells())
-        others = {"saliency": saliency, "gates": gates}
+        others = {"saliency": saliency, **(self.memory_viewer() if is_sequence else {}), "gates": gates}
         return {**looked, **others} if weighs else {**others, **looked}
 
     def _weighs(self) -> bool:
@@ -688,9 +697,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
         if self.is_paired:
             return ", ".join([*parts, self._pairing_in_words(), self._answers_in_words()])
-        cell = cell_in_words(model.cell, bidirectional=model.bidirectional)
+        cell = cell_in_words(model.cell, bidirectional=model.bidirectional, direction=model.direction)
+        mix = {"rnn": model.mix}
         stacks = {
-            name: f"{layers_in_words(kind, model.hidden, model.layers_of(name))} with {summary_in_words(model.summary)}"
+            name: f"{layers_in_words(kind, model.hidden, model.layers_of(name), mix.get(name, 'last'))} with "
+            f"{summary_in_words(model.summary)}"
             for name, kind in (
                 ("rnn", cell),
                 ("pyramid", f"pyramidal {cell}"),

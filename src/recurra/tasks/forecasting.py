@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
+from recurra.config.forcing import Forcing
+from recurra.config.forecasting import ForecastingDecoding
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import Batches, in_order_of_length
 from recurra.data.files import extension
@@ -38,6 +40,7 @@ from recurra.views.viewer import FORECAST
 if TYPE_CHECKING:
     from recurra.analysis import forecasts
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Stack
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
 
@@ -73,6 +76,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 ("model", "output"),
             )
         self.has_density = name_of(self.output) != "squared_error"
+        self.forcing = Forcing.of(settings.training.forcing)
         if settings.decoding.paths and not self.has_density:
             raise SettingError(
                 f"decoding.paths = {settings.decoding.paths} needs a distribution to sample from, which model.output "
@@ -90,13 +94,17 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return dataclasses.replace(settings, data=with_columns(settings.data, settings.data.files("train")[0]))
 
     @classmethod
+    def encoding(cls, settings: ForecastingSettings) -> object:
+        return "backward" if settings.model.direction == "backward" else None
+
+    @classmethod
     def prepared(cls, settings: ForecastingSettings) -> Self:
         data = settings.data
         counted = Normal.counted()
         is_binary = not data.difference
         is_empty = True
         least, most = np.array(np.inf), np.array(-np.inf)  # of each column
-        for steps in sequences(data.files("train"), data):
+        for steps in map(in_order_of(settings), sequences(data.files("train"), data)):
             is_empty = False
             values = np.where(steps.known, steps.values, np.nan)
             is_binary = is_binary and bool(np.isin(steps.values, (0, 1)).all())
@@ -137,10 +145,19 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def with_settings(self, settings: ForecastingSettings, folder: Path) -> Self:
         return type(self)(settings, self.scale, is_binary=self.is_binary)
 
+    @property
+    def is_backward(self) -> bool:
+        """Whether a sequence is read from its end; the steps of an example are in the order in which they are read."""
+        backward: bool = self.settings.model.direction == "backward"
+        return backward
+
     def read(self, files: Sequence[str | Path]) -> Iterator[Steps]:
-        return sequences(files, self.settings.data)
+        return map(in_order_of(self.settings), sequences(files, self.settings.data))
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
+        return map(in_order_of(self.settings), self._questions(file, lines))
+
+    def _questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
         data = self.settings.data
         if file is not None and (by := read_by(file, data)) is not None:
             yield from sequences([file], by, shortest=1)
@@ -162,9 +179,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return Schema("series", list(data.values or []), series=data.series or "")
 
     def sent(self, example: Steps) -> object:
-        return example.values.tolist()
+        return in_order_of(self.settings)(example).values.tolist()
 
     def samples(self, examples: Sequence[Steps], count: int) -> list[object]:
+        examples = [in_order_of(self.settings)(example) for example in examples[:count]]
         return list(spread([cut for example in examples[:count] for cut in windows(example.values, count)], count))
 
     def encode(self, example: Steps) -> Encoded:
@@ -214,7 +232,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def _steps_held_out(self, rows: Rows) -> int:
         """Steps of series without those that only lead up to them; a change is known one step later than a value."""
-        leads = [int(row["known"].any(1).argmax()) for row in rows]
+        leads = [int((row["known"][::-1] if self.is_backward else row["known"]).any(1).argmax()) for row in rows]
         return int(rows.lengths("values").sum()) - sum(
             lead - (lead > 0 and self.settings.data.difference) for lead in leads
         )
@@ -264,7 +282,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return Forecaster(self.settings.model, output=self.output, size=size, from_nothing=self.from_nothing)
 
     def loss(self, model: Any, batch: ForecasterBatch, moment: Moment = START) -> Loss:
-        return Loss(*model.loss(batch))
+        from recurra.models.forcing import Forced
+
+        forced = Forced.at(self.forcing, moment.step, moment.varying)
+        total, count = model.loss(batch, forced=forced)
+        return Loss(total, count, logged=self.varying(moment.step))
+
+    def varying(self, step: int) -> Mapping[str, float]:
+        return self.forcing.varying(step)
 
     def recurring(self, batch: ForecasterBatch) -> Recurring:
         from recurra.models.forecaster import recurring_series
@@ -283,12 +308,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         has_quantiles = not self.gives_coins and self.has_density
         for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
             chosen = [rows[number] for number in numbers]
-            first = max(evaluation.context, evaluation.season)
-            # Before the first known step are those that only lead up to what was held out.
-            begins = [max(first, int(row["known"].any(1).argmax()) if len(row["known"]) else 0) for row in chosen]
             origins = [
-                origins_of(len(row["values"]), first=begin, stride=evaluation.stride)
-                for row, begin in zip(chosen, begins, strict=True)
+                origins_of(len(row["values"]), first=self._first_scored(row), stride=evaluation.stride)
+                for row in chosen
             ]
             if self.gives_coins:
                 origins = [each[:0] for each in origins]
@@ -299,6 +321,37 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             for number, review in zip(numbers, reviews, strict=True):
                 found[number] = review
         return found
+
+    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        """From each origin that is scored on, as far as the horizon; of frames, from each horizon to the next."""
+        from recurra.analysis.exposure import Exposed, Exposure
+        from recurra.padding import fitted
+
+        horizon, items = self.settings.decoding.horizon, list[Exposed]()
+        stride = horizon if self.gives_coins else self.settings.evaluation.stride
+        for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
+            chosen = [rows[number] for number in numbers]
+            origins = [origins_of(len(row["values"]), first=self._first_scored(row), stride=stride) for row in chosen]
+            items += model.run_free(fitted(self.batch(chosen), model), origins, horizon=horizon)
+        return Exposure.of(items, "nll" if self.gives_coins else "error")
+
+    def _first_scored(self, row: Encoded) -> int:
+        """How many steps of a series must be known before a forecast is scored."""
+        first = max(self.settings.evaluation.context, self.settings.evaluation.season)
+        # Before the first known step are those that only lead up to what was held out.
+        return max(first, int(row["known"].any(1).argmax()) if len(row["known"]) else 0)
+
+    def combined(self, example: Steps, outputs: Sequence[Any]) -> Any:
+        from recurra.models.forecaster import Forecast, combined_forecast, combined_review
+
+        if isinstance(outputs[0], Forecast):
+            return combined_forecast(outputs, coins=self.gives_coins)
+        row = self.encode(example)
+        return combined_review(outputs, row["values"].astype(np.float64), row["known"], has_density=self.has_density)
+
+    def units(self) -> object:
+        kind = self.is_binary, self.has_density, self.gives_coins
+        return self.scale.to_json(), self.settings.data.difference, self.from_nothing, self.is_backward, kind
 
     @property
     def unused_in_scores(self) -> Collection[str]:
@@ -324,6 +377,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 detail |= {"low": low.tolist(), "high": high.tolist()}
         elif self.gives_coins:
             detail["probabilities"] = output.means.round(6).tolist()
+        if self.is_backward:  # the steps before the first, in the order of time
+            values = values[::-1]
+            detail |= {name: detail[name][::-1] for name in ("low", "high", "probabilities") if name in detail}
         detail["values"] = values.tolist()
         text = " ".join(",".join(f"{number:.6g}" for number in step) for step in values)
         return Prediction(example.name, text, output.score, example.line, detail)
@@ -344,19 +400,24 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def steps(self, example: Steps) -> list[str]:
         """Steps by their numbers; zeros are read before the first where that is predicted too."""
-        return [str(number) for number in range(0 if self.from_nothing else 1, len(example.values) + 1)]
+        last = len(example.values)
+        numbers = range(last, 0, -1) if self.is_backward else range(1, last + 1)
+        return [*(["0"] if self.from_nothing else []), *map(str, numbers)]
 
     def stacks(self, model: Any) -> dict[str, Stack]:
         return {} if model.recurrent is None else {"recurrent": model.recurrent}
 
     def viewers(self) -> dict[str, Viewer]:
-        gates = {"gates": super().viewers()["gates"]._replace(telling=False)}
-        forecast = Viewer(lambda asked: self.forecast(asked).view(), longest=sys.maxsize, title=FORECAST)
+        gates = {**self.memory_viewer(), "gates": super().viewers()["gates"]._replace(telling=False)}
+        forecast = Viewer(
+            lambda asked: self.forecast(asked).view(), longest=sys.maxsize, title=FORECAST, of_several=True
+        )
         return gates if self.gives_coins else {"forecast": forecast, **gates}
 
     def forecast(self, asked: Asked) -> forecasts.Forecast:
         """A forecast of the end of a series, which is hidden from the model, beside what came. (torch)"""
         from recurra.analysis import forecasts
+        from recurra.models.together import Together
 
         series, horizon = asked.example, self.settings.decoding.horizon
         now = len(series) - horizon
@@ -368,23 +429,33 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             )
         paths = forecasts.PATHS if self.has_density else 0
         decoding = dataclasses.replace(self.settings.decoding, paths=paths)
-        task = self.with_settings(dataclasses.replace(self.settings, decoding=decoding), Path())
+        task = self._decoding_by(decoding)
+        if isinstance(asked.model, Together):
+            tasks = [each._decoding_by(decoding) for each in asked.model.tasks]
+            asked = asked._replace(model=Together(tasks, list(asked.model.members)))
         read = slice(max(0, now - forecasts.READ), now)
         known = dataclasses.replace(series, values=series.values[read], known=series.known[read])
         answer = task.answered(asked._replace(example=known))
         names = self.settings.data.values or [str(number + 1) for number in range(series.values.shape[1])]
         low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
         file = "" if series.place.startswith(f"{NO_FILE}:") else os.path.basename(series.place)
-        steps = f"steps {now + 1} to {len(series)}"
+        steps = f"steps {horizon} to 1" if self.is_backward else f"steps {now + 1} to {len(series)}"
+        said = np.array(answer.detail["values"])
+        if self.is_backward:  # it was read that way, and is drawn so
+            said, low, high = said[::-1], *(None if each is None else each[::-1] for each in (low, high))
         return forecasts.Forecast(
             ", ".join(filter(None, [series.name or file, steps])),
             list(names),
             series.values[max(0, now - forecasts.BEFORE) : now],
-            np.array(answer.detail["values"]),
+            said,
             series.values[now:],
             low,
             high,
+            "step back" if self.is_backward else "step ahead",
         )
+
+    def _decoding_by(self, decoding: ForecastingDecoding) -> Self:
+        return self.with_settings(dataclasses.replace(self.settings, decoding=decoding), Path())
 
     def anatomy(self, model: Any) -> Anatomy:
         from recurra.analysis.anatomy import UnrolledLevel
@@ -406,12 +477,13 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         ]
 
     def answer_kind(self) -> AnswerKind:
-        return "series"
+        return "text" if self.is_backward else "series"  # which the page draws after the input
 
     def purpose(self) -> Purpose:
         what = "frames of a sequence" if self.from_nothing else "steps of a series"
         kind = extension(self.settings.data.files("train")[0])
-        return SERIES._replace(does=f"predicts the next {what}", asked=f"input.{kind}")
+        which = "the earlier" if self.is_backward else "the next"
+        return SERIES._replace(does=f"predicts {which} {what}", asked=f"input.{kind}")
 
     def described(self) -> str:
         model = self.settings.model
@@ -419,7 +491,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         size = len(self.scale.mean)
         under = f", linear layer {model.embedding}" if model.embedding else ""
         values = f"{what} {size} value{'s' if size > 1 else ''}"
-        stack = layers_in_words(cell_in_words(model.cell), model.hidden, model.layers)
+        cell = cell_in_words(model.cell, direction=model.direction)
+        stack = layers_in_words(cell, model.hidden, model.layers, model.mix)
         if model.encoder == "transformer":
-            stack = layers_in_words("Transformer", model.widths[0], len(model.widths))
+            name = f"{'backward ' if self.is_backward else ''}Transformer"
+            stack = layers_in_words(name, model.widths[0], len(model.widths))
         return f"{values}{under}, {stack}, {output_in_words(self.output)} output"
+
+
+def in_order_of(settings: ForecastingSettings) -> Callable[[Steps], Steps]:
+    """What brings a sequence into the order in which it is read, and back."""
+    return Steps.reversed if settings.model.direction == "backward" else lambda steps: steps

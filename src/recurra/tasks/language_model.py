@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -14,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import LanguageModelSettings
+from recurra.config.forcing import Forcing
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
+from recurra.data.batches import in_order_of_length
 from recurra.data.chunks import Chunk, Chunks
 from recurra.data.store import Encoded, Rows
-from recurra.errors import DataError
+from recurra.errors import ConfigError, DataError
 from recurra.reading.asked import is_like, read_by
 from recurra.reading.samples import beginnings, spread
 from recurra.reading.tables import task_rows
@@ -41,11 +44,13 @@ from recurra.tasks.task import (
 )
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
+from recurra.text.tokenizers.subword_training import MARK
 from recurra.text.vocabulary import UNKNOWN
 from recurra.views.viewer import MATTERED, SURE
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Stack
     from recurra.analysis.probabilities import Probabilities
     from recurra.analysis.saliency import Probe
@@ -75,12 +80,19 @@ class Scored(NamedTuple):
     tokens: int  # of the text
     unknown: int  # of them, unknown to the vocabulary
     log_probabilities: NDArray[np.float64] | None = None  # of each token in the order of the text
+    backward: bool = False  # whether it was read from its end
+    readings: int = 1  # directions in which it was read, whose scores are added
+    is_right: bool = False  # where only the last word is predicted: whether it was the most probable
+
+    @property
+    def nll(self) -> float:
+        """Nats per prediction; of two directions, the mean."""
+        return self.nats / self.predicted / self.readings
 
     @property
     def perplexity(self) -> float:
         """e^(nats per prediction); infinite where that is more than a float holds."""
-        each = self.nats / self.predicted
-        return math.exp(each) if each < 700 else math.inf
+        return math.exp(self.nll) if self.nll < 700 else math.inf
 
 
 class LanguageModel(Task[Passage, "TextBatch", Scored]):
@@ -94,6 +106,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         self.tokenizer = split
         self.vocabulary = vocabulary
         self.end = vocabulary.id(vocabulary.specials[1])
+        self.forcing = Forcing.of(settings.training.forcing)
         self._code_points = CodePoints(vocabulary) if isinstance(split, Characters) else None
 
     @classmethod
@@ -249,10 +262,10 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         chunk = Chunk(*numbers.tolist())
         size = chunk.last - chunk.first + 1
         starts = chunk.starts
-        if self.settings.model.direction == "backward":  # the text as if it had been written from its end
+        if self.is_backward:  # the text as if it had been written from its end
             starts = store.size("tokens") - starts - size
         spans = [store.span("tokens", start, start + size) for start in starts.tolist()]
-        if self.settings.model.direction == "backward":
+        if self.is_backward:
             spans = [span[::-1] for span in spans]
         kept, places = self._kept(chunk), np.stack([np.full(len(starts), IN_THE_TEXT), starts], axis=1)
         return [
@@ -281,7 +294,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def _in_order(self, line: NDArray[Any]) -> NDArray[Any]:
         """A line in the order in which it is read; its end comes last both ways. Done twice, it is as it was."""
-        return np.append(line[-2::-1], line[-1:]) if self.settings.model.direction == "backward" else line
+        return np.append(line[-2::-1], line[-1:]) if self.is_backward else line
 
     # The model
 
@@ -316,14 +329,20 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         return found
 
     def loss(self, model: Any, batch: TextBatch, moment: Moment = START) -> Loss:
+        from recurra.models.forcing import Forced
+
         continues = moment.carried and batch.kept is not None
         states = model.nested(moment.carried, batch.kept) if continues else None
-        total, states = model.loss(batch, states)
-        count = int(batch.inputs.lengths.sum())
+        forced = Forced.at(self.forcing, moment.step, moment.varying)
+        total, states = model.loss(batch, states, forced=forced)
+        count, logged = int(batch.inputs.lengths.sum()), self.varying(moment.step)
         if batch.kept is None:
-            return Loss(total, count)
+            return Loss(total, count, logged=logged)
         carried = model.flat(states) if self.settings.reading.carry else ()
-        return Loss(total, count, carried, batch.targets.shape[1] / self.settings.reading.steps)
+        return Loss(total, count, carried, batch.targets.shape[1] / self.settings.reading.steps, logged)
+
+    def varying(self, step: int) -> Mapping[str, float]:
+        return self.forcing.varying(step)
 
     def recurring(self, batch: TextBatch) -> Recurring | None:
         from recurra.models.language_model import recurring_text
@@ -343,10 +362,34 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         found = []
         for row, (length, count) in enumerate(zip(batch.inputs.lengths.tolist(), unknown, strict=True)):
             each = self._in_order(logs[row, :length])
-            found.append(Scored(-float(each.sum()), length, length, count, each if detail else None))
+            kept = each if detail else None
+            found.append(Scored(-float(each.sum()), length, length, count, kept, self.is_backward))
         return found
 
+    def combined(self, example: Passage, outputs: Sequence[Scored]) -> Scored:
+        """Of models that read the same way the mean probability of each token; scores of both directions are added.
+
+        log p(w) = Σ_t log (1/M) Σ_m p_m(w_t | w_1 … w_{t-1})  +  Σ_t log (1/N) Σ_n p_n(w_t | w_{t+1} … w_T)
+        """
+        ways = [[output for output in outputs if output.backward == way] for way in (False, True)]
+        logs = [[output.log_probabilities for output in way if output.log_probabilities is not None] for way in ways]
+        means = [np.logaddexp.reduce(way, axis=0) - math.log(len(way)) for way in logs if way]
+        each: NDArray[np.float64] = np.sum(means, axis=0)
+        return outputs[0]._replace(nats=-float(each.sum()), log_probabilities=each, readings=len(means))
+
+    def units(self) -> object:
+        data = self.settings.data
+        return self.vocabulary.tokens, name_of(data.text.tokens), data.text.lowercase, data.independent
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether a text is read from its end."""
+        backward: bool = self.settings.model.direction == "backward"
+        return backward
+
     def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Scored] | None:
+        if self.predicts_last_words:
+            return self._last_words(model, [line for row in rows for line in self._lines(row["tokens"])])
         if self.settings.data.independent:
             return None
         import torch
@@ -359,7 +402,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
                 f"this text has only {len(whole)} token, so there is nothing to predict: the first token is not "
                 "scored. Use a longer text, or score each line separately: data.independent = true."
             )
-        if self.settings.model.direction == "backward":
+        if self.is_backward:
             whole = whole[::-1].copy()
         tokens = torch.from_numpy(whole).to(device)
         manner = self.settings.evaluation
@@ -368,12 +411,80 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         else:
             found = likelihood.carried(model, tokens, streams=manner.streams, ahead=manner.window)
         unknown = int((whole == self.vocabulary.id(UNKNOWN)).sum())
-        return [Scored(found.nats, found.predicted, len(whole), unknown)]
+        return [Scored(found.nats, found.predicted, len(whole), unknown, found.each.numpy(), self.is_backward)]
+
+    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        """Lines from their beginning; of a running text windows, the first half of which is read as it is."""
+        from recurra.analysis.exposure import Exposed, Exposure
+        from recurra.models.language_model import TextBatch, lines_batched
+        from recurra.models.likelihood import TOKENS, run_free
+        from recurra.padding import Padded, fitted
+
+        items: list[Exposed] = []
+        if self.settings.data.independent:
+            for numbers in in_order_of_length(self.lengths(Rows.of(rows)), tokens=TOKENS):
+                lines = [self._in_order(rows[number]["tokens"]) for number in numbers]
+                items += run_free(model, fitted(lines_batched(lines, end=self.end), model))
+            return Exposure.of(items, "nll")
+        import torch
+
+        whole = np.concatenate([row["tokens"] for row in rows]).astype(np.int64) if rows else np.zeros(0, np.int64)
+        whole = whole[::-1].copy() if self.is_backward else whole
+        window = min(self.settings.evaluation.window, len(whole) - 1)
+        if window < 2:
+            raise DataError(f"this text has only {len(whole)} tokens, too few to run free in.")
+        windows = torch.from_numpy(whole).unfold(0, window + 1, window)
+        for part in windows.split(max(1, TOKENS // window)):
+            batch = TextBatch(Padded.full(part[:, :-1].contiguous()), part[:, 1:].contiguous(), None)
+            items += run_free(model, fitted(batch, model), context=window // 2)
+        return Exposure.of(items, "nll")
+
+    @property
+    def predicts_last_words(self) -> bool:
+        """Whether lines are scored by their last words alone."""
+        return self.settings.evaluation.manner == "last_word"
+
+    def _lines(self, tokens: NDArray[Any]) -> list[NDArray[Any]]:
+        """The lines that have words, without their ends and without blanks after the last word."""
+        lines = np.split(tokens, np.flatnonzero(tokens == self.end) + 1)
+        found = [line[line != self.end] for line in lines]
+        if self._code_points is not None:
+            found = [line[: 1 + np.flatnonzero(~self._is_blank[line]).max(initial=-1)] for line in found]
+        return [line for line in found if len(line)]
+
+    @cached_property
+    def _is_blank(self) -> NDArray[np.bool_]:
+        return np.array([token.isspace() for token in self.vocabulary.tokens])
+
+    def _last_words(self, model: Any, lines: Sequence[NDArray[Any]]) -> list[Scored]:
+        from recurra.models.likelihood import last_words
+
+        if not lines:
+            raise DataError("this text has no words: evaluation.manner = 'last_word' needs a passage on each line.")
+        starts = [self._start_of_last_word(line) for line in lines]
+        unknown = [self.vocabulary.id(UNKNOWN) in line[start:] for line, start in zip(lines, starts, strict=True)]
+        return [
+            Scored(word.nats, 1, len(line) - start, int(strange), is_right=word.is_best and not strange)
+            for line, start, strange, word in zip(
+                lines, starts, unknown, last_words(model, lines, starts, end=self.end), strict=True
+            )
+        ]
+
+    def _start_of_last_word(self, line: NDArray[Any]) -> int:
+        """The place of its first token; of tokens that are words, the last."""
+        if self._code_points is not None:
+            return 1 + int(np.flatnonzero(self._is_blank[line]).max(initial=-1))
+        if isinstance(self.tokenizer, Subwords):
+            pieces = self.vocabulary.tokens_of(line.tolist())
+            return max((place for place, piece in enumerate(pieces) if piece.startswith(MARK)), default=0)
+        return len(line) - 1
 
     # Answers
 
     def answer(self, example: Passage, output: Scored) -> Prediction:
-        detail: dict[str, Any] = {"nll": output.nats / output.predicted, "perplexity": output.perplexity}
+        detail: dict[str, Any] = {"nll": output.nll, "perplexity": output.perplexity}
+        if output.readings > 1:
+            detail["readings"] = output.readings
         if output.log_probabilities is not None:
             detail["tokens"] = self.vocabulary.tokens_of(self.ids(example.text))
             detail["log_probabilities"] = [round(float(number), 6) for number in output.log_probabilities]
@@ -389,16 +500,29 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def writer(self, model: Any, manner: Manner) -> Writer:
         from recurra.generation.writer import Writer
+        from recurra.models.language_model import Mixture
+        from recurra.models.together import Together
 
-        return Writer(self, model, manner)
+        if not isinstance(model, Together):
+            return Writer(self, model, manner)
+        if len({task.is_backward for task in model.tasks}) > 1:
+            raise ConfigError(
+                "these runs read in opposite directions, so they can score a text together, but not write one: name "
+                "runs with the same model.direction."
+            )
+        members: Any = model.members
+        return Writer(self, Mixture(members), manner)
 
     def counted(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted:
         """Of lines that are read alone, each is an item; a text that is read as a whole is one."""
+        if self.predicts_last_words:
+            return self._counted_last_words(examples, outputs)
         items: list[object] = [(example.file, example.line) for example in examples]
         characters = [len(example.text) + 1 for example in examples]
         if not self.settings.data.independent:
             items, characters = [tuple(items)], [sum(characters)]
-        columns = {field: [getattr(output, field) for output in outputs] for field in Scored._fields[:4]}
+        columns = {field: [getattr(output, field) for output in outputs] for field in Scored._fields[1:4]}
+        columns["nats"] = [output.nats / output.readings for output in outputs]
         nll = ratio("nats", "predicted")
         sizes = {"count": total("predicted"), "characters": total("characters")}
         if any(columns["unknown"]):
@@ -417,6 +541,33 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             loss=nll,
         )
 
+    def _counted_last_words(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted:
+        """Each passage is an item. A last word that is not in the vocabulary is predicted as <unk>, and never right."""
+        lines = [(example, line) for example in examples for line in enumerate(self._lines(self.ids(example.text)))]
+        known = [1 - output.unknown for output in outputs]
+        nats = [output.nats for output in outputs]
+        scores = {"accuracy": ratio("right", "predicted"), "perplexity": perplexity("nats", "predicted")}
+        sizes = {"count": total("predicted")}
+        if not all(known):
+            scores["known_perplexity"] = perplexity("known_nats", "known")
+            sizes["unknown"] = total("unknown")
+        return Counted.of(
+            [(example.file, example.line, number) for example, (number, _) in lines],
+            {
+                "right": [int(output.is_right) for output in outputs],
+                "nats": nats,
+                "predicted": [output.predicted for output in outputs],
+                "unknown": [output.unknown for output in outputs],
+                "known": known,
+                "known_nats": [cost * is_known for cost, is_known in zip(nats, known, strict=True)],
+            },
+            {**scores, "nll": ratio("nats", "predicted")},
+            first="perplexity",
+            lengths=[len(line) for _, (_, line) in lines],
+            sizes=sizes,
+            loss=ratio("nats", "predicted"),
+        )
+
     # Views
 
     def steps(self, example: Passage) -> list[str]:
@@ -429,7 +580,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def viewers(self) -> dict[str, Viewer]:
         return {
-            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
+            "probabilities": Viewer(
+                lambda asked: self.probabilities(asked).view(), longest=200, title=SURE, of_several=True
+            ),
             "saliency": Viewer(self.contributions, longest=30, work=lambda n: n * n, telling=False, title=MATTERED),
             **super().viewers(),
         }
@@ -440,7 +593,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
         detail = self.answered(asked).detail
         mean = f"{detail['nll'] / math.log(2):.2f} bits a token"
-        return Probabilities(detail["tokens"], detail["log_probabilities"], mean)
+        readings = detail.get("readings", 1)
+        both = ", the mean of both directions" if readings > 1 else ""
+        return Probabilities(detail["tokens"], [log_p / readings for log_p in detail["log_probabilities"]], mean + both)
 
     def contributions(self, asked: Asked) -> View:
         """What speaks for the answer. (torch)"""
@@ -501,7 +656,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def described(self) -> str:
         model = self.settings.model
         kind = name_of(self.settings.data.text.tokens)
-        stack = layers_in_words(cell_in_words(model.cell), model.widths)
+        stack = layers_in_words(cell_in_words(model.cell), model.widths, mix=model.mix)
         if model.decoder.kind == "transformer":
             back = model.decoder.context
             context = "unlimited context" if back is None else f"a context of {back} tokens"

@@ -196,6 +196,16 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         found: list[StoryOutput] = model.predict(batch, detail=detail)
         return found
 
+    def combined(self, example: Story, outputs: Sequence[StoryOutput]) -> StoryOutput:
+        from recurra.models.together import mean_of_alike
+
+        attention = mean_of_alike([output.attention for output in outputs])
+        probabilities = np.mean([output.probabilities for output in outputs], axis=0)
+        return outputs[0]._replace(probabilities=probabilities, attention=attention)
+
+    def units(self) -> object:
+        return self.answers.tokens
+
     def answer(self, example: Story, output: StoryOutput) -> Prediction:
         answer = one_class(output.probabilities, self.answers.tokens, self.settings.decoding)
         detail = answer.detail
@@ -230,11 +240,13 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
     def viewers(self) -> dict[str, Viewer]:
         reads = self.settings.model.reads
         gates = super().viewers()["gates"]._replace(telling=reads, possible=reads)
-        return {"attention": Viewer(self.looked, title=LOOKED), "gates": gates}
+        return {"attention": Viewer(self.looked, title=LOOKED, of_several=True), "gates": gates}
 
     def looked(self, asked: Asked) -> View:
         """What each hop looked at: sentences × hops. (torch)"""
         answer = self.answered(asked)
+        if "attention" not in answer.detail:
+            raise ConfigError("these runs look at other sentences, or in another number of hops: name one of them.")
         weights = np.asarray(answer.detail["attention"], np.float64)
         if not weights.size:
             raise DataError("there is nothing to look at: the context has no sentence.")
@@ -247,6 +259,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             down="sentences",
             of_row="was looked at by",
             of_column="looked at",
+            prose=True,
             title=LOOKED,
             caption=f"{asked.example.question} {answer.output}",
             about="Each hop weighs every sentence; the weights of a hop add up to 1.",

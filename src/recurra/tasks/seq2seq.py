@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recurra.config import Seq2SeqSettings
 from recurra.data.files import extension
 from recurra.data.store import Encoded
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, DataError
 from recurra.named import choose
 from recurra.reading.pair_columns import place_of
 from recurra.reading.pairs import Pair, asked, key_of, pairs, with_columns
@@ -22,6 +22,7 @@ from recurra.reading.schema import Schema
 from recurra.scoring.counted import Counted
 from recurra.scoring.point_scores import PointAnswers, in_words, is_right, names_of, point_scores
 from recurra.sequences.elements import elements_in, numbered
+from recurra.sequences.enough_steps import check_steps
 from recurra.sequences.pair_remarks import described
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
@@ -29,12 +30,13 @@ from recurra.tasks.task import Asked, Axes, Judgement, Prediction, Purpose, Task
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.views.purpose import SERIES
-from recurra.views.viewer import MATTERED
+from recurra.views.viewer import ALIGNED, MATTERED
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe
+    from recurra.models.ctc import Transcriber
     from recurra.models.seq2seq import SequenceToSequence
 
 
@@ -55,7 +57,10 @@ class Seq2Seq(ToSequence[Pair]):
 
     @classmethod
     def encoding(cls, settings: Seq2SeqSettings) -> object:
-        return settings.model.copy if settings.model.pointer is None else "elements"
+        model = settings.model
+        if model.decoder.kind == "ctc":
+            return ["ctc", model.decoder.expand, model.steps_in_a_place]
+        return model.copy if model.pointer is None else "elements"
 
     @classmethod
     def prepared(cls, settings: Seq2SeqSettings) -> Self:
@@ -192,6 +197,8 @@ class Seq2Seq(ToSequence[Pair]):
 
     def left_out(self, row: Encoded) -> str | None:
         source = row["frames" if self.texts.source is None else "source"]
+        if self.settings.model.decoder.kind == "ctc":
+            check_steps(row["target"].tolist()[:-1], len(source), self.settings.model, self.place(row))
         if not self.texts.too_long(source, row["target"], self.settings.data):
             return None
         return f"a side is longer than data.max_length = {self.settings.data.max_length}"
@@ -206,15 +213,20 @@ class Seq2Seq(ToSequence[Pair]):
 
     # The model
 
-    def build(self) -> SequenceToSequence:
+    def build(self) -> SequenceToSequence | Transcriber:
+        from recurra.models.ctc import Transcriber
         from recurra.models.seq2seq import SequenceToSequence
 
         self.settings.augmentation.check_series(None if self.texts.source is None else "a text is read")
+        if self.settings.model.decoder.kind == "ctc":
+            end = self.texts.target.vocabulary.id(END)
+            return Transcriber(self.settings.model, self.sizes(), end, self.settings.augmentation)
         return SequenceToSequence(self.settings.model, self.sizes(), self.settings.augmentation)
 
     def axes(self) -> Mapping[str, Axes]:
         target = self.texts.target.vocabulary.tokens
-        found: dict[str, Axes] = {"decoder.embedding.weight": (target, None)}
+        has_decoder = self.settings.model.decoder.kind != "ctc"
+        found: dict[str, Axes] = {"decoder.embedding.weight": (target, None)} if has_decoder else {}
         if not self.points:
             found |= {"output.readout.weight": (target, None), "output.readout.bias": (target,)}
         if self.texts.source is not None:
@@ -307,8 +319,22 @@ class Seq2Seq(ToSequence[Pair]):
         )
         looked, tree, decoder = (found.pop(name) for name in ("attention", "tree", "decoder"))
         gates = Task.viewers(self)["gates"]
-        others = {**found, "saliency": saliency, "tree": tree, "gates": gates, "decoder": decoder}
+        memory = self.memory_viewer()
+        others = {**found, "saliency": saliency, "tree": tree, **memory, "gates": gates, "decoder": decoder}
+        if self.settings.model.decoder.kind == "ctc":
+            return {"alignment": Viewer(self.aligned, longest=400, title=ALIGNED), **others}
         return {"attention": looked, **others} if self.attends else {**others, "attention": looked}
+
+    def aligned(self, asked: Asked) -> View:
+        """At which steps each token of the answer stands in the best alignment. (torch)"""
+        from recurra.analysis.alignment import best_alignment_of
+
+        if asked.several:
+            raise ConfigError("each run of an ensemble has an alignment of its own: name one of them.")
+        answer = self.chosen_answer(asked)
+        if answer.alignment is None:
+            raise DataError("the answer is empty, so there are no tokens to align.")
+        return best_alignment_of(answer, self.headline(answer.input, answer.output))
 
     def contributions(self, asked: Asked) -> View:
         """What speaks for the answer. (torch)"""
@@ -320,15 +346,19 @@ class Seq2Seq(ToSequence[Pair]):
         """What speaks for each token of the answer. (torch)"""
         if asked.several:
             raise ConfigError("saliency is not available for an ensemble of runs: name one of them.")
-        found, model = self.hypothesis(asked), cast("SequenceToSequence", asked.model)
+        from recurra.models.steps import probe
+
+        found = self.hypothesis(asked)
         title = self.headline(self.shown(asked.example), found.text)
-        return model.probe(self.copies(asked, found.row), self.steps(asked.example), found.tokens, title)
+        return probe(asked.model, self.copies(asked, found.row), self.steps(asked.example), found.tokens, title)
 
     def anatomy(self, model: Any) -> Anatomy:
         from recurra.analysis.anatomy import UnrolledLevel, levels_of
 
         settings, stacks = self.settings.model, list(self.stacks(model).values())
         reader = levels_of(stacks[0]) if stacks else [UnrolledLevel(str(settings.encoder.kind))]
+        if settings.decoder.kind == "ctc":
+            return super().anatomy(model)._replace(reader=reader)
         starts = settings.decoder.kind == "rnn" and settings.start != "zeros"
         enters = ", ".join([*["first state"] * starts, *settings.conditioning])
         return super().anatomy(model)._replace(reader=reader, enters=enters)

@@ -315,6 +315,20 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         found: list[TaggerOutput] = model.predict(batch, detail=detail)
         return found
 
+    def to_combine(self, model: Any, batch: TaggerBatch) -> list[TaggerOutput]:
+        found: list[TaggerOutput] = model.predict(batch, shares=True)
+        return found
+
+    def combined(self, example: Sentence, outputs: Sequence[TaggerOutput]) -> TaggerOutput:
+        from recurra.models.tagger import combined
+
+        return combined(outputs)
+
+    def units(self) -> object:
+        labels = None if self.labels is None else self.labels.tokens
+        scale = None if self.values is None else self.values.to_json()
+        return self.settings.data.tags, [vocabulary.tokens for vocabulary in self.tags], labels, scale
+
     def answer(self, example: Sentence, output: TaggerOutput) -> Prediction:
         detail: dict[str, Any] = {"tokens": list(example.tokens)}
         parts = []
@@ -440,8 +454,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
                 spelling = cell_in_words(model.characters.cell, bidirectional=True)
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
         if model.encoder == "rnn":
-            cell = cell_in_words(model.cell, bidirectional=model.bidirectional)
-            parts.append(layers_in_words(cell, model.hidden, model.layers))
+            cell = cell_in_words(model.cell, bidirectional=model.bidirectional, direction=model.direction)
+            parts.append(layers_in_words(cell, model.hidden, model.layers, model.mix))
         elif model.encoder == "cnn":
             own = model.convolution
             parts.append(layers_in_words("CNN", len(own.widths) * own.filters, own.layers))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, Type
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config.common import training_differs
+from recurra.config.common import MEMORY_CELLS, training_differs
 from recurra.data.batches import Batches
 from recurra.data.formats.reader import Row
 from recurra.data.store import Encoded, Rows
@@ -26,12 +26,13 @@ from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
 from recurra.views.table import in_words
 from recurra.views.view import View
-from recurra.views.viewer import GATES, Asked, Viewer
+from recurra.views.viewer import GATES, REMEMBERED, Asked, Viewer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates, Stack
     from recurra.generation.generated import Manner, TextSource
     from recurra.scoring.counted import Counted
@@ -346,8 +347,29 @@ class Task(ABC, Generic[Example, Batch, Output]):
         return self.predict(model, batch)
 
     def together(self, models: Sequence[nn.Module]) -> nn.Module:
-        """Several models of this task that answer as one. (torch)"""
+        """Several models of this task that answer as one, where they must agree at every step of a search. (torch)
+
+        A task whose models answer by themselves, so that their outputs can be combined, writes `combined` instead.
+        """
         raise ConfigError(f"models for {self.name} cannot be combined into an ensemble: give one run.")
+
+    @final
+    @property
+    def combines(self) -> bool:
+        """Whether models of this task answer by themselves, and then as one."""
+        return type(self).combined is not Task.combined
+
+    def combined(self, example: Example, outputs: Sequence[Output]) -> Output:
+        """What several runs say together of an example, out of what each says by itself, in detail."""
+        raise ConfigError(f"models for {self.name} cannot be combined into an ensemble: give one run.")
+
+    def to_combine(self, model: nn.Module, batch: Batch) -> list[Output]:
+        """Outputs of one of several runs, with all that `combined` needs of them; by default in detail. (torch)"""
+        return self.predict(model, batch, detail=True)
+
+    def units(self) -> object:
+        """What the numbers of an output stand for: only runs for which this is equal can be combined."""
+        return None
 
     def described(self) -> str:
         """The model in words, one line; by default its settings."""
@@ -413,11 +435,24 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """The scores and tables that follow from what was counted."""
         return self.counted(examples, outputs).scores()
 
+    def free_running(self, model: nn.Module, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        """What it costs a model in evaluation mode to read its own outputs in place of the right ones. (torch)"""
+        raise ConfigError(
+            f"a {self.name} model never reads its own outputs, so there is no free running to compare with."
+        )
+
     # Views of one answer
 
     def viewers(self) -> dict[str, Viewer]:
         """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
-        return {"gates": Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES, layered=True)}
+        gates = Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES, layered=True)
+        return {**self.memory_viewer(), "gates": gates}
+
+    def memory_viewer(self) -> dict[str, Viewer]:
+        """What a cell with an external memory wrote and read, where model.cell is one; otherwise none."""
+        cell = getattr(getattr(self.settings, "model", None), "cell", "")
+        is_one = isinstance(cell, str | Mapping) and (cell if isinstance(cell, str) else cell["name"]) in MEMORY_CELLS
+        return {"memory": Viewer(self.memory, longest=60, title=REMEMBERED)} if is_one else {}
 
     def steps(self, example: Example) -> list[str]:
         """What the steps that are read of an example are called; by default they are counted from 1."""
@@ -449,6 +484,15 @@ class Task(ABC, Generic[Example, Batch, Output]):
             direction=asked.direction,
         )
 
+    def memory(self, asked: Asked) -> View:
+        """Where the external memory of the first of `stacks` was written and read. (torch)"""
+        from recurra.analysis.memory import memory_view
+
+        found = self.gates(asked)
+        stack = next(iter(self.stacks(asked.model).values()))
+        cells: Any = stack.cells[found.layer - 1]
+        return memory_view(found, cells[list(found.directions).index(found.direction)])
+
     def anatomy(self, model: nn.Module) -> Anatomy:
         """The parts of a model that `recurra info --draw` shows. (torch)"""
         from recurra.analysis.anatomy import Anatomy, UnrolledLevel, levels_of
@@ -478,6 +522,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def answered(self, asked: Asked) -> Prediction:
         """The answer that is asked about, in detail. (torch)"""
+        from recurra.models.together import Together
+
+        if isinstance(asked.model, Together):
+            pairs = ((task, asked._replace(model=model)) for task, model in asked.model.pairs)
+            outputs = [task.to_combine(own.model, task.copies(own)(1))[0] for task, own in pairs]
+            return self.answer(asked.example, self.combined(asked.example, outputs))
         [output] = self.predict(asked.model, self.copies(asked)(1), detail=True)
         return self.answer(asked.example, output)
 

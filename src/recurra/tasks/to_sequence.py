@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqSettings, Vec2SeqSettings
 from recurra.config.forcing import Forcing
-from recurra.data.store import Encoded
+from recurra.config.writer_model import look_of
+from recurra.data.batches import in_order_of_length
+from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
 from recurra.metrics.cutting import cut
 from recurra.metrics.ter import ter
@@ -49,6 +51,7 @@ from recurra.views.viewer import LOOKED, SEARCHED, SURE, WRITTEN
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates
     from recurra.analysis.probabilities import Probabilities
     from recurra.encoders.memory import Extents
@@ -63,6 +66,9 @@ CUT_ANEW = "cut anew"
 SPELLED = ("characters", "symbols")
 """Where these are written, an answer is right as a whole or not at all."""
 
+
+TOKENS = 8192
+"""Elements of pairs that run free together."""
 
 LOOKS = 250
 """To look at so many tokens takes as long as to write one."""
@@ -217,6 +223,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     def for_prediction(self, model: Any) -> Any:
         from recurra.products.packing import packed
 
+        if self.settings.model.decoder.kind == "ctc":  # whose products have many rows
+            return model
         return packed(model, *(f"{member}{part}" for member in _members(model) for part in ("decoder", "output")))
 
     def together(self, models: Sequence[Any]) -> Any:
@@ -230,24 +238,47 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return Ensemble(models)
 
     def loss(self, model: Any, batch: PairBatch, moment: Moment = START) -> Loss:
-        from recurra.models.seq2seq import Forced
+        from recurra.models.forcing import Forced
 
         if batch.target is None:
             raise DataError("a training example needs a target, but this one has only a source.")
-        training, forcing = self.settings.training, self.forcing
-        p = forcing.probability(moment.step) if moment.varying is None else moment.varying[0]
-        total = model.loss(batch, forced=Forced(p, forcing.unit, forcing.replacement), r_drop=training.r_drop)
-        return Loss(total, int(batch.target.lengths.sum()), logged=self.varying(moment.step))
+        training = self.settings.training
+        total, baseline = model.costs(
+            batch,
+            forced=Forced.at(self.forcing, moment.step, moment.varying),
+            r_drop=training.r_drop,
+            everywhere=training.doubly_stochastic,
+            baseline=moment.carried[0] if moment.carried else None,
+        )
+        carried = () if baseline is None else (baseline,)
+        return Loss(total, int(batch.target.lengths.sum()), carried, logged=self.varying(moment.step))
 
     def varying(self, step: int) -> Mapping[str, float]:
-        p = self.forcing.probability(step)
-        return {} if p >= 1 and self.forcing.shape == "constant" else {"forcing": p}
+        return self.forcing.varying(step)
 
     def recurring(self, batch: PairBatch) -> Recurring | None:
+        """None for CTC, whose loss takes lengths from the CPU, and for hard attention, whose rewards are sums of rows
+        that are counted there; the loops of decoders are recorded all the same."""
         from recurra.models.seq2seq import recurring_pairs
 
+        model = self.settings.model
+        if model.decoder.kind == "ctc" or look_of(model.attention) == "hard":
+            return None
         found = recurring_pairs(batch)
         return None if found is None or batch.target is None else Recurring(found, int(batch.target.lengths.sum()))
+
+    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
+        from recurra.analysis.exposure import Exposed, Exposure
+        from recurra.models.searching import run_free
+        from recurra.padding import fitted
+
+        items: list[Exposed] = []
+        for numbers in in_order_of_length(self.lengths(Rows.of(rows)), tokens=TOKENS):
+            batch = fitted(self.batch([rows[number] for number in numbers]), model)
+            if batch.target is None:
+                raise DataError("free running is compared with given targets, but a row has no target.")
+            items += run_free(model, batch)
+        return Exposure.of(items, "nll")
 
     # Answers
 
@@ -274,6 +305,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     def predict(self, model: Any, batch: PairBatch, *, detail: bool = False) -> list[Written]:
         import torch
 
+        from recurra.models.ctc import Transcriber
         from recurra.models.searching import searched
         from recurra.models.seq2seq import of_rows
 
@@ -289,11 +321,13 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                     "source and a target."
                 )
             found: list[list[Hypothesis]] = [[] for _ in golds]
-            is_shown = detail or batch.target is None  # what is asked, not scored
-            watch = self.attends and is_shown and not given
-            extents = model.extents(batch.source) if watch else None  # which refuses networks that see different places
+            is_shown = (detail or batch.target is None) and not given  # what is asked, not scored, is shown
+            watch, align = is_shown and self.attends, is_shown and isinstance(model, Transcriber)
+            # Which refuses networks that see different places.
+            extents = model.extents(batch.source) if watch or align else None
             if not given:
                 found = searched(model, batch, self.settings.decoding, self.search_tokens, watch=watch)
+                found = model.aligned(batch, found) if align else found
         return [
             Written(tuple(self._answer(each, number, extents) for each in row), gold)
             for number, (row, gold) in enumerate(zip(found, golds, strict=True))
@@ -306,7 +340,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         tokens = [vocabulary.tokens[number] if number < len(vocabulary) else f"\0{number}" for number in ids]
         text = self.texts.target.tokenizer.join(tokens)
         weights, columns = None, None
-        if found.watched is not None and extents is not None:
+        if found.watched is not None and extents is not None and len(found.watched):
             from recurra.models.searching import seen_in
 
             seen = seen_in(found.watched, extents.each[row], extents.columns)
@@ -386,7 +420,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     @property
     def attends(self) -> bool:
         """Whether there is anything to look at, and an attention that does."""
-        return name_of(self.settings.model.attention) != "none"
+        return self.settings.model.attends
 
     def viewers(self) -> dict[str, Viewer]:
         is_beam = self.settings.decoding.search == "beam"
@@ -418,6 +452,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                 f"the run {asked.run} was trained with model.attention = none, so there are no attention weights: "
                 f"train without that setting to get them."
             )
+        return self.chosen_answer(asked)
+
+    def chosen_answer(self, asked: Asked) -> Prediction:
+        """The answer that is asked about, which may not be the first. (torch)"""
         answer = self.answered(asked)
         every = [answer.detail, *answer.alternatives]
         if len(every) < asked.best:
@@ -535,6 +573,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         from recurra.analysis.anatomy import Anatomy, UnrolledLevel, cell_in_words
 
         settings = self.settings.model
+        if settings.decoder.kind == "ctc":
+            return Anatomy([])
         levels = [UnrolledLevel(cell_in_words(cell), ("forward",)) for cell in model.decoder.wiring.layers]
         attention = f"attention: {name_of(settings.attention)}, {settings.wiring}" if self.attends else ""
         if settings.decoder.kind == "transformer":

@@ -10,6 +10,7 @@ from torch import nn
 
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
+from recurra.models.together import Together
 from recurra.padding import fitted
 from recurra.tasks.task import Task
 
@@ -58,6 +59,29 @@ def outputs_to_score(
     found = task.outputs(model, rows, device=str(next(model.parameters()).device))
     model.train(was_training)
     return outputs_of(task, model, rows, told=told) if found is None else found
+
+
+@torch.no_grad()
+def combined_outputs(
+    task: Task[Any, Any, Any], model: Together, examples: Sequence[Any], *, tokens: int = TOKENS, scoring: bool = False
+) -> list[Any]:
+    """What several runs say together of each example, or, to be scored, of examples that may follow on each other."""
+    encoded = ([each.encode(example) for example in examples] for each, _ in model.pairs)
+    members = [(*pair, rows) for pair, rows in zip(model.pairs, encoded, strict=True)]
+    if scoring:
+        device = str(next(model.parameters()).device)
+        wholes = [each.outputs(network, rows, device=device) for each, network, rows in members]
+        if wholes[0] is not None:
+            return [task.combined(examples[number], parts) for number, parts in enumerate(zip(*wholes, strict=True))]
+    found: list[Any] = [None] * len(examples)
+    for numbers in in_order_of_length(task.lengths(Rows.of(members[0][2])), tokens=tokens):
+        parts = [
+            each.to_combine(network, fitted(each.batch([rows[number] for number in numbers]), network))
+            for each, network, rows in members
+        ]
+        for number, outputs in zip(numbers, zip(*parts, strict=True), strict=True):
+            found[number] = task.combined(examples[number], outputs)
+    return found
 
 
 @torch.no_grad()

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from recurra.config.given import Given
+from recurra.analysis.exposure import Exposure
+from recurra.config.given import Changes, Given
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, notice_unverified, verify
+from recurra.models.together import Together
 from recurra.named import fits, with_place
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
@@ -29,7 +31,7 @@ from recurra.tasks.task import Prediction, Task
 from recurra.toml import dotted
 from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.device import usable_device
-from recurra.training.evaluation import TOKENS, outputs_of, outputs_to_score
+from recurra.training.evaluation import TOKENS, combined_outputs, outputs_of, outputs_to_score
 from recurra.training.permission import allowed
 
 MODEL = "model.safetensors"
@@ -67,7 +69,7 @@ class Trained:
         self.model = model.eval()
         self.folder = folder
         self.others = tuple(others)  # runs that answer together with that of the folder
-        self._quick = task.for_prediction(self.model) if quick is None else quick
+        self._quick = _quick(task, self.model) if quick is None else quick
 
     def __repr__(self) -> str:
         where = ", ".join(map(str, (self.folder, *self.others)))
@@ -82,10 +84,18 @@ class Trained:
         search: str | None = None,
         width: int | None = None,
         best: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        length_penalty: float | None = None,
+        forced: Sequence[str] | None = None,
+        seed: int | None = None,
     ) -> list[Prediction]:
         """One answer per input, in order. An input is a text, a list of words, or an array of numbers.
 
-        If the model uses a search, `search`, `width` and `best` replace the settings of [decoding] for this call.
+        `search` and those after it replace settings of [decoding] for this call, if the model has them: `temperature`,
+        `top_k`, `top_p` and `seed` are for search = "sampling", `forced` lists tokens that every answer must contain.
+        For all other settings there is `with_settings`.
         """
         if isinstance(inputs, str) or not isinstance(inputs, Iterable):
             raise DataError("predict needs a list of inputs: predict([text]).")
@@ -93,7 +103,17 @@ class Trained:
         for text in given:
             if not isinstance(text, str | list | tuple):
                 raise DataError(f"an input must be a text or a list, but is {text!r:.60}.")
-        asked = self.searching(search=search, width=width, best=best)
+        asked = self.searching(
+            search=search,
+            width=width,
+            best=best,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            length_penalty=length_penalty,
+            forced=forced,
+            seed=seed,
+        )
         examples = list(asked.task.questions(None, given))
         return asked.answers(examples, detail=detail, batch_tokens=batch_tokens)
 
@@ -125,8 +145,11 @@ class Trained:
 
     def answers(self, examples: Sequence[Any], *, detail: bool = False, batch_tokens: int = TOKENS) -> list[Prediction]:
         """Predictions for examples that are read already."""
-        rows = [self.task.encode(example) for example in examples]
-        outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
+        if isinstance(self._quick, Together):
+            outputs = combined_outputs(self.task, self._quick, examples, tokens=batch_tokens)
+        else:
+            rows = [self.task.encode(example) for example in examples]
+            outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
         return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
 
     def _answer(self, example: Any, output: Any) -> Prediction:
@@ -141,23 +164,32 @@ class Trained:
         scores = self.task.score(examples, outputs)
         return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
 
+    def free_running(self, files: str | Path | Sequence[str | Path]) -> Exposure:
+        """What it costs the model to read its own outputs in place of the right ones, on files with answers."""
+        if isinstance(self._quick, Together):
+            raise ConfigError("free running is not available for an ensemble of runs: name one of them.")
+        given = [files] if isinstance(files, str | Path) else files
+        rows = [self.task.encode(example) for example in self.task.read(given)]
+        return self.task.free_running(self._quick, rows, device=str(next(self._quick.parameters()).device))
+
     def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
         examples = list(self.task.read(files))
+        if isinstance(self._quick, Together):
+            return examples, combined_outputs(self.task, self._quick, examples, scoring=True)
         return examples, self.outputs([self.task.encode(example) for example in examples])
 
     def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
         """The model's outputs for encoded examples with answers, as Task.score takes them."""
         return outputs_to_score(self.task, self._quick, rows)
 
-    def with_settings(self, changes: Sequence[str] | Mapping[str, object]) -> Trained:
+    def with_settings(self, changes: Changes) -> Trained:
         """The same model with other settings of evaluation and decoding.
 
         `changes` are a dict, {"decoding": {"best": 4}} or {"decoding.best": 4}, or strings as for --set:
         ["evaluation.manner=windowed", "decoding.horizon=24"].
         """
-        given = Given().keywords(changes, "changes") if isinstance(changes, Mapping) else Given().options(changes)
-        return self.changed(given)
+        return self.changed(Given().changes(changes, "changes"))
 
     def changed(self, given: Given) -> Trained:
         """The same model with what was given of evaluation and decoding, by whichever way."""
@@ -170,14 +202,24 @@ class Trained:
                 )
         if not given.assignments:
             return self
-        settings = self.task.settings
+        task = self._changed_task(self.task, given, self.folder)
+        if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
+            return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+        folders = zip(self.model.tasks[1:], self.others, strict=True)
+        tasks = [task, *(self._changed_task(other, given, folder) for other, folder in folders)]
+        model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
+        return Trained(task, model, self.folder, others=self.others, quick=quick)
+
+    def _changed_task(self, task: Task[Any, Any, Any], given: Given, folder: Path) -> Task[Any, Any, Any]:
+        """A task with what was given over its settings."""
+        settings = task.settings
         changed = given.over(Given.of_settings(settings)).settings(type(settings))
         with given.placing(type(settings)):
             refuse_idle(changed, only=given.named(type(settings)))
-            task = self.task.with_settings(changed, self.folder)
+            task = task.with_settings(changed, folder)
             if any(one.keys[0] == "evaluation" for one in given.assignments):  # else it need not be scored
                 task.check()
-        return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+        return task
 
     def searching(
         self,
@@ -185,32 +227,49 @@ class Trained:
         search: str | None = None,
         width: int | None = None,
         best: int | None = None,
-        changes: Sequence[str] = (),
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        length_penalty: float | None = None,
+        forced: Sequence[str] | None = None,
+        seed: int | None = None,
+        changes: Changes = (),
     ) -> Trained:
-        """The same model, with these of [decoding] where they are given, over `changes` as for --set."""
-        given, decoding = Given().options(changes), self.task.decoding
+        """The same model, with these of [decoding] where they are given, over `changes` as for `with_settings`."""
+        given, decoding = Given().changes(changes, "changes"), self.task.decoding
         known = {field.name for field in dataclasses.fields(decoding)} if decoding is not None else set()
-        for name, value in (("search", search), ("width", width), ("best", best)):
+        if self.task.answer_kind() == "likelihood":  # a text is read, and [decoding] is for those that are written
+            known = set()
+        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        tokens = [forced] if isinstance(forced, str) else None if forced is None else list(forced)
+        asked = {"search": search, "width": width, "best": best, "length_penalty": length_penalty, "forced": tokens}
+        for name, value in {**asked, **drawn}.items():
             if value is None:
                 continue
             if name not in known:
+                what = "an option of search" if name in asked else "for answers that are drawn"
                 raise ConfigError(
-                    f"{name} is an option of search, but {self.task.name} does not use a search: leave it out."
+                    f"{name} is {what}, but {self.task.name} does not use a search: leave it out."
+                    if "search" not in known
+                    else f"{name} is not a setting of [decoding] here: leave it out."
                 )
             given = given.also(("decoding", name), value, word=f"{name} = {value}")
-        if width is not None and "search" in known:
-            kind = type(self.task.settings)
+        for name, value in {"width": width, **drawn}.items() if "search" in known else ():
+            if value is None:
+                continue
+            kind, method = type(self.task.settings), "sampling" if name in drawn else "beam"
             wanted = given.table(kind)["decoding"].get("search", decoding.search)
-            if wanted != "beam" and fits(wanted, field_type(kind, ("decoding", "search"))):
+            if wanted != method and fits(wanted, field_type(kind, ("decoding", "search"))):
+                where = "beam search" if method == "beam" else method
                 raise ConfigError(
-                    f"width = {width} has an effect only in beam search, but the search is '{wanted}': set search = "
-                    f"'beam', or leave width out."
+                    f"{name} = {value} has an effect only in {where}, but the search is '{wanted}': set search = "
+                    f"'{method}', or leave {name} out."
                 )
         return self.changed(given)
 
-    def check_used(self, changes: Sequence[str], *, scoring: bool) -> None:
-        """Refuse what has no effect where answers are scored, or where they are only given; `changes` as for --set."""
-        given = Given().options(changes)
+    def check_used(self, changes: Changes, *, scoring: bool) -> None:
+        """Refuse what has no effect where answers are scored, or where they are only given."""
+        given = Given().changes(changes, "changes")
         for keys in given.named(type(self.task.settings)):
             if scoring and keys[0] == "decoding" and keys[1] in self.task.unused_in_scores:
                 why = "no score depends on it. Leave it out."
@@ -269,10 +328,29 @@ def load(
     """
     paths = folders(folder)
     task = load_task(paths[0], trust=trust)
-    for other in paths[1:]:
-        check_same(task, paths[0], load_task(other, trust=trust), other)
-    models = [weighted(task if path == paths[0] else load_task(path, trust=trust), path, device) for path in paths]
-    return Trained(task, models[0] if len(models) == 1 else task.together(models), paths[0], others=paths[1:])
+    others = [load_task(other, trust=trust) for other in paths[1:]]
+    for other, path in zip(others, paths[1:], strict=True):
+        check_same(task, paths[0], other, path)
+    tasks = [task, *others]
+    models = [weighted(each, path, device) for each, path in zip(tasks, paths, strict=True)]
+    if len(models) == 1 or not task.combines:
+        return Trained(task, models[0] if len(models) == 1 else task.together(models), paths[0], others=paths[1:])
+    alike = [_asked_alike(other, task, path) for other, path in zip(others, paths[1:], strict=True)]
+    return Trained(task, Together([task, *alike], models), paths[0], others=paths[1:])
+
+
+def _asked_alike(task: Task[Any, Any, Any], first: Task[Any, Any, Any], folder: Path) -> Task[Any, Any, Any]:
+    """A task that answers and is scored by the settings of the first one's [decoding] and [evaluation]."""
+    names = [field.name for field in dataclasses.fields(task.settings) if field.name in ("decoding", "evaluation")]
+    changed = {name: vars(first.settings)[name] for name in names}
+    return task.with_settings(dataclasses.replace(task.settings, **changed), folder) if changed else task
+
+
+def _quick(task: Task[Any, Any, Any], model: nn.Module) -> nn.Module:
+    """A model, or each of several, as it answers fastest."""
+    if isinstance(model, Together):
+        return Together(model.tasks, [each.for_prediction(member) for each, member in model.pairs])
+    return task.for_prediction(model)
 
 
 def folders(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -298,6 +376,13 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
         raise CheckpointError(
             f"{path} is a run of {one.name}, {other_path} of {other.name}: they cannot form an ensemble."
         )
+    if one.combines:
+        if one.units() != other.units():
+            raise CheckpointError(
+                f"{path} and {other_path} do not answer in the same classes, tokens or units: train the runs of an "
+                f"ensemble on the same files with the same [data]."
+            )
+        return
     for file in files_of_vocabulary(path):
         twin = other_path / file.name
         if not twin.is_file() or twin.read_bytes() != file.read_bytes():
@@ -337,7 +422,8 @@ def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
             if runs
             else ""
         )
-        raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}")
+        one = " This command takes one run, not several." if "," in str(folder) and not folder.exists() else ""
+        raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}{one}")
     given = Given.of_run(folder)
     notice_unverified(folder)
     kind = allowed(given, folder / "config.toml", trust=trust)

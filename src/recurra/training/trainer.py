@@ -446,8 +446,10 @@ class Trainer:
                 gradients.append(parameter.grad._values())  # the others are zero
             elif parameter.grad is not None:
                 gradients.append(parameter.grad)
-        if count != first:
-            torch._foreach_mul_(gradients, first / count)
+        # So far the sum is divided by `first`, so that no number becomes too large in half precision.
+        over = {"mean": count, "sequence": sum(len(each.part.rows) for each in attempts), "sum": 1}[training.loss]
+        if over != first:
+            torch._foreach_mul_(gradients, first / over)
         if training.clip_value is not None:
             torch._foreach_clamp_min_(gradients, -training.clip_value)
             torch._foreach_clamp_max_(gradients, training.clip_value)

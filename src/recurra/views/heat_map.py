@@ -13,11 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from recurra.errors import DataError
 from recurra.text.visible import columns as columns_of
+from recurra.text.visible import without_controls
 from recurra.views.scene import Box, Label, Path, Scene, SceneShape, width_of
 from recurra.views.table import Table
 from recurra.views.view import WIDTH, View, captioned, labels, rounded
 
 SHADES = " ░▒▓█"
+SENTENCE = 60
+"""So many characters of a sentence are shown."""
 # The colours of viridis among the 256 of a terminal, dark to bright: they can be told apart on black and on white.
 _TERMINAL = (53, 54, 60, 24, 30, 36, 35, 77, 148, 226)
 
@@ -50,6 +53,7 @@ class HeatMap(View):
     down: str = ""
     of_row: str = ""
     of_column: str = ""
+    prose: bool = False  # names are sentences: blanks are blanks, and more of them is shown
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,6 +68,13 @@ class HeatMap(View):
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "rows", tuple(self.rows))
         object.__setattr__(self, "columns", tuple(self.columns))
+
+    def _names(self, side: Sequence[str]) -> list[str]:
+        """Rows or columns as they are named beside the cells."""
+        if not self.prose:
+            return labels(side)
+        whole = (without_controls(" ".join(name.split())) for name in side)
+        return [name if len(name) <= SENTENCE else f"{name[: SENTENCE - 1]}…" for name in whole]
 
     @cached_property
     def shown(self) -> NDArray[np.float64]:
@@ -100,7 +111,7 @@ class HeatMap(View):
         """
         if self.signed:
             return captioned(self.caption, *(table.text() for table in self.tables().values()))
-        above, beside = [list(map(_steady, labels(side))) for side in (self.columns, self.rows)]
+        above, beside = [list(map(_steady, side)) for side in (self._names(self.columns), self._names(self.rows))]
         left = max(map(columns_of, beside)) + 2
         widest = max(map(columns_of, above))
         cell = max(2, widest + 1) if widest <= 3 else 2
@@ -120,8 +131,8 @@ class HeatMap(View):
         """
         shown = self.shown
         return map_scene(
-            labels(self.rows),
-            labels(self.columns),
+            self._names(self.rows),
+            self._names(self.columns),
             self.strengths,
             lambda row, column: self.said(shown[row, column]),
             number=lambda row, column: self.said(shown[row, column], 2),
@@ -135,9 +146,9 @@ class HeatMap(View):
         """All weights, a row for each row."""
         rows = [
             [name, *map(self.said, weights)]
-            for name, weights in zip(labels(self.rows), self.shown.tolist(), strict=True)
+            for name, weights in zip(self._names(self.rows), self.shown.tolist(), strict=True)
         ]
-        return {"All weights as numbers": Table(["", *labels(self.columns)], rows)}
+        return {"All weights as numbers": Table(["", *self._names(self.columns)], rows)}
 
 
 def map_scene(

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recurra.errors import ConfigError
 from recurra.views.view import View
 
 if TYPE_CHECKING:
     from torch import nn
 
 LOOKED = "Where it looked"
+ALIGNED = "The best alignment"
 MATTERED = "What mattered"
 SURE = "How sure it was"
 SEARCHED = "How it searched"
 GATES = "Gates over time"
 WRITTEN = "Gates while it wrote"
+REMEMBERED = "What it wrote and read"
 FORECAST = "Forecast and actual values"
 """Titles of views: the page shows them on tabs before the views are made."""
 
@@ -30,6 +33,7 @@ class Asked(NamedTuple):
     direction: str | None = None
     best: int = 1  # which of several answers
     several: bool = False  # whether several runs answer as one
+    combined: bool = False  # whether they do so by their outputs: no single network can be looked into
 
 
 class Viewer(NamedTuple):
@@ -42,3 +46,10 @@ class Viewer(NamedTuple):
     title: str = ""  # that of its views, on the tab of the page; without one the tab has the view's name
     layered: bool = False  # whether it is of one layer, which `Asked.layer` names; a report shows it once
     possible: bool = True  # whether answers of this run may have it: the page has no tab for one that `make` refuses
+    of_several: bool = False  # whether it shows an answer, not a network: several runs that are combined have it too
+
+    def view(self, asked: Asked) -> View:
+        """What `make` gives; a ConfigError where several runs have no network to look into."""
+        if asked.combined and not self.of_several:
+            raise ConfigError("this view is not available for an ensemble of runs: name one of them.")
+        return self.make(asked)

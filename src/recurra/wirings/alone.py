@@ -38,8 +38,8 @@ class Alone(Wiring):
     def step(self, x: Tensor, state: WiringState, source: Source, fixed: Any = None) -> tuple[Tensor, WiringState]:
         kept = self.fixed(len(x), x) if fixed is None else fixed
         s, states = self.cells.advance(x, only(state.cells), kept)
-        return self.readout(source, s), state._replace(cells=layers_of(states))
+        return self.readout(source, s, x=x), state._replace(cells=layers_of(states))
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         s, _ = self.cells(x, only(state.cells))
-        return Features(self.readout(source, s.values), None)
+        return Features(self.readout(source, s.values, x=x.values), None)

@@ -34,6 +34,8 @@ class Between(Wiring):
     context_t = attend(s¹_t)                     or attend(s¹_{t-1}) with query = "previous"
     s²_t      = above([s¹_t; context_t], s²_{t-1})
     h̃_t       = tanh(W [s²_t; context_t])
+
+    A skip connection leads s¹_t, without the context, past the second layer, and a mix counts s¹_t too.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -41,9 +43,9 @@ class Between(Wiring):
         if len(shape.widths) < 2:
             raise ConfigError("attention between decoder layers needs at least two of them: set decoder.layers = 2.")
         first, *others = shape.widths
-        self.first = self.stack(shape.input_size, (first,))
+        self.first = self.layer(shape.input_size, first)
         self.attention = self.attention_from(first)
-        self.above = self.stack(first + self.attention.context_size, tuple(others))
+        self.above = self.stack(first + self.attention.context_size, tuple(others), below=first)
         self.dropout = Dropout(shape.dropout, locked=shape.locked)
         self.readout = Readout(shape, self.above.output_size, self.attention.context_size)
         self.looks_back = shape.query == "previous"
@@ -64,14 +66,15 @@ class Between(Wiring):
         query = state.cells[0][0] if self.looks_back else below
         seen = self.attention.step(query, memory_of(source), state.past)
         read = torch.cat([self.dropout(below), seen.context], dim=-1)
-        s, upper = self.above.advance(read, only(state.cells[1:]), upper_fixed)
-        h = self.readout(source, s, seen.context)
-        return h, WiringState((*layers_of(lower), *layers_of(upper)), seen.past, None, seen.weights)
+        s, upper = self.above.advance(read, only(state.cells[1:]), upper_fixed, below=below)
+        h = self.readout(source, s, seen.context, x=x)
+        cells = (*layers_of(lower), *layers_of(upper))
+        return h, WiringState(cells, seen.past, None, seen.weights, seen.chance)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         below, _ = self.first(x, only(state.cells[:1]))
         queries = before(state.cells[0][0], below.values) if self.looks_back else below.values
         seen = self.attention(queries, memory_of(source), state.past)
         read = torch.cat([self.dropout(below.values), seen.context], dim=-1)
-        s, _ = self.above(Padded(read, x.lengths), only(state.cells[1:]))
-        return Features(self.readout(source, s.values, seen.context), seen.weights)
+        s, _ = self.above(Padded(read, x.lengths), only(state.cells[1:]), below=below.values)
+        return Features(self.readout(source, s.values, seen.context, x=x.values), seen.weights, seen.chance)

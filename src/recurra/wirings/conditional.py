@@ -8,9 +8,10 @@ from torch import Tensor
 
 from recurra.attention import Attended, Past
 from recurra.cells import AnyCell, AnyState
+from recurra.wirings.fused import ConditionalLoop, fused
 from recurra.wirings.querying import memory_of
 from recurra.wirings.step_by_step import AttendingFirst, stepped
-from recurra.wirings.wiring import Shape, Source, cells_of
+from recurra.wirings.wiring import Shape, Source, WiringState, cells_of
 
 
 @final
@@ -29,8 +30,8 @@ class Conditional(AttendingFirst):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.first = self.stack(shape.input_size, shape.widths[:1])
-        self.second = self.stack(self.attention.context_size, shape.widths[:1])
+        self.first = self.layer(shape.input_size, shape.widths[0])
+        self.second = self.layer(self.attention.context_size, shape.widths[0])
 
     @property
     def layers(self) -> list[AnyCell]:
@@ -43,3 +44,7 @@ class Conditional(AttendingFirst):
         between = stepped(self.first, x, state, fixed[0])
         seen = self.attention.step(between[0], memory_of(source), past)
         return stepped(self.second, seen.context, between, fixed[1]), seen
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        stacks = (self.first, self.second)
+        return fused(lambda: ConditionalLoop(self, x, state, source, stacks, self.fixed_of_first(len(x), x)))

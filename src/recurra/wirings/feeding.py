@@ -11,9 +11,21 @@ from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
 from recurra.products.deferring import deferring
 from recurra.stacks.recurrent import Fixed
+from recurra.wirings.fused import FeedingLoop, fused
 from recurra.wirings.looping import looped
 from recurra.wirings.querying import memory_of
-from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
+from recurra.wirings.wiring import (
+    Features,
+    Readout,
+    Shape,
+    Source,
+    Wiring,
+    WiringState,
+    cells_of,
+    layers_of,
+    only,
+    stacked,
+)
 
 
 @final
@@ -49,18 +61,23 @@ class Feeding(Wiring):
         kept = self.fixed(len(x), x) if fixed is None else fixed
         s, states = self.cells.advance(torch.cat([x, state.fed], dim=-1), only(state.cells), kept)
         seen = self.attention.step(s, memory_of(source), state.past)
-        h = self.readout(source, s, seen.context)
-        return h, WiringState(layers_of(states), seen.past, h, seen.weights)
+        h = self.readout(source, s, seen.context, x=x)
+        return h, WiringState(layers_of(states), seen.past, h, seen.weights, seen.chance)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
-        return Features(*looped(self, x.values, state, source))
+        values, *chance, weights = looped(self, x.values, state, source)
+        return Features(values, weights, chance[0] if chance else None)
 
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
-        features, weights = [], []
+        features, chances, weights = [], [], []
         with deferring(self if self.training else None):
             fixed = self.fixed(len(x), x)
             for x_t in x.unbind(1):  # what comes after a row's end changes nothing before it
                 h, state = self.step(x_t, state, source, fixed)
                 features.append(h)
+                chances.append(state.chance)
                 weights.append(state.weights)
-        return torch.stack(features, dim=1), torch.stack(weights, dim=1)  # type: ignore[arg-type]
+        return torch.stack(features, dim=1), *stacked(chances), *stacked(weights)
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        return fused(lambda: FeedingLoop(self, x, state, source, self.cells, self.readout))

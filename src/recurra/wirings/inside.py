@@ -9,9 +9,10 @@ from torch import Tensor
 
 from recurra.attention import Attended, Past
 from recurra.cells import AnyCell, AnyState
+from recurra.wirings.fused import InsideLoop, fused
 from recurra.wirings.querying import memory_of
 from recurra.wirings.step_by_step import AttendingFirst, stepped
-from recurra.wirings.wiring import Shape, Source, cells_of
+from recurra.wirings.wiring import Shape, Source, WiringState, cells_of
 
 
 @final
@@ -22,12 +23,14 @@ class Inside(AttendingFirst):
         s_t       = cell([x_t; context_t], s_{t-1})          each gate gets + C context_t
         h̃_t       = tanh(W [s_t; context_t])
 
-    Layers above the first read s_t, and need no loop over time.
+    Layers above the first read s_t, and need no loop over time. With readout = "maxout", as in the paper, h̃_t is made
+    of s_{t-1}, x_t and context_t.
     """
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.first = self.stack(shape.input_size + self.attention.context_size, shape.widths[:1])
+        self.first = self.layer(shape.input_size + self.attention.context_size, shape.widths[0])
+        self.reads_before = shape.readout == "maxout"
 
     @property
     def layers(self) -> list[AnyCell]:
@@ -39,3 +42,6 @@ class Inside(AttendingFirst):
     def attend(self, x: Tensor, state: AnyState, past: Past, source: Source, fixed: Any) -> tuple[AnyState, Attended]:
         seen = self.attention.step(state[0], memory_of(source), past)
         return stepped(self.first, torch.cat([x, seen.context], dim=-1), state, fixed), seen
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        return fused(lambda: InsideLoop(self, x, state, source, self.first, self.fixed_of_first(len(x), x)))

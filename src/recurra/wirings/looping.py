@@ -47,15 +47,28 @@ class Looping(Protocol):
     shape: Shape
 
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
-        """What the steps make of (B, T, input_size): tensors (B, T, ...), and at last where they looked, (B, T, S)."""
+        """What the steps make of (B, T, input_size): tensors (B, T, ...), and at last where they looked, (B, T, S).
+
+        What is drawn on the way comes from torch's own generator, which a graph draws from anew at each replay.
+        """
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        """The same by few kernels; None where there are none for it."""
 
 
 def looped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
     """What a wiring's loop computes, replayed from graphs where it can be."""
-    is_alone = is_recording() or not x.is_cuda or torch.cuda.is_current_stream_capturing()
-    if is_alone or x.numel() == 0 or wiring.shape.engine == "loop":
+    if x.numel() == 0 or wiring.shape.engine == "loop":
         return wiring.loop(x, state, source)
+    if is_recording() or not x.is_cuda or torch.cuda.is_current_stream_capturing():
+        return stepped(wiring, x, state, source)
     return LOOPS.run(wiring, x, state, source)
+
+
+def stepped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
+    """What a wiring's loop computes, launched step by step: by few kernels where there are some for it."""
+    found = wiring.fused(x, state, source)
+    return tuple(wiring.loop(x, state, source) if found is None else found)
 
 
 class Sizes(NamedTuple):
@@ -90,10 +103,11 @@ def call_of(x: Tensor, state: WiringState, source: Source) -> Call:
 
 def padded_sizes(call: Call, state: WiringState, source: Source) -> Sizes:
     """Sizes that occur again, a little larger than those of a batch."""
-    B, T, S = call.sizes
+    S = call.sizes.places
     # What terms keep, and the rows of a grid, depend on the number of places.
     is_exact = bool(state.past) or (isinstance(source.memory, Memory) and source.memory.columns is not None)
-    return Sizes(coarser(B), coarser(T), S if is_exact else coarser(S))
+    B, T, near = (coarser(size, parts=16, least=2) for size in call.sizes)
+    return Sizes(B, T, S if is_exact else near)
 
 
 class Loops:
@@ -126,10 +140,10 @@ class Loops:
                 room = Room()
                 rooms.append(room)
             if room is None:
-                return tuple(wiring.loop(x, state, source))
+                return stepped(wiring, x, state, source)
             if key not in room.graphs:
                 room.graphs[key] = None
-                return tuple(wiring.loop(x, state, source))
+                return stepped(wiring, x, state, source)
             room.graphs.move_to_end(key)
             graphs = room.graphs[key]
             if graphs is None:
@@ -137,7 +151,7 @@ class Loops:
                 while len(room.graphs) > MOST_GRAPHS:
                     room.graphs.popitem(last=False)
             if isinstance(graphs, str):
-                return tuple(wiring.loop(x, state, source))
+                return stepped(wiring, x, state, source)
             room.is_busy = is_recorded
         results = Replay.apply(graphs, Use(room), call.sizes, *call.tensors, *parameters)  # type: ignore[no-untyped-call]
         return tuple(results)
@@ -237,7 +251,7 @@ class Graphs:
         self.backward: torch.cuda.CUDAGraph | None = None
 
         def run() -> tuple[Tensor, ...]:
-            return tuple(wiring.loop(*call.filled(self.inputs)))
+            return stepped(wiring, *call.filled(self.inputs))
 
         def back(results: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor | None]:
             sources = [*(each for each in self.inputs if each.requires_grad), *self.parameters]
@@ -257,7 +271,7 @@ class Graphs:
         torch.cuda.set_rng_state(state)  # what was drawn just now does not count
         self.forward, self.results = recorded(run, stream, room.pool)
         if is_recorded:
-            self.gradients = [torch.zeros_like(each) for each in self.results]
+            self.gradients = [torch.zeros(each.shape, dtype=each.dtype, device=each.device) for each in self.results]
             self.backward, self.found = recorded(lambda: back(self.results, self.gradients), stream, room.pool)
         self.results = [each.detach() for each in self.results]
 
@@ -302,7 +316,9 @@ class Replay(torch.autograd.Function):
                 fill(target, tensor)
             graphs.forward.replay()
             *others, weights = [each[: sizes.rows, : sizes.steps] for each in graphs.results]
-            results = (*(each.clone() for each in others), weights[:, :, : sizes.places].clone())
+            results = tuple(
+                each.clone(memory_format=torch.contiguous_format) for each in (*others, weights[:, :, : sizes.places])
+            )
         ctx.set_materialize_grads(False)
         ctx.graphs, ctx.use, ctx.shapes = graphs, use, [tensor.shape for tensor in given]
         return results

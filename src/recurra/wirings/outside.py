@@ -34,7 +34,7 @@ class Outside(Wiring):
         return cells_of(self.cells)
 
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
-        looking = cells[-1][0] if self.looks_back else None
+        looking = self.cells.mixed([state[0] for state in cells]) if self.looks_back else None
         return WiringState(cells, self.attention.start(memory_of(source)), looking, None)
 
     def fixed(self, rows: int, like: Tensor) -> Fixed:
@@ -46,11 +46,12 @@ class Outside(Wiring):
         # Not the state of the last cell: with a way past it, what comes out is more than that.
         query = s if state.fed is None else state.fed
         seen = self.attention.step(query, memory_of(source), state.past)
-        h = self.readout(source, s, seen.context)
-        return h, WiringState(layers_of(states), seen.past, s if self.looks_back else None, seen.weights)
+        h = self.readout(source, s, seen.context, x=x)
+        fed = s if self.looks_back else None
+        return h, WiringState(layers_of(states), seen.past, fed, seen.weights, seen.chance)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         s, _ = self.cells(x, only(state.cells))
         queries = s.values if state.fed is None else before(state.fed, s.values)
         seen = self.attention(queries, memory_of(source), state.past)
-        return Features(self.readout(source, s.values, seen.context), seen.weights)
+        return Features(self.readout(source, s.values, seen.context, x=x.values), seen.weights, seen.chance)

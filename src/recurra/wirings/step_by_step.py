@@ -16,22 +16,25 @@ from recurra.products.deferring import deferring
 from recurra.stacks import one_step
 from recurra.stacks.recurrent import Fixed, Recurrent
 from recurra.wirings.looping import looped
-from recurra.wirings.querying import memory_of
-from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only
+from recurra.wirings.querying import before, memory_of
+from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, layers_of, only, stacked
 
 
 class AttendingFirst(Wiring):
     """context_t and s_t from x_t and s_{t-1} by `attend`;  then  h̃_t = tanh(W [above(s)_t; context_t])."""
 
     attention: Attention
+    reads_before: bool = False
+    """Whether h̃_t is made of the last layer's state before the step."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         first, *others = shape.widths
         self.attention = self.attention_from(first)
-        self.above = self.stack(first, tuple(others)) if others else None
+        self.above = self.stack(first, tuple(others), below=first) if others else None
         self.dropout = Dropout(shape.dropout, locked=shape.locked)
-        self.readout = Readout(shape, shape.widths[-1], self.attention.context_size)
+        size = first if self.above is None else self.above.output_size
+        self.readout = Readout(shape, size, self.attention.context_size)
 
     @abstractmethod
     def fixed_of_first(self, rows: int, like: Tensor) -> Any:
@@ -54,21 +57,22 @@ class AttendingFirst(Wiring):
         s, others = first[0], state.cells[1:]
         if self.above is not None:
             assert of_others is not None, "`fixed` prepares the layers above where there are some"
-            s, upper = self.above.advance(self.dropout(s), only(others), of_others)
+            s, upper = self.above.advance(self.dropout(s), only(others), of_others, below=s)
             others = layers_of(upper)
-        h = self.readout(source, s, seen.context)
-        return h, WiringState((first, *others), seen.past, None, seen.weights)
+        h = self.readout(source, state.cells[-1][0] if self.reads_before else s, seen.context, x=x)
+        return h, WiringState((first, *others), seen.past, None, seen.weights, seen.chance)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
-        s, context, weights = looped(self, x.values, state, source)
+        s, context, *chance, weights = looped(self, x.values, state, source)
         if self.above is not None:
-            s = self.above(Padded(self.dropout(s), x.lengths), only(state.cells[1:]))[0].values
-        return Features(self.readout(source, s, context), weights)
+            s = self.above(Padded(self.dropout(s), x.lengths), only(alike(state.cells[1:], s)), below=s)[0].values
+        s = before(state.cells[-1][0], s) if self.reads_before else s
+        return Features(self.readout(source, s, context, x=x.values), weights, chance[0] if chance else None)
 
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
         """All steps of the first layer: its outputs, what it saw, and where it looked."""
         first, past = state.cells[0], state.past
-        outputs, contexts, weights = [], [], []
+        outputs, contexts, chances, weights = [], [], [], []
         with deferring(self if self.training else None):
             fixed = self.fixed_of_first(len(x), x)
             for x_t in x.unbind(1):  # what comes after a row's end changes nothing before it
@@ -76,8 +80,18 @@ class AttendingFirst(Wiring):
                 past = seen.past
                 outputs.append(first[0])
                 contexts.append(seen.context)
+                chances.append(seen.chance)
                 weights.append(seen.weights)
-        return torch.stack(outputs, dim=1), torch.stack(contexts, dim=1), torch.stack(weights, dim=1)
+        return torch.stack(outputs, dim=1), torch.stack(contexts, dim=1), *stacked(chances), *stacked(weights)
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        """What `loop` computes, by few kernels; None where there are none for it."""
+        return None
+
+
+def alike(states: tuple[AnyState, ...], s: Tensor) -> tuple[AnyState, ...]:
+    """States in the type of s, which autocast may have lowered."""
+    return tuple(type(state)(*(field.to(s.dtype) for field in state)) for state in states)
 
 
 def stepped(stack: Recurrent, x: Tensor, state: AnyState, fixed: Any) -> AnyState:

@@ -67,7 +67,7 @@ class Window(Wiring):
         seen = self.attention.step(looking, memory_of(source), state.past)
         h = self.from_tokens(written).tanh()
         features: Tensor = self.dropout(torch.cat([h, seen.context.to(h.dtype)], dim=-1))
-        return features, WiringState((LastTokens(last),), seen.past, None, seen.weights)
+        return features, WiringState((LastTokens(last),), seen.past, None, seen.weights, seen.chance)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         before = state.cells[0][0].unflatten(1, (self.C, -1))[:, 1:]
@@ -75,7 +75,8 @@ class Window(Wiring):
         written, looking = self._halves(windows.transpose(2, 3))
         seen = self.attention(looking, memory_of(source), state.past)
         h = self.from_tokens(written).tanh()
-        return Features(self.dropout(torch.cat([h, seen.context.to(h.dtype)], dim=-1)), seen.weights)
+        values = self.dropout(torch.cat([h, seen.context.to(h.dtype)], dim=-1))
+        return Features(values, seen.weights, seen.chance)
 
     def _halves(self, window: Tensor) -> tuple[Tensor, Tensor]:
         """ỹ_c and ỹ′_c, (..., C I / 2) each, of the last tokens (..., C, I)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from recurra.attention import Attention, Past
 from recurra.cells import AnyCell, AnyState, Spec
 from recurra.encoders.dropout import Dropout
+from recurra.errors import ConfigError
 from recurra.named import built
 from recurra.padding import Padded
 from recurra.settings import Part, about
@@ -37,6 +39,8 @@ class Shape(NamedTuple):
     window: int = 5  # tokens that a decoder without cells reads
     around: int = 2  # places on either side that are looked at together
     form: Literal["pre_norm", "vaswani"] = "pre_norm"  # of a Transformer's layers
+    mix: Literal["last", "concat", "mean", "learned"] = "last"  # of the outputs of all layers
+    readout: Literal["tanh", "maxout"] = "tanh"  # from a state and what was seen to the features
 
 
 class Source(NamedTuple):
@@ -54,6 +58,7 @@ class WiringState(NamedTuple):
     past: Past  # of the attention's terms
     fed: Tensor | None  # (N, ·): what the next step takes of the last one besides, to read it or to look from it
     weights: Tensor | None  # (N, S): where the last step has looked
+    chance: Tensor | None = None  # (N, 2): what its look has left to chance, as `recurra.attention.Attended` has it
 
 
 class Features(NamedTuple):
@@ -61,6 +66,7 @@ class Features(NamedTuple):
 
     values: Tensor  # (B, T, F)
     weights: Tensor | None  # (B, T, S)
+    chance: Tensor | None = None  # (B, T, 2): what looks have left to chance
 
 
 class Wiring(nn.Module, ABC):
@@ -111,39 +117,60 @@ class Wiring(nn.Module, ABC):
         with about("attention"):
             return built(Attention, self.shape.attention, query_size, self.shape.memory_size)
 
-    def stack(self, input_size: int, widths: tuple[int, ...]) -> Recurrent:
-        """Layers of cells, one upon the other."""
+    def stack(self, input_size: int, widths: tuple[int, ...], *, below: int = 0) -> Recurrent:
+        """Layers of cells, one upon the other, perhaps upon a layer of the size `below` that runs apart from them."""
         shape = self.shape
         return Recurrent(
             shape.cell,
             input_size,
             widths,
+            mix=shape.mix,
             skip=shape.skip,
+            below=below,
             dropout=shape.dropout,
             locked=shape.locked,
             engine=shape.engine,
         )
+
+    def layer(self, input_size: int, width: int) -> Recurrent:
+        """A layer of cells that runs apart from those above it: what leads past a layer, or mixes them, is not its."""
+        return Recurrent(self.shape.cell, input_size, width, engine=self.shape.engine)
 
     def extra_repr(self) -> str:
         return f"{self.shape.input_size} to {self.shape.features}"
 
 
 class Readout(nn.Module):
-    """h̃ = tanh(W [parts]), with dropout: the input of the output layer at a step (Luong et al. 2015)."""
+    """The features of a step, from what was read, x, and parts such as a state and what was seen; with dropout.
+
+    tanh      h̃   = tanh(W [parts])                      (Luong et al. 2015)
+    maxout    t̃   = W [parts; x],  h̃_j = max(t̃_2j-1, t̃_2j)    (Bahdanau et al. 2015: t̃ = U s + V E y + C context)
+    """
 
     def __init__(self, shape: Shape, *sizes: int) -> None:
         super().__init__()
-        self.mix = nn.Linear(sum(sizes) + shape.summary_size, shape.features)
+        self.is_maxout = shape.readout == "maxout"
+        own, wide = (shape.input_size, 2) if self.is_maxout else (0, 1)
+        self.mix = nn.Linear(sum(sizes) + shape.summary_size + own, wide * shape.features)
         self.dropout = Dropout(shape.dropout, locked=shape.locked)
         self.summarises = shape.summary_size > 0
 
-    def forward(self, source: Source, *parts: Tensor) -> Tensor:
-        """(N, F) of parts (N, ·), or (B, T, F) of parts (B, T, ·); a summary is joined to each."""
+    def forward(self, source: Source, *parts: Tensor, x: Tensor | None = None) -> Tensor:
+        """(N, F) of parts (N, ·), or (B, T, F) of parts (B, T, ·), and of x likewise; a summary is joined to each."""
         if self.summarises:
             assert source.summary is not None, "the decoder was made with a summary"
             parts = (*parts, rows_like(source.summary, parts[0]))
-        h: Tensor = self.dropout(self.mix(torch.cat(parts, dim=-1)).tanh())
-        return h
+        if not self.is_maxout:
+            h: Tensor = self.dropout(self.mix(torch.cat(parts, dim=-1)).tanh())
+            return h
+        if x is None:
+            raise ConfigError(
+                "model.readout = 'maxout' sees what is read at each step, which this wiring does not give it: call "
+                "readout(source, state, context, x=x), or set model.readout = 'tanh'."
+            )
+        pairs = self.mix(torch.cat([*parts, x], dim=-1)).unflatten(-1, (-1, 2))
+        t: Tensor = self.dropout(pairs.amax(-1))
+        return t
 
 
 def rows_like(vectors: Tensor, like: Tensor) -> Tensor:
@@ -151,6 +178,12 @@ def rows_like(vectors: Tensor, like: Tensor) -> Tensor:
     if like.dim() == 3:
         return vectors.unsqueeze(1).expand(-1, like.shape[1], -1)
     return vectors if len(vectors) == len(like) else vectors.repeat_interleave(len(like) // len(vectors), dim=0)
+
+
+def stacked(steps: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
+    """What each step has, as one tensor (B, T, ·); nothing where steps have none."""
+    found = [each for each in steps if each is not None]
+    return (torch.stack(found, dim=1),) if found else ()
 
 
 def only(states: tuple[AnyState, ...]) -> States:

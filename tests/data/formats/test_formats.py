@@ -28,6 +28,7 @@ def values(found: list[Row]) -> list[dict[str, Value]]:
 
 def test_the_catalogue_is_the_folder() -> None:
     assert catalogue(Reader) == [
+        "babi",
         "conll",
         "conllu",
         "csv",
@@ -36,6 +37,8 @@ def test_the_catalogue_is_the_folder() -> None:
         "npz",
         "parallel",
         "parquet",
+        "segments",
+        "tagged",
         "text",
         "tsv",
     ]
@@ -52,7 +55,8 @@ def test_reading_imports_neither_torch_nor_what_an_extra_brings() -> None:
     [
         ("a.conllu", "CoNLLU"), ("a.conll", "CoNLL"), ("a.bio", "CoNLL"), ("a.iob", "CoNLL"), ("a.tsv", "TSV"),
         ("a.csv", "CSV"), ("a.jsonl", "JSONL"), ("a.ndjson", "JSONL"), ("a.json", "JSONL"), ("a.parquet", "Parquet"),
-        ("a.txt", "Text"), ("a.text", "Text"), ("A.TSV.GZ", "TSV"), ("x/a.b.conllu.zst", "CoNLLU"),
+        ("a.txt", "Text"), ("a.text", "Text"), ("A.TSV.GZ", "TSV"), ("a.sgm", "Segments"),
+        ("a.xml", "Segments"), ("x/a.b.conllu.zst", "CoNLLU"),
     ],
 )  # fmt: skip
 def test_the_ending_says_the_format(name: str, expected: str) -> None:
@@ -62,14 +66,19 @@ def test_the_ending_says_the_format(name: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("path", "format", "columns", "message"),
     [
-        ("a.xlsx", None, None, "'a.xlsx': cannot detect the format from the ending '.xlsx'. Known: .bio, .conll, "),
+        (
+            "a.xlsx",
+            None,
+            None,
+            "'a.xlsx': cannot detect the format from the ending '.xlsx'. Known: .babi, .bio, .conll, ",
+        ),
         ("notes", None, None, "'notes': cannot detect the format from a name without an ending."),
         ("a.gz", None, None, "cannot detect the format from a name without an ending."),
         (
-            "a.xml",
+            "a.doc",
             None,
             None,
-            "Otherwise set data.format = conll | conllu | csv | fasttext | jsonl | npz | parquet | text | tsv.",
+            "set data.format = babi | conll | conllu | csv | fasttext | jsonl | npz | parquet | segments | text | tsv.",
         ),
         ("a.tsv", "conl", None, "there is no reader 'conl'. Did you mean 'conll'?"),
         ("a.tsv", {"name": "tsv", "headr": True}, None, "'tsv' has no option 'headr'. Did you mean 'header'?"),

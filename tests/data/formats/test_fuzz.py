@@ -24,6 +24,8 @@ VALID = {
     "csv": b'text,label\n"a ""b"",\nc",A\nd,\n',
     "jsonl": b'{"a": [1, 2.5], "b": "x\\u00e9"}\n{"a": [], "b": null}\n',
     "ft": b"__label__a ein\n\n__label__b __label__c zwei\n",
+    "sgm": b'<doc docid="a">\n<src><seg id="1">x &amp; y</seg></src>\n'
+    b'<ref><seg id="1">z</seg></ref></doc><doc><seg>w</seg>\n',
     "txt": b"ein\r\n\nzwei\n",
     "txt.gz": gzip.compress(b"one\ntwo\n", mtime=0),
     "txt.zst": bytes.fromhex("28b52ffd200a51000068656c6c6f0a776f720a"),

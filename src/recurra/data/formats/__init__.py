@@ -16,6 +16,8 @@ from recurra.data.formats.npz import NPZ
 from recurra.data.formats.parallel import Parallel
 from recurra.data.formats.parquet import Parquet
 from recurra.data.formats.reader import Reader, Row, Value
+from recurra.data.formats.segments import Segments
+from recurra.data.formats.tagged import Tagged, is_tagged
 from recurra.data.formats.text import Text
 from recurra.data.formats.tsv import TSV
 from recurra.errors import ConfigError, DataError
@@ -35,6 +37,8 @@ __all__ = [
     "Parquet",
     "Reader",
     "Row",
+    "Segments",
+    "Tagged",
     "Text",
     "Value",
     "endings",
@@ -114,6 +118,8 @@ def _by_extension(path: PathLike) -> str:
     known = endings()
     if ending in known:
         return "conll" if known[ending] == "text" and _begins_as_conll(path) else known[ending]
+    if is_tagged(path):
+        return "tagged"
     opened(path).close()  # a file that is not there is said to be missing
     shown = f"the ending '.{ending}'" if ending else "a name without an ending"
     raise DataError(

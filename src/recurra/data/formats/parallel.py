@@ -1,13 +1,16 @@
-"""Parallel files: line n of one belongs to line n of the others."""
+"""Parallel files: line n of one belongs to line n of the others, or segment n."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
-from recurra.data.files import PathLike, lines, parallel_files
+from recurra.data.files import PathLike, extension, lines, parallel_files
 from recurra.data.formats.layout import named_cells
 from recurra.data.formats.reader import Reader, Row
+from recurra.data.formats.segments import Segments, segments
+from recurra.data.formats.tagged import Tagged, is_tagged
 from recurra.errors import ConfigError, DataError
 
 USUAL = ("source", "target")
@@ -17,7 +20,8 @@ class Parallel(Reader):
     """Plain texts under one path, as in "train.en,train.de"; a row holds the lines with one number.
 
     columns names the files in order: source and target, unless others are given; "_" leaves one out, and a name given
-    twice gathers a list. An empty line is an empty text, and it counts.
+    twice gathers a list. An empty line is an empty text, and it counts. Files of WMT and IWSLT (.sgm, .sgml, .xml) are
+    read by their segments, and those called …tags… without the lines that tell of a talk.
     """
 
     def __init__(self, *, columns: Sequence[str] | None = None) -> None:
@@ -40,18 +44,60 @@ class Parallel(Reader):
                 f"'{path}' names {len(files)} files, but there are {len(names)} columns ({', '.join(names)}). Set "
                 'data.columns to one name per file; "_" leaves one out.'
             )
-        for row in zip_longest(*map(lines, files)):
+        for row in zip_longest(*map(_texts, files)):
             if None in row:
                 raise DataError(_of_different_length(files))
-            yield Row(named_cells(names, [text for _, text in row]), row[0][0])
+            _check_same_segment(files, row)
+            yield Row(named_cells(names, [each.text for each in row]), row[0].line)
+
+
+class _Part(NamedTuple):
+    """The text of a row in one of the files."""
+
+    text: str
+    line: int
+    segment: tuple[str, str] | None = None  # its document and number, where the file has these
+
+
+def _texts(file: str) -> Iterator[_Part]:
+    if extension(file) in Segments.extensions:
+        return _segments(file)
+    if is_tagged(file):
+        return (_Part(str(row.values["text"]), row.line) for row in Tagged().read(file))
+    return (_Part(text, number) for number, text in lines(file))
+
+
+def _segments(file: str) -> Iterator[_Part]:
+    for each in segments(file):
+        if each.side:
+            raise DataError(
+                f"{file}:{each.line}: this segment stands in <{each.side[:3]}>: the file holds source and reference "
+                f"itself. Give it alone, without another file and a comma."
+            )
+        yield _Part(each.text, each.line, (each.document, each.id))
+
+
+def _check_same_segment(files: Sequence[str], row: Sequence[_Part]) -> None:
+    """Refuse segments of different documents or numbers beside each other."""
+    known = [(file, part, part.segment) for file, part in zip(files, row, strict=True) if part.segment is not None]
+    for file, part, segment in known[1:]:
+        other_file, other, wanted = known[0]
+        if segment != wanted:
+            document, id = segment
+            raise DataError(
+                f"{file}:{part.line}: segment {id!r} of document {document!r} would stand beside segment {wanted[1]!r} "
+                f"of document {wanted[0]!r} ({other_file}:{other.line}). Both files must have the same segments in the "
+                "same order: are they of the same test set?"
+            )
 
 
 def _of_different_length(files: Sequence[str]) -> str:
-    counts = [sum(1 for _ in lines(file)) for file in files]
+    parts = [[*_texts(file)] for file in files]
+    counts = [len(each) for each in parts]
     short = counts.index(min(counts))
     long = counts.index(max(counts))
-    first = counts[short] + 1
-    rest = [text for number, text in lines(files[long]) if number >= first]
+    left = parts[long][counts[short] :]
+    first, rest = left[0].line, [each.text for each in left]
     cure = (
         "The lines left over are blank: remove them"
         if not any(text.strip() for text in rest)

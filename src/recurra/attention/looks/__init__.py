@@ -1,0 +1,1 @@
+"""Looks: how scores become weights, other than by a softmax over all places."""

@@ -1,0 +1,46 @@
+"""Several trained networks whose outputs are combined, each with the task that reads for it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+
+def mean_of_alike(arrays: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+    """The mean of what several networks looked at; None where not all have looked, or at other places.
+
+    >>> mean_of_alike([np.array([1.0, 0.0]), np.array([0.0, 1.0])]).tolist()
+    [0.5, 0.5]
+    """
+    known = [each for each in arrays if each is not None]
+    if len(known) < len(arrays) or len({each.shape for each in known}) > 1:
+        return None
+    return np.asarray(np.mean(known, axis=0))
+
+
+@final
+class Together(nn.Module):
+    """The networks of several runs of one kind of task.
+
+    Each has the task of its own run, since two runs may read an example differently: one by its words, the other by
+    n-grams; one from the beginning, the other from the end. `Task.combined` makes one output of theirs.
+    """
+
+    def __init__(self, tasks: Sequence[Any], members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.tasks = tuple(tasks)
+        self.members = nn.ModuleList(members)
+
+    @property
+    def pairs(self) -> list[tuple[Any, nn.Module]]:
+        """Each task and its network."""
+        return list(zip(self.tasks, self.members, strict=True))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Together:
+        """Networks of their own; a task never changes, and need not be copied."""
+        return Together(self.tasks, [copy.deepcopy(member, memo) for member in self.members])
