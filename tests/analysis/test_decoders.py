@@ -32,6 +32,7 @@ from tests.tasks.small_givens import colours
 WIRINGS = {
     "alone": ["model.attention=none"],
     "between": ["model.wiring=between", "model.decoder.layers=2"],
+    "between, past layers": ["model.wiring=between", "model.decoder.layers=2", "model.skip=residual", "model.mix=mean"],
     "inside": ["model.wiring=inside", "model.decoder.layers=2"],
     "feeding": ["model.wiring=feeding", "model.decoder.layers=2"],
     "conditional": ["model.wiring=conditional"],

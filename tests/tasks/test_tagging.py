@@ -133,6 +133,11 @@ WIDE = {"cnn": ["model.hidden=256"]}  # as it is where nothing is said: convolut
         (["model.encoder=transformer", "model.hidden=18"], "model.hidden = 18 is not a multiple of 8"),
         (["model.encoder=transformer", "model.summary=last"], "model.summary = 'last' needs the last state"),
         (["model.encoder=transformer", "model.cell=gru"], "model.cell = 'gru' has no effect"),
+        (["model.encoder=transformer", "model.mix=mean"], "model.mix = 'mean' has no effect"),
+        (
+            ["model.encoder=transformer", "model.bidirectional=false", "model.direction=backward"],
+            "model.direction = 'backward' has no effect: model.encoder = 'transformer' has no cells",
+        ),
         (["model.encoder=transformer", "model.transformer.form=post"], "model.transformer.form"),
     ],
 )
