@@ -98,6 +98,14 @@ def test_attention_stands_where_its_wiring_puts_it(
     assert not {*absent} & found
 
 
+def test_ctc_gives_an_alignment_of_which_the_answer_is_a_function(tmp_path: Path) -> None:
+    train = table(tmp_path / "pairs.tsv", small_pairs.WORDS)
+    scene = picture(prepared("seq2seq", train, "model.decoder.kind=ctc", "model.bidirectional=false"))
+    assert {("h₁", "a₁"), ("a₁", "y"), ("aₜ", "y")} <= edges(scene)
+    assert kinds(scene)["a₁"] == "random"
+    assert kinds(scene)["y"].endswith("deterministic")
+
+
 def test_the_command_draws_it_and_refuses_other_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small_pairs.untrained(tmp_path, small_pairs.words(tmp_path))
     assert cli.main(["info", f"{tmp_path}/run", "--graph", f"{tmp_path}/graph.svg"]) == 0

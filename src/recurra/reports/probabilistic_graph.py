@@ -144,6 +144,8 @@ def factors(anatomy: Anatomy) -> str:
         return "p(x) = ∏ₜ p(xₜ₊₁ | hₜ),  hₜ a function of x₁ … xₜ"
     if anatomy.answers == "whole":
         return "p(y | x) = p(y | s),  s a function of x₁ … xₜ"
+    if anatomy.is_aligned:
+        return "p(y | x) = Σₐ ∏ₜ p(aₜ | hₜ),  over all alignments a of y,  hₜ a function of x"
     return "p(y | x) ∝ ∏ₜ ψ(yₜ₋₁, yₜ, hₜ)" if anatomy.chained else "p(y | x) = ∏ₜ p(yₜ | hₜ),  hₜ a function of x"
 
 
@@ -202,9 +204,14 @@ def _answered(graph: Graph, anatomy: Anatomy, columns: Sequence[float]) -> None:
             graph.edge(node, summary)
         graph.edge(summary, graph.random(middle, y - ROW, "y"))
         return
-    answers = [graph.random(node.x, y, f"y{step}") for node, step in zip(states, STEPS, strict=True)]
+    symbol = "a" if anatomy.is_aligned else "y"
+    answers = [graph.random(node.x, y, f"{symbol}{step}") for node, step in zip(states, STEPS, strict=True)]
     for node, answer in zip(states, answers, strict=True):
         graph.edge(node, answer)
+    if anatomy.is_aligned:
+        written = graph.function((columns[0] + columns[-1]) / 2, y - ROW, "y", "repetitions as one, blanks left out")
+        for answer in answers:
+            graph.edge(answer, written)
     if anatomy.chained:
         graph.chain(answers, headless=True)
 

@@ -574,7 +574,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
         settings = self.settings.model
         if settings.decoder.kind == "ctc":
-            return Anatomy([])
+            return Anatomy([], is_aligned=True)
         levels = [UnrolledLevel(cell_in_words(cell), ("forward",)) for cell in model.decoder.wiring.layers]
         attention = f"attention: {name_of(settings.attention)}, {settings.wiring}" if self.attends else ""
         if settings.decoder.kind == "transformer":
