@@ -406,7 +406,7 @@ def test_check_says_what_a_file_can_serve(tagger: Path, capsys: pytest.CaptureFi
         (["train", "--steps", "100", "tagging"], "Did you mean --set training.steps=100?"),
         (["train", "tagging", "--batch-size=8", "--train", "x"], "Did you mean --set training.batch_size=8?"),
         (["train", "tagging", "--seed", "7"], "Did you mean --set training.seed=7 or --set data.seed=7?"),
-        (["config", "tagging", "--dropout", "0.1"], "Did you mean --set model.dropout=0.1?"),
+        (["config", "tagging", "--dropout", "0.1"], "Did you mean --set model.dropout=0.1 or"),
         (["train", "tagging", "--set", "model.hiden=3"], "there is no setting 'model.hiden'. Did you mean 'hidden'?"),
         (["train", "tagging", "--seeds", "0"], "--seeds must be at least 1, but is 0"),
         (["train", "tagging", "--set", "hidden"], "--set takes section.key=value"),

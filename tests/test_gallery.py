@@ -34,4 +34,4 @@ def test_every_picture_stands_above_the_command_that_makes_it() -> None:
 
 def test_every_picture_that_was_made_for_the_gallery_is_in_it() -> None:
     made = {path.name for path in DOCS.glob("pictures/gallery_*.svg")}
-    assert made == set(re.findall(r"--(?:out|draw) pictures/(gallery_\w+\.svg)", TEXT))
+    assert made == set(re.findall(r"--(?:out|draw|graph) pictures/(gallery_\w+\.svg)", TEXT))

@@ -292,7 +292,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
 
     sub = add(
         explain,
-        "show why a model gave an answer: attention, probabilities, saliency, beam, gates",
+        "show why a model gave an answer: attention, probabilities, saliency, beam, gates, decoder",
         "recurra explain runs/pairs 'a source sentence' --out why.html",
     )
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")
@@ -334,20 +334,51 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
 
     sub = add(
         lab,
-        "compare cells on a synthetic long-term memory problem",
+        "compare cells on a problem of memory or of states, or on your data",
         "recurra lab adding --cells elman,gru,lstm --seconds 10",
+        "recurra lab parity --cells elman,lstm,min_gru --seeds 3 --automaton parity.svg",
+        "recurra lab tagging --train train.conllu --valid dev.conllu --seconds 60 --out cells.html",
     )
-    sub.add_argument("problem", metavar="PROBLEM", help="adding, copy, bits, repeat or recall")
+    sub.add_argument(
+        "problem",
+        metavar="PROBLEM",
+        help="adding, copy, bits, repeat, recall, parity, z60, s5 or tomita1 to tomita7; or a task or config file, "
+        "with data",
+    )
     sub.add_argument(
         "--cells", metavar="LIST", help="names separated by commas, or a TOML list (default: elman,gru,lstm)"
     )
-    sub.add_argument("--length", type=int, default=100, metavar="T", help="sequence length (default: 100)")
-    sub.add_argument("--hidden", type=int, default=64, metavar="N", help="hidden size of each cell (default: 64)")
-    sub.add_argument("--seconds", type=float, default=30.0, metavar="S", help="training time per cell (default: 30)")
-    sub.add_argument("--updates", type=int, metavar="N", help="updates per cell, instead of --seconds")
+    sub.add_argument("--hidden", type=int, metavar="N", help="hidden size of the first cell (default: 64, or as set)")
     sub.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="random seed of weights and sequences (default: 0)"
+        "--equal",
+        choices=["parameters", "hidden"],
+        help="what all cells have alike (default: parameters on data, hidden on problems)",
     )
+    sub.add_argument(
+        "--seconds", type=float, metavar="S", help="training time per cell (default: 30; on data, as the settings say)"
+    )
+    sub.add_argument("--updates", type=int, metavar="N", help="updates per cell, instead of --seconds")
+    sub.add_argument("--device", help="cpu or cuda (default: cpu; on data, as set)")
+    group = sub.add_argument_group("problems")
+    group.add_argument(
+        "--length", type=int, metavar="T", help="sequence length (default: 100; words of states have up to 16)"
+    )
+    group.add_argument("--layers", type=int, metavar="N", help="layers of each network (default: 1)")
+    group.add_argument("--learning-rate", type=float, metavar="R", help="of Adam (default: 0.001)")
+    group.add_argument("--seed", type=int, metavar="N", help="random seed of weights and sequences (default: 0)")
+    group.add_argument("--seeds", type=int, metavar="N", help="try so many seeds and keep the best (default: 1)")
+    group.add_argument(
+        "--automaton", metavar="FILE", help="draw the automaton found in the best network to a picture (.svg, .png)"
+    )
+    group = sub.add_argument_group("data")
+    for name, about in (
+        ("train", "train on"),
+        ("valid", "validate on, or a share"),
+        ("test", "evaluate on, or a share"),
+    ):
+        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"file(s) to {about}")
+    group.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
+    group.add_argument("--keep", metavar="FOLDER", help="keep the runs in this folder")
     sub.add_argument("--out", metavar="FILE", help="write a web page (.html) or a picture (.svg, .png)")
     sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
@@ -397,6 +428,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub = add(info, "describe a run: model, training and scores", "recurra info runs/first")
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")
     sub.add_argument("--draw", metavar="FILE", help="draw layers and directions over time to a picture (.svg, .png)")
+    sub.add_argument(
+        "--graph", metavar="FILE", help="draw random and deterministic variables as a probabilistic graph (.svg, .png)"
+    )
     sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
     sub = add(
@@ -452,6 +486,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         predict,
         explain,
         gradients,
+        lab,
         generate,
         serve,
         info,

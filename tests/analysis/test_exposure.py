@@ -13,7 +13,7 @@ from recurra.models.forcing import Forced
 from recurra.models.language_model import TextBatch
 from recurra.padding import Padded
 from tests.models.pairs import PAIRS, network
-from tests.models.test_scheduled_sampling import LINES, forecaster, next_token, series
+from tests.models.test_scheduled_sampling import LINES, SIZES, forecaster, next_token, series
 
 
 def test_pairs_cost_what_training_costs_where_it_reads_its_own_tokens() -> None:
@@ -46,9 +46,10 @@ def test_a_text_runs_free_after_what_was_read_of_it(context: int) -> None:
     assert [len(each.counts) for each in likelihood.run_free(model, LINES)] == LINES.inputs.lengths.tolist()
 
 
+@pytest.mark.parametrize("encoder", ["rnn", "transformer"])
 @pytest.mark.parametrize("output", ["gaussian", "bernoulli"])
-def test_a_forecaster_runs_free_from_each_origin(output: str) -> None:
-    model, batch = forecaster(output).eval(), series(output)
+def test_a_forecaster_runs_free_from_each_origin(output: str, encoder: str) -> None:
+    model, batch = forecaster(output, encoder=encoder, **SIZES[encoder]).eval(), series(output)
     first = 0 if output == "bernoulli" else 1
     origins = [np.array([1, 3]), np.array([2])]
     items = model.run_free(batch, origins, horizon=4)
@@ -57,7 +58,7 @@ def test_a_forecaster_runs_free_from_each_origin(output: str) -> None:
         sums = np.zeros((3, 4))
         for origin in origins[row].tolist():
             for kind in (0, 1):
-                states, own = model.recurrent.start(1), None
+                states, own = model.stack.start(1), None
                 for place in range(length - first):
                     ahead = place + first - origin
                     value = own if kind and ahead > 0 and own is not None else read[row : row + 1, place]

@@ -237,25 +237,33 @@ def test_models_without_cells_are_refused_in_words(tmp_path: Path, capsys: pytes
         assert "has no recurrent cells" in capsys.readouterr().err
 
 
-def test_cells_that_take_one_step_at_a_time_are_no_sequence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cells_that_take_one_step_at_a_time_are_measured_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [{"features": [[0.1, 0.2], [0.3, 0.4]], "caption": "a cat"}, {"features": [[0.5, 0.6]], "caption": "a dog"}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = tmp_path / "config.toml"
     config.write_text(f'task = "vec2seq"\n[data]\ntrain = "{tmp_path}/a.jsonl"\ncache = false\n[model]\nhidden = 4\n')
     assert "decoder.wiring.cells" in printed(capsys, str(config))
-    assert main(["gradients", str(config), "--set", "model.wiring=inside"]) == 2
-    assert "run step by step, because each step reads the attention of the step before" in capsys.readouterr().err
+    assert "decoder.wiring.first, layer 1: lstm" in printed(capsys, str(config), "--set", "model.wiring=inside")
 
 
-def test_what_only_reads_its_own_answers_needs_a_file_with_them(
+def test_an_input_without_steps_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = begun(tmp_path, "classification")
+    assert main(["gradients", str(run), " "]) == 2
+    assert "cannot be measured: its cells have read no step. Give a longer input" in capsys.readouterr().err
+
+
+def test_what_reads_only_its_own_answers_is_measured_on_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "colours.tsv").write_text("red sky\t1\t0\nblue sea\t0\t1\n")
     given = {"train": str(tmp_path / "colours.tsv")}
     begin(setup("vec2seq", given=given, overrides=TINY), tmp_path / "run", Silent())
     assert "decoder" in printed(capsys, str(tmp_path / "run"))
-    assert main(["gradients", str(tmp_path / "run"), "1 0"]) == 2
-    assert "target: give a file" in capsys.readouterr().err
+    said = printed(capsys, str(tmp_path / "run"), "1 0")
+    assert "no loss, because there are no targets" in said
+    assert "decoder.wiring.cells, layer 1" in said
     (tmp_path / "empty.tsv").write_text("")
     assert main(["gradients", str(tmp_path / "run"), str(tmp_path / "empty.tsv")]) == 2
 

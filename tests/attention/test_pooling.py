@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -34,6 +36,7 @@ def test_the_equations_hold() -> None:
     pool = QueryPooling(3, queries=2, size=4).double()
     h = np.random.default_rng(1).normal(size=(1, 5, 3))
     vectors, weights = pool(Padded(torch.from_numpy(h), torch.tensor([4])))
+    assert pool.project is not None
     W, b = pool.project.weight.detach().numpy(), pool.project.bias.detach().numpy()
     for k, q in enumerate(pool.queries.detach().numpy()):
         e = np.array([q @ np.tanh(W @ step + b) for step in h[0, :4]])
@@ -45,3 +48,49 @@ def test_the_equations_hold() -> None:
 def test_there_must_be_a_query() -> None:
     with pytest.raises(ConfigError, match="queries must be"):
         QueryPooling(3, queries=0)
+
+
+@pytest.mark.parametrize("values", [None, 5])
+@pytest.mark.parametrize(
+    "similarity", ["additive", "bilinear", "dot", "scaled_dot", {"name": "projected_dot", "size": 4}]
+)
+def test_any_similarity_weighs_and_values_may_be_maps_of_their_own(similarity: Any, values: int | None) -> None:
+    torch.manual_seed(2)
+    size = None if similarity in ("dot", "scaled_dot") else 2
+    pool = QueryPooling(3, queries=2, size=size, similarity=similarity, values=values).double()
+    for parameter in pool.parameters():
+        torch.nn.init.normal_(parameter)
+    h = np.random.default_rng(1).normal(size=(1, 5, 3))
+    vectors, weights = pool(Padded(torch.from_numpy(h), torch.tensor([4])))
+    w = {name.removeprefix("attention."): value.detach().numpy() for name, value in pool.state_dict().items()}
+    scores: dict[str, Any] = {
+        "additive": lambda q, k: w["v"] @ np.tanh(w["from_query.weight"] @ q + w["from_memory.weight"] @ k),
+        "bilinear": lambda q, k: q @ w["project.weight"] @ k,
+        "dot": lambda q, k: q @ k,
+        "scaled_dot": lambda q, k: q @ k / np.sqrt(3),
+        "projected_dot": lambda q, k: (w["from_query.weight"] @ q) @ (w["from_memory.weight"] @ k) / 2,
+    }
+    score = scores[similarity if isinstance(similarity, str) else similarity["name"]]
+    for number, q in enumerate(w["queries"]):
+        e = np.array([score(q, step) for step in h[0, :4]])
+        alpha = np.exp(e) / np.exp(e).sum()
+        seen = h[0, :4] if values is None else h[0, :4] @ w["to_values.weight"].T
+        np.testing.assert_allclose(weights[0, number, :4].detach(), alpha, atol=1e-12)
+        np.testing.assert_allclose(vectors[0, number].detach(), alpha @ seen, atol=1e-12)
+    assert not weights[0, :, 4].any()
+    empty, none = pool(Padded(torch.zeros(1, 5, 3).double(), torch.tensor([0])))
+    assert not empty.any()
+    assert not none.any()
+
+
+def test_own_values_without_a_similarity() -> None:
+    pool = QueryPooling(3, queries=2, size=4, values=6).double()
+    x = torch.randn(1, 4, 3).double()
+    vectors, weights = pool(Padded.full(x))
+    assert pool.to_values is not None
+    assert torch.allclose(vectors, weights @ pool.to_values(x))
+
+
+def test_a_query_of_another_size_is_refused_by_a_product() -> None:
+    with pytest.raises(ConfigError, match="dot"):
+        QueryPooling(3, size=4, similarity="dot")

@@ -14,7 +14,7 @@ from recurra.cells import AnyCell, AnyState, build
 from recurra.cells.cell import fields
 from recurra.config import EncoderModel, Seq2SeqModel
 from recurra.decoding.bridge import Bridge
-from recurra.encoders.memory import Read, SourceEncoder
+from recurra.encoders.memory import Places, Read, SourceEncoder
 from recurra.errors import ConfigError
 from recurra.padding import Padded
 
@@ -142,3 +142,31 @@ def test_a_map_of_states_keeps_the_rows_apart() -> None:
     alone = bridge(one, tuple(cell.start(1, torch.zeros(()).double()) for cell in decoder_of("lstm", 5, 3)))
     for together, single in zip(starts, alone, strict=True):
         assert_close([value[1:2] for value in together], list(single), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("states", "given"), [(None, {"h"}), (["h"], {"h"}), (["c"], {"c"}), (["h", "c"], {"h", "c"})])
+def test_a_vector_is_the_states_that_are_named(states: list[str] | None, given: set[str]) -> None:
+    v = torch.randn(2, 4).double()
+    read = Read(Places(v.unsqueeze(1), torch.ones(2, 1, dtype=torch.bool)), ({"h": v},), None, v)
+    decoder = decoder_of("lstm", 4, 4)
+    bridge = Bridge([{"h": 4}], None, decoder, "direct", are_last=False, states=states)
+    for start in bridge(read, tuple(cell.start(2, v) for cell in decoder)):
+        for name, value in names_of(start).items():
+            assert torch.equal(value, v if name in given else torch.zeros_like(v))
+
+
+def test_a_learned_map_gives_the_states_that_are_named_alone() -> None:
+    v = torch.randn(2, 3).double()
+    read = Read(Places(v.unsqueeze(1), torch.ones(2, 1, dtype=torch.bool)), ({"h": v},), None, v)
+    decoder = decoder_of("lstm", 4)
+    bridge = Bridge([{"h": 3}], None, decoder, "map", are_last=False, states=["c"]).double()
+    [start] = bridge(read, tuple(cell.start(2, v) for cell in decoder))
+    w = {name: value.detach().numpy() for name, value in bridge.named_parameters()}
+    assert not names_of(start)["h"].any()
+    np.testing.assert_allclose(names_of(start)["c"].detach(), v.numpy() @ w["maps.0.c.weight"].T + w["maps.0.c.bias"])
+
+
+def test_a_state_that_a_cell_does_not_have_is_refused() -> None:
+    for cell in ("gru", "slstm"):
+        with pytest.raises(ConfigError, match=f"a cell '{cell}' has no state 'c' that a vector can set, only h"):
+            Bridge([{"h": 4}], None, decoder_of(cell, 4), "map", are_last=False, states=["c"])

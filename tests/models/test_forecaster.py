@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from recurra.config import ForecastingModel
+from recurra.config.transformer import CausalTransformerModel
 from recurra.densities import Density
 from recurra.models import forecaster
 from recurra.models.forecaster import Forecaster, ForecasterBatch
@@ -69,7 +70,7 @@ def batch(rows: list[Tensor]) -> ForecasterBatch:
 def one_by_one(model: Forecaster, row: Tensor) -> tuple[list[Tensor], Any]:
     """The features after each step of a row, fed one at a time, and the last state."""
     steps = [torch.zeros(2, dtype=torch.float64), *row] if model.from_nothing else list(row)
-    states, features = model.recurrent.start(1), []
+    states, features = model.stack.start(1), []
     for step in steps:
         found, states = model.step(step.unsqueeze(0), states)
         features.append(found)
@@ -142,11 +143,16 @@ def test_a_path_is_what_the_density_gives_when_each_draw_is_fed_back() -> None:
 
 @pytest.mark.parametrize("from_nothing", [True, False])
 @pytest.mark.parametrize(("chunk", "has_origins"), [(3, True), (2048, True), (3, False)])
+@pytest.mark.parametrize("network", ["rnn", "pre_norm", "vaswani"])
 def test_a_review_is_what_reading_up_to_each_step_gives(
-    from_nothing: bool, chunk: int, has_origins: bool, monkeypatch: pytest.MonkeyPatch
+    from_nothing: bool, chunk: int, has_origins: bool, network: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forecaster, "CHUNK", chunk)
+    monkeypatch.setattr(forecaster, "ORIGINS", 2)
     model = made(from_nothing=from_nothing)
+    if network != "rnn":
+        own = CausalTransformerModel(heads=2, dropout=0.0, form=network, context=4)  # type: ignore[arg-type]
+        model = made(from_nothing=from_nothing, encoder="transformer", hidden=8, transformer=own, engine="auto")
     rows = drawn(9, 4, 2)
     origins = [np.array([1, 4, 5, 8]), np.array([2, 3]), np.zeros(0, np.int64)]
     if not has_origins:
@@ -201,7 +207,7 @@ def test_a_value_that_is_not_known_costs_nothing() -> None:
 def test_input_dropout_sets_single_values_to_zero_in_training_alone() -> None:
     model = made(input_dropout=0.5, hidden=2)
     seen: list[Tensor] = []
-    model.recurrent.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].values.clone()))
+    model.stack.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].values.clone()))
     x = Padded.full(torch.ones(50, 20, 2, dtype=torch.float64))
     model.train()
     model.read(x)
@@ -218,7 +224,7 @@ def test_locked_dropout_takes_parts_of_the_linear_layer_and_never_a_column_away(
     seen: list[Tensor] = []
     for embedding in (0, 8):
         model = made(dropout=0.5, embedding=embedding).train()
-        model.recurrent.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].values.clone()))
+        model.stack.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].values.clone()))
         model.read(x)
     assert (seen[0] == 1).all()
     assert 0.3 < float((seen[1] == 0).double().mean()) < 0.7

@@ -10,6 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from recurra.config import ForecastingModel, LanguageModelModel
+from recurra.config.transformer import CausalTransformerModel
 from recurra.models.forcing import Forced
 from recurra.models.forecaster import Forecaster, ForecasterBatch
 from recurra.models.language_model import NextToken, TextBatch, lines_batched
@@ -185,6 +186,9 @@ def test_masks_of_a_language_model_are_drawn_once_for_a_sequence_and_gradients_r
 # Forecasting: values in place of tokens
 
 
+SIZES: dict[str, Any] = {"rnn": {}, "transformer": {"hidden": 8, "transformer": CausalTransformerModel(dropout=0.0)}}
+
+
 def forecaster(output: str = "gaussian", **options: Any) -> Forecaster:
     torch.manual_seed(3)
     settings = ForecastingModel(**{"hidden": 4, "layers": 2, "dropout": 0.0, **options})
@@ -200,16 +204,17 @@ def series(output: str = "gaussian") -> ForecasterBatch:
     return ForecasterBatch(Padded(values, torch.tensor([6, 4])), known)
 
 
+@pytest.mark.parametrize("encoder", ["rnn", "transformer"])
 @pytest.mark.parametrize("output", ["gaussian", "squared_error", "bernoulli"])
-def test_a_forecaster_reads_right_values_or_its_own(output: str) -> None:
-    model, batch = forecaster(output, embedding=3), series(output)
+def test_a_forecaster_reads_right_values_or_its_own(output: str, encoder: str) -> None:
+    model, batch = forecaster(output, embedding=3, encoder=encoder, **SIZES[encoder]), series(output)
     assert_close(model.loss(batch, forced=ALMOST)[0], model.loss(batch)[0], rtol=0, atol=1e-10)
     loss, count = model.loss(batch, forced=Forced(0.0))
     first = 0 if output == "bernoulli" else 1
     assert count == 10 - 2 * first
     total = torch.zeros((), dtype=torch.float64)
     for row, length in enumerate(batch.values.lengths.tolist()):
-        states = model.recurrent.start(1)
+        states = model.stack.start(1)
         read = batch.values.values[row : row + 1, 0] if first else torch.zeros(1, 2, dtype=torch.float64)
         for step in range(first, length):
             features, states = model.step(read, states)

@@ -148,7 +148,7 @@ def test_what_cannot_be_explained_is_said(
         (
             "colours",
             ["--show", "saliency"],
-            "a vec2seq model has no such view. Known: probabilities, tree, attention.",
+            "a vec2seq model has no such view. Known: probabilities, tree, decoder, attention.",
         ),
     ],
 )
@@ -183,7 +183,10 @@ def test_without_attention_something_else_is_shown(tmp_path: Path, capsys: pytes
         (
             small_runs.writer,
             "c<a",
-            ["Where it looked", "How sure it was", "What mattered", "How it searched", "Gates over time"],
+            [
+                *("Where it looked", "How sure it was", "What mattered", "How it searched", "Gates over time"),
+                "Gates while it wrote",
+            ],
         ),
     ],
 )
@@ -200,7 +203,7 @@ def test_a_page_holds_all_that_there_is_and_says_what_there_is_not(
     assert ("<script>" in page) == ("How it searched" in titles)
 
 
-@pytest.mark.parametrize("show", ["attention", "probabilities", "saliency", "tree", "gates"])
+@pytest.mark.parametrize("show", ["attention", "probabilities", "saliency", "tree", "gates", "decoder"])
 def test_one_thing_alone_is_a_text_a_page_or_a_picture(
     show: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

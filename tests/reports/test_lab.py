@@ -68,6 +68,12 @@ def test_the_command_writes_a_table_json_and_a_picture(tmp_path: Path, capsys: p
         (["adding", "--cells", "[1]"], "--cells [1] must be a list of names, or of tables with a name"),
         (["adding", "--cells", "[gru"], "--cells [gru is not a valid TOML list"),
         (["adding", "--out", "lab.txt"], "--out lab.txt: the file must end in .html, .svg or .png."),
+        (["parity", "--automaton", "a.txt"], "--automaton a.txt: the file must end in .svg or .png."),
+        (["copy", *QUICK, "--automaton", "a.svg"], "'copy' has no automaton to draw. Problems with one: parity, z60"),
+        (["parity", "--train", "a.txt"], "--train is for data, but 'parity' is a problem that draws its own"),
+        (["tagging", "--train", "a.conll", "--seeds", "2"], "--seeds is for the problems of recurra lab; on data use"),
+        (["tagging", "--train", "a.conll", "--cells", ","], "name at least one cell, such as elman,gru,lstm."),
+        (["parity", "--seeds", "0"], "--seeds must be above 0, but is 0."),
     ],
 )
 def test_what_cannot_be_compared_is_said(
@@ -77,3 +83,73 @@ def test_what_cannot_be_compared_is_said(
     said = capsys.readouterr()
     assert message in said.err
     assert said.out == ""
+
+
+def test_states_are_followed_and_the_automaton_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recurra.reports.lab.WORDS", 200)
+    monkeypatch.setattr("recurra.analysis.extraction.CLUSTERS", (1, 2, 4))
+    out, drawn = tmp_path / "lab.html", tmp_path / "automaton.svg"
+    size = ["--length", "8", "--hidden", "16", "--cells", "elman,min_gru"]
+    quick = [*size, "--updates", "300", "--learning-rate", "0.02"]
+    assert main(["lab", "parity", *quick, "--seeds", "2", "--out", str(out), "--automaton", str(drawn)]) == 0
+    said = capsys.readouterr()
+    elman, min_gru = (line.split() for line in said.out.splitlines() if line.startswith(("elman", "min_gru")))
+    assert elman[-4:] == ["100.00%", "2", "(right)", "0.00%"]
+    assert float(min_gru[10].rstrip("%")) < 75
+    assert said.err.count("seed 1") == 2
+    page, picture = out.read_text(), drawn.read_text()
+    assert "The automaton in min_gru" in page
+    assert "Words by length" in page
+    assert "parity, found in elman: 2 states, the right ones" in picture
+    assert picture.count(">even</text>") == 1
+    assert main(["lab", "tomita1", "--length", "2", "--hidden", "4", "--updates", "2", "--cells", "gru", "--json"]) == 0
+    [course] = json.loads(capsys.readouterr().out)["courses"]
+    assert course["tracked"]["right"].keys() == {"1", "2", "4", "8", "16"}
+    assert course["tracked"]["found"]["automaton"]["symbols"] == ["0", "1"]
+
+
+def test_problems_too_can_be_compared_at_equal_parameters() -> None:
+    found = compare_cells("copy", ["lstm", "elman", "gru"], length=2, hidden=12, updates=1, equal_parameters=True)
+    first, *others = (course.parameters for course in found.courses)
+    assert all(abs(other - first) < 0.1 * first for other in others)
+    assert found.courses[1].hidden > found.courses[2].hidden > 12
+
+
+CONLL = "the\tD\ncat\tN\nsleeps\tV\n\na\tD\ndog\tN\n\n"
+
+
+def test_cells_are_compared_on_data_at_equal_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.conll").write_text(CONLL * 2)
+    data = ["--train", f"{tmp_path}/a.conll", "--valid", f"{tmp_path}/a.conll", "--test", f"{tmp_path}/a.conll"]
+    few = ["model.characters.cell=none", "model.embedding=4", "data.min_count=1", "data.cache=false"]
+    sets = [word for each in [*few, "training.threads=1"] for word in ("--set", each)]
+    cells = '["lstm", {name = "gru", reset = "after"}]'
+    quick = ["--hidden", "16", "--updates", "3", "--device", "cpu", "--cells", cells]
+    out, keep = tmp_path / "cells.html", tmp_path / "runs"
+    assert main(["lab", "tagging", *data, *sets, *quick, "--out", str(out), "--keep", str(keep)]) == 0
+    said = capsys.readouterr().out
+    assert "tagging on a.conll: every cell has about as many parameters as the first" in said
+    rows = [line.split() for line in said.splitlines()[-2:]]
+    assert [rows[0][:2], rows[1][:2]] == [["lstm", "16"], ["gru", "reset=after"]]
+    assert int(rows[1][2]) > 16  # three gates in place of four
+    sizes = [int(row[-6].replace(",", "")) for row in rows]
+    assert abs(sizes[1] - sizes[0]) < 0.1 * sizes[0]
+    for run in ("1-lstm", "2-gru_reset_after"):
+        assert (keep / run / "model.safetensors").is_file()
+    page = out.read_text()
+    assert "Learning curves by updates" in page
+    assert "Learning curves by seconds" in page
+    assert main(["lab", "tagging", *data, *sets, *quick, "--equal", "hidden", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [run["hidden"] for run in found["runs"]] == [16, 16]
+    assert found["runs"][0]["scores"].keys() == {"valid", "test"}
+    assert found["runs"][0]["looks"][-1]["updates"] == 3
+
+
+def test_a_model_without_one_width_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.tsv").write_text("a b\tx\nc d\ty\n" * 3)
+    lab = ["lab", "classification", "--train", f"{tmp_path}/a.tsv", "--set", "model.hidden=[4, 5]"]
+    assert main([*lab, "--set", "model.encoder=rnn"]) == 2
+    assert "no model.hidden that is one whole number: give --hidden N." in capsys.readouterr().err

@@ -160,7 +160,13 @@ def test_every_view_was_seen(runs: dict[str, Hosted]) -> None:
     for name in ASKED:
         for view, numbers in runs[name].explain(ASKED[name], {})["views"].items():
             seen[view, numbers["kind"]] = name
-    kinds = {("probabilities", "tokens"), ("saliency", "several"), ("tree", "tree"), ("gates", "units")}
+    kinds = {
+        ("probabilities", "tokens"),
+        ("saliency", "several"),
+        ("tree", "tree"),
+        ("gates", "units"),
+        ("decoder", "units"),
+    }
     assert set(seen) == kinds | {("attention", kind) for kind in ("heat_map", "tokens", "overlay")}
 
 

@@ -107,7 +107,7 @@ CASES = {
         "sounds.tsv",
         lines("cat\tK AE T", "dog\tD AO G", "a\tAH", "tree\tT R IY", "coat\tK OW T"),
         ("cat", "dog"),
-        ("attention", "probabilities", "saliency", "tree", "gates"),
+        ("attention", "probabilities", "saliency", "tree", "gates", "decoder"),
     ),
     "vec2seq": Case(
         "vec2seq",
@@ -115,7 +115,7 @@ CASES = {
         "colours.tsv",
         lines("1\t0\tred", "0\t1\tblue", "1\t1\tpurple", "0.5\t0\tdark red"),
         ([1, 0], [0.5, 0.5]),
-        ("probabilities", "tree"),
+        ("probabilities", "tree", "decoder"),
     ),
     "vec2seq of pictures": Case(
         "vec2seq",
@@ -123,7 +123,7 @@ CASES = {
         "ink.jsonl",
         objects(*({"strokes": [INK[0]] * n + [INK[1]], "latex": "1 " * n + "-"} for n in range(1, 4))),
         (INK, [INK[0]]),
-        ("attention", "probabilities", "tree"),
+        ("attention", "probabilities", "tree", "decoder"),
     ),
     "question_answering": Case(
         "question_answering",

@@ -14,12 +14,15 @@ from torch.testing import assert_close
 
 import recurra
 from recurra.errors import ConfigError, DataError
+from recurra.reports.explaining import asked_of, example_of
+from recurra.reports.unrolled import unrolled
 from recurra.runs import begin, setup
 from recurra.tasks.tagging import Tagging
 from recurra.training.evaluation import outputs_of
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from recurra.views.svg import as_svg
 
 SMALL = [
     "model.hidden=16",
@@ -36,6 +39,9 @@ SMALL = [
     "training.learning_rate=0.02",
     "training.epochs=60",
 ]
+
+FORM_OF_2017 = ["model.encoder=transformer", "model.transformer.form=vaswani", "training.warmup=20"]
+FORM_OF_2017 += ["training.learning_rate=0.003", "training.epochs=120", "model.characters.cell=none"]
 
 SENTENCES = [
     ("play the hits of Mozart now", "O O O O B-artist B-time", "PlayMusic"),
@@ -83,6 +89,8 @@ def test_eight_sentences_are_learned_by_heart_and_predicted_back(tmp_path: Path,
         ['model.cell={name="peephole_lstm"}', "model.merge=mean", "model.summary=mean"],
         ["model.characters.cell=none", "model.bidirectional=false", "model.summary=last"],
         ["model.embedding=0", "data.lowercase=true", "training.epochs=150"],
+        ["model.encoder=cnn", "model.convolution.filters=16", "model.hidden=256", "model.non_local=scaled_dot"],
+        [*FORM_OF_2017, 'model.summary={name = "attention", similarity = "bilinear", values = 8}'],
     ],
 )
 def test_any_wiring_learns_eight_sentences(tmp_path: Path, options: list[str]) -> None:
@@ -93,6 +101,49 @@ def test_any_wiring_learns_eight_sentences(tmp_path: Path, options: list[str]) -
         file = slots(tmp_path)
     model = trained(tmp_path, file, 'data.columns=["tokens", "tags", "label"]', *options)
     assert model.evaluate(file).values["sentence_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("encoder", ["cnn", "transformer"])
+def test_a_tagger_without_cells_is_described_drawn_and_has_no_gates(tmp_path: Path, encoder: str) -> None:
+    columns = 'data.columns=["tokens", "tags", "_"]'
+    own = [f"model.encoder={encoder}", "training.epochs=1", *WIDE.get(encoder, ())]
+    model = trained(tmp_path, slots(tmp_path), columns, *own)
+    name = {"cnn": "2-layer CNN 384", "transformer": "2-layer Transformer 16"}[encoder]
+    assert name in model.task.described()
+    assert f"{encoder}</text>" in as_svg(unrolled(model.task))
+    with pytest.raises(ConfigError, match="has no recurrent encoder"):
+        model.task.gates(asked_of(model, example_of(model.task, "play Bach")))
+    # Padding and the rows beside it change nothing.
+    model.model.double()
+    asked = [tokens for tokens, _, _ in SENTENCES]
+    for answer, text in zip(model.predict(asked), asked, strict=True):
+        assert model.predict([text])[0].score == pytest.approx(answer.score, abs=1e-9)
+
+
+WIDE = {"cnn": ["model.hidden=256"]}  # as it is where nothing is said: convolutions have sizes of their own
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["model.encoder=cnn", "model.hidden=8"], "model.hidden = 8 has no effect: model.convolution sets its sizes"),
+        (["model.encoder=cnn", "model.hidden=256", "model.cell=gru"], "has no recurrent layers"),
+        (["model.convolution.filters=8"], "model.convolution.filters = 8 has no effect"),
+        (["model.transformer.heads=2"], "model.transformer.heads has no effect: model.encoder = 'rnn' has no Transf"),
+        (["model.encoder=transformer", "model.hidden=18"], "model.hidden = 18 is not a multiple of 8"),
+        (["model.encoder=transformer", "model.summary=last"], "model.summary = 'last' needs the last state"),
+        (["model.encoder=transformer", "model.cell=gru"], "model.cell = 'gru' has no effect"),
+        (["model.encoder=transformer", "model.mix=mean"], "model.mix = 'mean' has no effect"),
+        (
+            ["model.encoder=transformer", "model.bidirectional=false", "model.direction=backward"],
+            "model.direction = 'backward' has no effect: model.encoder = 'transformer' has no cells",
+        ),
+        (["model.encoder=transformer", "model.transformer.form=post"], "model.transformer.form"),
+    ],
+)
+def test_a_network_that_cannot_be_is_refused(tmp_path: Path, overrides: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        trained(tmp_path, slots(tmp_path), *overrides)
 
 
 def test_several_columns_are_tagged_at_once(tmp_path: Path) -> None:

@@ -236,6 +236,9 @@ SETTINGS = [
         "the vector of 12 numbers as the first input without a learned map, but an input has size 4",
     ),
     ("colours.tsv", ["model.direct=true", 'model.conditioning=["every"]'], "model.direct = true has no effect"),
+    ("colours.tsv", ['model.starts=["c"]', 'model.conditioning=["every"]'], "model.starts = ['c'] has no effect"),
+    ("colours.tsv", ['model.starts=["s"]'], "model.starts must name h, c or both"),
+    ("colours.tsv", ['model.starts=["c"]', "model.cell=gru"], "a cell 'gru' has no state 'c'"),
     (
         "colours.tsv",
         ['data.vector=["column2"]', "data.frames=column3"],

@@ -84,7 +84,7 @@ WRITES = {"decoder": "transformer"}
         ),
         (
             {"decoder": {"kind": "transfomer"}},
-            "model.decoder.kind must be 'rnn' or 'transformer', but is 'transfomer'.",
+            "model.decoder.kind must be 'rnn' or 'transformer' or 'window' or 'ctc', but is 'transfomer'.",
         ),
     ],
 )

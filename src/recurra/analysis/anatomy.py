@@ -26,9 +26,11 @@ class Anatomy(NamedTuple):
     is_whole: bool = False  # whether what is read has no steps
     enters: str = ""  # how what was read enters the writer, beside attention
     attention: str = ""  # what it is, in words
+    wiring: str = ""  # where attention stands in the writer
     answers: Literal["steps", "ahead", "whole"] = "steps"  # one for each step, for the step after each, or for all
     summary: str = "answer"  # what is said where there is one for all
     chained: str = ""  # what joins neighbouring answers
+    is_aligned: bool = False  # whether each step gives a token or nothing, and the tokens that are left are the answer
 
 
 def levels_of(stack: Stack) -> list[UnrolledLevel]:

@@ -11,12 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from recurra.analysis.watching import Seen, Watch
 from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.encoders.pyramid import Pyramid
 from recurra.errors import ConfigError, DataError
 from recurra.stacks.recurrent import Recurrent
 from recurra.views.units import Units
-from recurra.views.viewer import GATES
+from recurra.views.viewer import GATES, WRITTEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Gates:
     layers: int = 1
     direction: str = "forward"
     directions: Sequence[str] = ("forward",)
+    heading: str = GATES  # of its view
 
     def __post_init__(self) -> None:
         for name, values in self.values.items():
@@ -50,7 +52,7 @@ class Gates:
 
     def view(self) -> Units:
         """The units that change most, and means over all of them."""
-        found = Units.of(self.tokens, self.values, title=GATES, caption=self.title)
+        found = Units.of(self.tokens, self.values, title=self.heading, caption=self.title)
         return replace(
             found,
             layer=self.layer,
@@ -127,6 +129,49 @@ def _parts(stack: Stack, read: Callable[[], object], layer: int, way: int) -> tu
     with torch.no_grad():
         x, *states = given_to(reader, read)
         return reader.parts(x, *states)[0 if isinstance(stack, Pyramid) else layer][way], x.lengths.tolist()
+
+
+def gates_of_decoder(
+    model: nn.Module, tokens: Sequence[str], read: Callable[[Any], object], *, layer: int | None = None
+) -> Gates:
+    """What a decoder's cells compute while they read a target, token by token; the last layer unless said.
+
+    `read` runs a model, here a copy of this one in float64, on a single row with the target. Layers are counted from
+    1; where two cells take turns in a step, with the attention between them, each counts. A step that reads a vector
+    of the whole source comes before the tokens.
+    """
+    watch = Watch(model)
+    with torch.no_grad():
+        read(watch.model)
+    seen = [each for each in watch.seen() if each.name.partition(".")[0] == "decoder"]
+    if not seen:
+        raise ConfigError("this decoder has no recurrent cells, so there are no gates to show.")
+    number = len(seen) if layer is None else layer
+    if not 1 <= number <= len(seen):
+        some = "one layer" if len(seen) == 1 else f"{len(seen)} layers"
+        raise ConfigError(f"--layer {number}: this decoder has {some}, counted from 1.")
+    chosen = seen[number - 1]
+    named = ["(source)", *tokens] if chosen.is_led else list(tokens)
+    fields = chosen.steps[0].parts._fields  # type: ignore[attr-defined]  # a NamedTuple
+    values = {
+        name: torch.cat([getattr(step.parts, name).flatten(1) for step in chosen.steps]).T.double().numpy()
+        for name in fields
+    }
+    title = f"{_bare_name(chosen)}, layer {number} of {len(seen)} of the decoder{_turn(chosen)}"
+    return Gates(named, values, title, number, len(seen), heading=WRITTEN)
+
+
+def _bare_name(seen: Seen) -> str:
+    cell = seen.cell
+    while isinstance(cell, Wrapper):
+        cell = cell.cell
+    return cell.name
+
+
+def _turn(seen: Seen) -> str:
+    if seen.other is None:
+        return ""
+    return ", after attention" if seen.comes_second else ", before attention"
 
 
 class _Given(Exception):  # no error: it breaks off a run that has come far enough

@@ -111,10 +111,18 @@ def saturation(seen: Seen) -> list[Saturation]:
 
 
 def forgotten(seen: Seen) -> Tensor | None:
-    """(B, T, H): Π_{k = t+1}^{T} f_k by T − t, where the cell has a forget gate f: what is left of c_t in c_T."""
+    """(B, T, H): Π_{k = t+1}^{T} f_k by T − t, where the cell has a forget gate f: what is left of c_t in c_T.
+
+    Where a second cell changes the same state in turn with it, its gates are factors too.
+    """
     if "f" not in fields(seen.steps[0].parts):
         return None
-    gates = seen.by_lag(torch.stack([step.parts.f.detach() for step in seen.steps]))  # type: ignore[attr-defined]
+    each = []
+    for k, step in enumerate(seen.steps):
+        turn = seen.turn_before(k)
+        f = step.parts.f.detach()  # type: ignore[attr-defined]  # a cell with a forget gate
+        each.append(f if turn is None else f * turn[1].parts.f.detach())  # type: ignore[attr-defined]
+    gates = seen.by_lag(torch.stack(each))
     return torch.cat([torch.where(gates[:, :1].isnan(), torch.nan, 1.0), gates[:, :-1]], 1).cumprod(1) + 0 * gates
 
 

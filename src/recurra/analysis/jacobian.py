@@ -116,7 +116,7 @@ def products(seen: Seen, *, steps: int | None = None) -> Products:
             logs[f"largest {name}"][k] = values[:, 0].log() + scale
             logs[f"smallest {name}"][k] = (values[:, -1].log() + scale).where(told, torch.nan)
             logs[f"norm {name}"][k] = values.norm(dim=1).log() + scale
-        one = step_jacobian(seen.cell, seen.steps[k].x, seen.steps[k].before)
+        one = _turn(seen, k)
         h = blocks[next(iter(blocks))]
         logs["inputs"][k] = (product[:, h] @ one.x).flatten(1).norm(dim=1).log() + scale
         product = torch.where(real[k].view(-1, 1, 1), product @ one.state, product)
@@ -129,6 +129,16 @@ def products(seen: Seen, *, steps: int | None = None) -> Products:
     )
     bound = bounds(seen)
     return Products(largest, smallest, norm, found["inputs"], None if bound is None else bound[:, :steps])
+
+
+def _turn(seen: Seen, k: int) -> Jacobian:
+    """What the k-th step makes of a change, with that of a second cell which changes the same state before it."""
+    one = step_jacobian(seen.cell, seen.steps[k].x, seen.steps[k].before)
+    turn = seen.turn_before(k)
+    if turn is None:
+        return one
+    cell, step = turn
+    return one._replace(state=one.state @ step_jacobian(cell, step.x, step.before).state)
 
 
 def _blocks(seen: Seen, state: tuple[Tensor, ...]) -> dict[str, slice]:
@@ -144,7 +154,7 @@ def bounds(seen: Seen) -> Tensor | None:
     ‖diag(γ) U‖ ≤ max_i |γ_i| · λ₁, so no product of Jacobians is larger.
     """
     each = [slopes_of(seen.cell, step) for step in seen.steps]
-    if any(found is None for found in each):
+    if seen.other is not None or any(found is None for found in each):
         return None
     largest = torch.stack([found for found in each if found is not None])  # (T, B)
     [lambda_1] = recurrent_matrices(seen).values()

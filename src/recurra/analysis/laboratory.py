@@ -157,7 +157,7 @@ def _layer(seen: Seen, flow: Flow | None, steps: int, clip: float | None, cut: i
         verdict=verdict(slope),
         slope=slope,
         words=in_words(measured),
-        advice=advice(measured),
+        advice=[*_held(seen), *advice(measured)],
         matrices=matrices,
         gates=gates,
         jacobian=typical,
@@ -165,6 +165,14 @@ def _layer(seen: Seen, flow: Flow | None, steps: int, clip: float | None, cut: i
         gradient={name: values[:steps].tolist() for name, values in gradient.items()},
         weights={} if flow is None else {name: values.tolist() for name, values in flow.weight_norms().items()},
     )
+
+
+def _held(seen: Seen) -> list[str]:
+    """What the Jacobians of a cell leave out, in a sentence."""
+    if not seen.is_looped:
+        return []
+    whole = "‖∂L/∂h_t‖ includes them"
+    return [f"The Jacobians are of the cell alone, without the ways through attention and what is fed back; {whole}."]
 
 
 def _slope(logs: Tensor) -> float:

@@ -1,4 +1,4 @@
-"""Two problems that only a memory solves, and a network of one cell that learns them."""
+"""Problems that only a memory solves, and a network of one cell that learns them."""
 
 from __future__ import annotations
 
@@ -106,6 +106,36 @@ class Progress(NamedTuple):
     seconds: float
 
 
+class Answering(nn.Module):
+    """A network of layers of one cell, and an answer after each step: y_t = W h_t + b."""
+
+    def __init__(self, cell: Spec, input_size: int, hidden: int, output_size: int, *, layers: int = 1) -> None:
+        super().__init__()
+        self.rnn = Recurrent(cell, input_size, hidden, layers=layers)
+        self.head = nn.Linear(hidden, output_size)
+
+    def forward(self, x: Padded) -> Tensor:
+        y: Tensor = self.head(self.rnn(x)[0].values)
+        return y
+
+    @property
+    def device(self) -> torch.device:
+        return self.head.weight.device
+
+    @torch.no_grad()
+    def answers(self, x: Padded) -> Tensor:
+        """(B, T): the number of the largest output at each step."""
+        return self(Padded(x.values.to(self.device), x.lengths)).argmax(2).cpu()
+
+
+def network_for(
+    problem: Problem, cell: Spec, *, hidden: int, seed: int = 0, layers: int = 1, device: str = "cpu"
+) -> Answering:
+    """A network for a problem with the weights of a seed."""
+    torch.manual_seed(seed)
+    return Answering(cell, problem.input_size, hidden, problem.output_size, layers=layers).to(device)
+
+
 def learn(
     problem: Problem,
     cell: Spec,
@@ -116,33 +146,38 @@ def learn(
     clip: float = 1.0,
     seed: int = 0,
     look_every: int = 100,
+    network: Answering | None = None,
 ) -> Iterator[Progress]:
     """A network h_t → W h_t + b learning by Adam, without end: stop when you have seen enough.
 
-    Every batch is new, and so are the sequences of each look; the same seed gives the same course.
+    Every batch is new, and so are the sequences of each look; the same seed gives the same course. `network` is one
+    that was made by `network_for`, for callers that need it afterwards.
 
     >>> course = learn(Adding(steps=4), "gru", hidden=8, look_every=5)
     >>> next(course).updates, next(course).updates
     (0, 5)
     """
-    torch.manual_seed(seed)
-    generator = Generator().manual_seed(seed)
-    rnn = Recurrent(cell, problem.input_size, hidden)
-    head = nn.Linear(hidden, problem.output_size)
-    parameters = [*rnn.parameters(), *head.parameters()]
+    network = network_for(problem, cell, hidden=hidden, seed=seed) if network is None else network
+    generator, device = Generator().manual_seed(seed), network.device
+    parameters = list(network.parameters())
     optimizer = torch.optim.Adam(parameters, lr=learning_rate)
-    held_out = problem.draw(1000, Generator().manual_seed(seed + 1))
+
+    def drawn(rows: int, generator: Generator) -> tuple[Padded, Tensor]:
+        x, target = problem.draw(rows, generator)
+        return Padded(x.values.to(device), x.lengths), target.to(device)
+
+    held_out = drawn(1000, Generator().manual_seed(seed + 1))
     updates, started = 0, time.perf_counter()
     while True:
-        rnn.eval()
+        network.eval()
         with torch.no_grad():
-            loss = problem.loss(head(rnn(held_out[0])[0].values), held_out[1])
+            loss = problem.loss(network(held_out[0]), held_out[1])
         yield Progress(updates, loss.item(), time.perf_counter() - started)
-        rnn.train()
+        network.train()
         for _ in range(look_every):
-            x, target = problem.draw(rows, generator)
+            x, target = drawn(rows, generator)
             optimizer.zero_grad()
-            problem.loss(head(rnn(x)[0].values), target).backward()
+            problem.loss(network(x), target).backward()
             nn.utils.clip_grad_norm_(parameters, clip)
             optimizer.step()
         updates += look_every

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any, NamedTuple, final
 
 import torch
@@ -11,8 +12,10 @@ from torch.func import functional_call
 
 from recurra.cells import AnyCell, AnyState, Wrapper
 from recurra.cells.cell import fields
+from recurra.decoding.decoder import Decoder
 from recurra.padding import Padded
 from recurra.stacks.recurrent import Recurrent
+from recurra.wirings import Wiring
 
 
 class Step(NamedTuple):
@@ -34,6 +37,10 @@ class Seen(NamedTuple):
     cell: AnyCell
     lengths: Tensor  # (B,)
     steps: list[Step]
+    is_led: bool = False  # whether the first step read a vector of the whole source, before any token
+    is_looped: bool = False  # whether each step read what depends on the one before it: attention, what is fed back
+    other: Seen | None = None  # a second cell that changes the same state, in turn with this one
+    comes_second: bool = False  # whether the other one's k-th step comes before this one's
 
     @property
     def title(self) -> str:
@@ -66,7 +73,13 @@ class Seen(NamedTuple):
             return type(state)(*(field[chosen] for field in state))
 
         steps = [Step(s.x[chosen], some(s.before), some(s.parts), some(s.after), {}) for s in self.steps]
-        return self._replace(lengths=self.lengths[chosen], steps=steps)
+        other = None if self.other is None else self.other.rows(at_most)
+        return self._replace(lengths=self.lengths[chosen], steps=steps, other=other)
+
+    def turn_before(self, k: int) -> tuple[AnyCell, Step] | None:
+        """The step of the other cell that led to the state from which the k-th step began; None without any."""
+        at = k if self.comes_second else k - 1
+        return None if self.other is None or at < 0 else (self.other.cell, self.other.steps[at])
 
 
 @final
@@ -84,7 +97,7 @@ class Watched(Wrapper):
         return []
 
     def project(self, x: Tensor, fixed: list[Step]) -> Tensor:
-        if x.dim() == 3:  # a whole sequence; steps one at a time may not follow on each other
+        if not fixed:  # a whole sequence, or the first of steps that are made one at a time
             self.tapes.append(fixed)
         return x
 
@@ -104,8 +117,20 @@ class Watched(Wrapper):
         return self.cell.parts(self.cell.project(x, fixed), state, fixed)
 
 
+class Call(NamedTuple):
+    """A stack that read a batch."""
+
+    lengths: Tensor  # (B,)
+    tape: int  # of each of its cells, which of the tapes
+    is_led: bool = False  # whether the tape before it holds the step that read a vector of the whole source
+    is_looped: bool = False
+
+
 class Watch:
     """A copy of a model in float64, in evaluation mode, whose recurrent layers are watched.
+
+    Steps that are made one at a time count where a decoder is given a target to read; those of a search do not follow
+    on each other.
 
     >>> watch = Watch(Recurrent("lstm", 2, 3, bidirectional=True))
     >>> _ = watch.model(Padded(torch.randn(2, 5, 2).double(), torch.tensor([5, 4])))
@@ -116,37 +141,95 @@ class Watch:
     def __init__(self, model: nn.Module) -> None:
         self.model = copy.deepcopy(model).cpu().double().eval()
         self._stacks = {name: part for name, part in self.model.named_modules() if isinstance(part, Recurrent)}
-        self._lengths: dict[str, list[Tensor]] = {name: [] for name in self._stacks}
+        self._calls: dict[str, list[Call]] = {name: [] for name in self._stacks}
+        self._led: set[str] = set()  # the stacks whose last step read a vector of the whole source
+        self._turns: dict[str, tuple[str, bool]] = {}  # to a stack, the one in turn with it, and whether it is second
         for name, stack in self._stacks.items():
             stack.engine, stack.recompute = "loop", 0
             for number, cells in enumerate(_cells(stack)):
                 stack.cells[number] = nn.ModuleList(Watched(cell) for cell in cells)
             stack.register_forward_pre_hook(self._noting(name), with_kwargs=True)
+        for name, part in self.model.named_modules():
+            if isinstance(part, Decoder):
+                self._follow(f"{name}.wiring", part)
+
+    def _follow(self, name: str, decoder: Decoder) -> None:
+        """Note the steps of a decoder that reads a target, also where it makes them one at a time."""
+        within = self._from_below(name, decoder.wiring)
+        before: dict[str, int] = {}
+        if decoder.wiring.in_turn:
+            first, second = (f"{name}.{each}" for each in decoder.wiring.in_turn)
+            self._turns |= {first: (second, False), second: (first, True)}
+
+        def lead(*_: object) -> None:
+            self._led.update(within)
+
+        def begin(*_: object) -> None:
+            before.update({each: self._tapes(each) for each in within})
+
+        def end(_wiring: nn.Module, given: tuple[Any, ...], _features: object) -> None:
+            x: Padded = given[0]
+            for each in within:
+                called = self._calls[each]
+                is_noted = bool(called) and called[-1].tape >= before[each]
+                if not is_noted and self._tapes(each) > before[each]:
+                    called.append(Call(x.lengths, before[each], each in self._led, is_looped=True))
+            self._led.difference_update(within)
+
+        if decoder.first is not None:
+            decoder.first.register_forward_hook(lead)
+        decoder.wiring.register_forward_pre_hook(begin)
+        decoder.wiring.register_forward_hook(end)
+
+    def _from_below(self, name: str, wiring: Wiring) -> list[str]:
+        """The stacks of a wiring, which are seen in this order: as its layers lie, then a cell in turn with one."""
+        within = [each for each in self._stacks if each.startswith(f"{name}.")]
+        layers = [id(cell) for cell in wiring.layers]
+        lowest = {each: id(_cells(self._stacks[each])[0][0]) for each in within}
+        places = {each: layers.index(cell) for each, cell in lowest.items() if cell in layers}
+        for first, second in itertools.pairwise(f"{name}.{each}" for each in wiring.in_turn):
+            places[second] = places[first]
+        within.sort(key=lambda each: places.get(each, len(layers)))
+        for each in within:
+            self._stacks[each] = self._stacks.pop(each)
+        return within
+
+    def _tapes(self, name: str) -> int:
+        return len(_cells(self._stacks[name])[0][0].tapes)
 
     def _noting(self, name: str) -> Any:
         def note(_stack: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             x = given[0] if given else named["x"]
-            self._lengths[name].append(x.lengths if isinstance(x, Padded) else torch.zeros(0, dtype=torch.long))
+            lengths = x.lengths if isinstance(x, Padded) else torch.zeros(0, dtype=torch.long)
+            self._calls[name].append(Call(lengths, self._tapes(name), name in self._led))
 
         return note
 
     def seen(self) -> list[Seen]:
         """Every cell that read whole sequences; where it read several batches, the longest."""
+        found = {name: self._seen(name) for name in self._stacks}
+        for name, (other, is_second) in self._turns.items():
+            pairs = zip(found[name], found[other], strict=True)
+            found[name] = [one._replace(other=two, comes_second=is_second) for one, two in pairs]
+        return [seen for each in found.values() for seen in each]
+
+    def _seen(self, name: str) -> list[Seen]:
+        stack, calls = self._stacks[name], self._calls[name]
+        if not calls or not max(int(call.lengths.sum()) for call in calls):
+            return []
+        call = max(calls, key=lambda each: max(each.lengths.tolist(), default=0))
         found = []
-        for name, stack in self._stacks.items():
-            calls = self._lengths[name]
-            if not calls or not max(int(lengths.sum()) for lengths in calls):
-                continue
-            longest = max(range(len(calls)), key=lambda number: max(calls[number].tolist(), default=0))
-            for layer, cells in enumerate(_cells(stack)):
-                for way, cell in enumerate(cells):
-                    backward = way == 1 or stack.direction == "backward"
-                    found.append(Seen(name, layer, backward, cell.cell, calls[longest], cell.tapes[longest]))
+        for layer, cells in enumerate(_cells(stack)):
+            for way, cell in enumerate(cells):
+                backward = way == 1 or stack.direction == "backward"
+                led = cell.tapes[call.tape - 1] if call.is_led else []
+                steps, lengths = [*led, *cell.tapes[call.tape]], call.lengths + len(led)
+                found.append(Seen(name, layer, backward, cell.cell, lengths, steps, call.is_led, call.is_looped))
         return found
 
     def forget(self) -> None:
         """Let go of all that was seen."""
-        for calls in self._lengths.values():
+        for calls in self._calls.values():
             calls.clear()
         for stack in self._stacks.values():
             for cells in _cells(stack):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recurra.errors import ConfigError
 from recurra.text.json_file import json_text
+
+if TYPE_CHECKING:
+    from recurra.cells import Spec
 
 
 def gradients(options: argparse.Namespace) -> None:
@@ -41,21 +46,92 @@ def gradients(options: argparse.Namespace) -> None:
 
 
 def lab(options: argparse.Namespace) -> None:
-    """Cells compared on one problem."""
+    """Cells compared on a problem, or on data."""
+    from recurra.reports import automaton_picture
     from recurra.reports import lab as laboratory
 
     if options.out is not None:
         laboratory.check_ending(Path(options.out))
+    if options.automaton is not None:
+        automaton_picture.check_ending(Path(options.automaton))
+    cells = laboratory.USUAL if options.cells is None else laboratory.cells_of(options.cells)
+    told = None if options.json else lambda line: print(line, file=sys.stderr, flush=True)
+    if is_task(options.problem):
+        on_data(options, cells, told)
+        return
+    if given := [name for name in ONLY_DATA if getattr(options, name)]:
+        raise ConfigError(
+            f"--{given[0]} is for data, but '{options.problem}' is a problem that draws its own: leave it out, or name "
+            "a task or a config file."
+        )
     found = laboratory.compare_cells(
         options.problem,
-        laboratory.USUAL if options.cells is None else laboratory.cells_of(options.cells),
+        cells,
         length=options.length,
-        hidden=options.hidden,
-        seconds=options.seconds,
+        hidden=64 if options.hidden is None else options.hidden,
+        layers=options.layers or 1,
+        seconds=30.0 if options.seconds is None else options.seconds,
         updates=options.updates,
-        seed=options.seed,
-        told=None if options.json else lambda line: print(line, file=sys.stderr, flush=True),
+        learning_rate=1e-3 if options.learning_rate is None else options.learning_rate,
+        equal_parameters=options.equal == "parameters",
+        seed=options.seed or 0,
+        seeds=1 if options.seeds is None else options.seeds,
+        device=options.device or "cpu",
+        told=told,
     )
+    if options.automaton is not None:
+        name, tracked = laboratory.best_tracked(found)
+        said = laboratory.caption(found.problem, name, tracked)
+        automaton_picture.write(tracked.found.automaton, Path(options.automaton), said)
     if options.out is not None:
         laboratory.write(found, Path(options.out))
     print(json_text(found.json()) if options.json else laboratory.as_text(found))
+
+
+ONLY_DATA = ("train", "valid", "test", "set", "keep")
+"""Options of `recurra lab` that a problem has no use for."""
+
+ONLY_PROBLEMS = ("length", "layers", "learning_rate", "seed", "seeds", "automaton")
+"""Options that data have no use for: their settings say the same."""
+
+
+def is_task(name: str) -> bool:
+    """Whether a task or a config file is meant, and not a problem."""
+    from recurra.named import catalogue
+    from recurra.tasks.task import Task
+
+    is_own = ":" in name and not Path(name).exists()
+    return name.endswith(".toml") or Path(name).is_file() or is_own or name in catalogue(Task)
+
+
+def on_data(options: argparse.Namespace, cells: Sequence[Spec], told: Callable[[str], None] | None) -> None:
+    """Cells compared on data of the user."""
+    from recurra.reports import cell_runs
+    from recurra.training.progress import progress
+    from recurra.trials import compare_on_data
+
+    if given := [name for name in ONLY_PROBLEMS if getattr(options, name) is not None]:
+        name = given[0].replace("_", "-")
+        raise ConfigError(
+            f"--{name} is for the problems of recurra lab; on data use --set, such as --set model.layers=2 or --set "
+            "training.learning_rate=0.001."
+        )
+    files = {name: getattr(options, name) for name in ("train", "valid", "test") if getattr(options, name)}
+    found = compare_on_data(
+        options.problem,
+        cells,
+        files=files,
+        overrides=options.set,
+        equal=options.equal or "parameters",
+        hidden=options.hidden,
+        seconds=options.seconds,
+        updates=options.updates,
+        device=options.device,
+        keep=None if options.keep is None else Path(options.keep),
+        progress=lambda: progress(sys.stderr, quiet=options.json),
+        told=told,
+        trust=options.trust,
+    )
+    if options.out is not None:
+        cell_runs.write(found, Path(options.out))
+    print(json_text(found.json()) if options.json else cell_runs.as_text(found))

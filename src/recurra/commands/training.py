@@ -65,6 +65,11 @@ def info(options: argparse.Namespace) -> None:
         from recurra.training.trained import load_task
 
         draw(load_task(Path(options.run), trust=options.trust), Path(options.draw))
+    if options.graph is not None:
+        from recurra.reports import probabilistic_graph
+        from recurra.training.trained import load_task
+
+        probabilistic_graph.draw(load_task(Path(options.run), trust=options.trust), Path(options.graph))
     print(json_text(runs.summary_of(Path(options.run))) if options.json else runs.told(Path(options.run)))
 
 

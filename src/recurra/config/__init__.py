@@ -9,10 +9,9 @@ from recurra.config.classification import (
     ClassificationDecoding,
     ClassificationModel,
     ClassificationSettings,
-    ConvolutionModel,
-    TransformerModel,
 )
 from recurra.config.common import Data, Text, Training
+from recurra.config.convolution import ConvolutionModel
 from recurra.config.forecasting import (
     ForecastingData,
     ForecastingDecoding,
@@ -45,6 +44,7 @@ from recurra.config.seq2seq import (
 )
 from recurra.config.seq2seq_model import EncoderModel, Seq2SeqModel
 from recurra.config.tagging import SpellingModel, TaggingData, TaggingModel, TaggingSettings
+from recurra.config.transformer import TransformerModel
 from recurra.config.vec2seq import GivenModel, Vec2SeqData, Vec2SeqModel, Vec2SeqSettings
 from recurra.config.writer_model import DecoderModel, WriterModel
 

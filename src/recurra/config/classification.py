@@ -22,10 +22,18 @@ from recurra.config.common import (
     idle_without_validation,
     one_batch_size,
 )
+from recurra.config.convolution import NON_LOCAL_SETTING, ConvolutionModel
 from recurra.config.image import ImageData
 from recurra.config.image_model import ImageModel
-from recurra.config.tagging import NOT_SPELT, SpellingModel, idle_of_spelling
-from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
+from recurra.config.tagging import NOT_SPELT, OF_STATES, SpellingModel, idle_of_spelling
+from recurra.config.transformer import (
+    USUAL_CELL,
+    TransformerModel,
+    check_no_cells,
+    check_transformer,
+    idle_transformer,
+    suited,
+)
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 MEMBERS = ("rnn", "pyramid", "transformer", "cnn", "bag")
@@ -40,9 +48,6 @@ SIZES = {
     "bag": "model.bag sets its sizes",
 }
 """Where the sizes of encoders without a stack of layers are set."""
-
-OF_STATES = ("last", "last_cell", "ends")
-"""Summaries that are made of the states of cells."""
 
 
 USUAL_PAIRING = "siamese"
@@ -107,36 +112,6 @@ class ClassificationData(Data):
 
 
 @dataclass(frozen=True)
-class ConvolutionModel:
-    """Convolutions over time, of several widths side by side."""
-
-    widths: list[int] = setting([1, 2, 3], "widths of the filters, in steps")
-    filters: int = setting(512, "number of filters of each width")
-    layers: int = setting(1, "layers")
-    pooling: Literal["max", "mean"] = setting("max", "pooling over time")
-
-    def __post_init__(self) -> None:
-        at_least(1, "model.convolution", self, "filters", "layers")
-        if not self.widths or min(self.widths) < 1:
-            raise SettingError(
-                f"model.convolution.widths must hold widths of at least 1, but is {self.widths}.",
-                ("model", "convolution", "widths"),
-            )
-
-
-@dataclass(frozen=True)
-class TransformerModel:
-    """Layers in which all steps look at one another; model.hidden is their width, model.layers their number."""
-
-    heads: int = setting(HEADS, "number of attention heads")
-    feed_forward: int | None = setting(None, "size of the feed-forward layer; none: 4 × hidden")
-    dropout: float = setting(0.1, "dropout on the output of each sublayer, with a new mask at each step")
-
-    def __post_init__(self) -> None:
-        rates("model.transformer", self, "dropout")
-
-
-@dataclass(frozen=True)
 class ClassificationModel:
     """The classifier."""
 
@@ -177,6 +152,7 @@ class ClassificationModel:
     candidates: Literal["all", "text"] = setting(
         "all", "classes that can be answered: all; or text: only those whose names occur in data.text"
     )
+    non_local: Part = setting("none", NON_LOCAL_SETTING)
     convolution: ConvolutionModel = section(ConvolutionModel, "the convolutions of encoder = cnn and ensemble")
     transformer: TransformerModel = section(TransformerModel, "the layers of encoder = transformer and ensemble")
     bag: BagModel = section(BagModel, "the n-grams of encoder = bag and ensemble")
@@ -240,13 +216,7 @@ class ClassificationModel:
     def _check_transformer(self) -> None:
         """Refuse what a Transformer cannot be or has no place for; what is as it usually is may stay."""
         if "transformer" not in self.encoders:
-            for field in dataclasses.fields(self.transformer):
-                if getattr(self.transformer, field.name) != field.default:
-                    raise SettingError(
-                        f"model.transformer.{field.name} has no effect: model.encoder = '{self.encoder}' has no "
-                        f"Transformer. Leave it out.",
-                        ("model", "transformer", field.name),
-                    )
+            idle_transformer(self.transformer, self.encoder)
             return
         if name_of(self.summary) in OF_STATES:
             raise SettingError(
@@ -405,6 +375,10 @@ class ClassificationSettings:
             idle |= idle_section(model.convolution, ("model", "convolution"), f"{read} has no convolutions over time")
         if "bag" not in kinds:
             idle |= idle_section(model.bag, ("model", "bag"), f"{read} has no bag of n-grams")
+        if not kinds - {"image", "bag"}:
+            idle["model", "non_local"] = f"{read} does not read steps one after the other"
+        elif self.data.second is not None:
+            idle["model", "non_local"] = "two texts (data.second) are read by model.pairing"
         if not kinds - {"cnn", "bag"}:
             idle["model", "summary"] = f"{read} sums up a text in a way of its own"
         idle |= self._idle_of_pairs()

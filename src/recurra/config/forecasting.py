@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 from recurra.config.common import (
     Data,
@@ -17,6 +18,14 @@ from recurra.config.common import (
     idle_without_validation,
 )
 from recurra.config.forcing import Forcing
+from recurra.config.transformer import (
+    USUAL_CELL,
+    CausalTransformerModel,
+    check_no_cells,
+    check_transformer,
+    idle_transformer,
+    suited,
+)
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 
@@ -73,12 +82,15 @@ class ForecastingData(Data):
 class ForecastingModel:
     """The forecaster."""
 
+    encoder: Literal["rnn", "transformer"] = setting(
+        "rnn", "what reads the steps so far: a recurrent network, or a Transformer (self-attention)"
+    )
     embedding: int = setting(0, "size of a linear input layer; 0: no such layer")
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
-    hidden: int | list[int] = setting(128, "hidden size; a list sets one per layer")
-    layers: int | None = setting(None, "number of layers, if hidden is one number")
+    hidden: int | list[int] = setting(128, "hidden size, or width of a Transformer; a list sets one per layer")
+    layers: int | None = setting(None, "number of layers, if hidden is one number; none: 1 (Transformer 2)")
     direction: Literal["forward", "backward"] = setting(
         "forward", "backward: read a sequence from its end and predict the steps before it"
     )
@@ -89,6 +101,7 @@ class ForecastingModel:
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "skip connections around the second and later layers"
     )
+    transformer: CausalTransformerModel = section(CausalTransformerModel, "the layers of encoder = transformer")
     dropout: float = setting(0.1, "dropout on the input layer, between layers and on the output; one mask per row")
     input_dropout: float = setting(0.0, "fraction of input values that are set to 0 in training")
     output: Part | None = setting(
@@ -108,6 +121,21 @@ class ForecastingModel:
                 ("model", "bidirectional"),
             )
         check_layers(self.hidden, self.layers)
+        if self.encoder != "transformer":
+            idle_transformer(self.transformer, self.encoder)
+            return
+        check_no_cells(
+            self,
+            {"cell": USUAL_CELL, "mix": ("last",), "skip": ("none",), "engine": ("auto",)},
+            "model.encoder = 'transformer' has no cells",
+        )
+        own = self.transformer
+        check_transformer("transformer", own.heads, own.feed_forward, self.widths, "model.transformer", "model.hidden")
+
+    @property
+    def widths(self) -> list[int]:
+        """The size of each layer of a Transformer."""
+        return self.hidden if isinstance(self.hidden, list) else [self.hidden] * (self.layers or 2)
 
 
 @dataclass(frozen=True)
@@ -154,6 +182,13 @@ class ForecastingSettings:
     decoding: ForecastingDecoding = section(ForecastingDecoding, "how forecasts are made")
     evaluation: ForecastingEvaluation = section(ForecastingEvaluation, "how forecasts are scored")
 
+    @classmethod
+    def usual(cls, table: Mapping[str, Any]) -> Self:
+        """What holds where a table says nothing."""
+        settings, model = cls(), table.get("model")
+        asked = model.get("encoder") if isinstance(model, Mapping) else None
+        return dataclasses.replace(settings, training=suited(settings.training, asked))
+
     def __post_init__(self) -> None:
         known = ("forecasting", "language_model")  # a language whose tokens are vectors
         if self.task not in known and ":" not in self.task:  # one of your own may take these settings
@@ -169,8 +204,10 @@ class ForecastingSettings:
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
         data, is_binary = self.data, self.model.output is not None and name_of(self.model.output) == "bernoulli"
-        idle = idle_of_stack(self.model.hidden, self.model.layers) | idle_batch_tokens(self.training)
-        idle |= idle_without_validation(data) | idle_forcing(self.training)
+        idle = idle_batch_tokens(self.training) | idle_forcing(self.training)
+        if self.model.encoder == "rnn":
+            idle |= idle_of_stack(self.model.hidden, self.model.layers)
+        idle |= idle_without_validation(data)
         if self.decoding.paths == 0:
             idle["decoding", "seed"] = "decoding.paths = 0 draws nothing"
         if data.frames is not None and data.window is None:

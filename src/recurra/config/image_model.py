@@ -16,7 +16,11 @@ class ImageModel:
     layers: int = setting(2, "residual convolutions per stage, after the downsampling one")
     norm: Literal["batch", "layer"] = setting("batch", "batch or layer normalisation; padding is left out")
     dropout: float = setting(0.1, "dropout on the features of the last stage")
-    non_local: bool = setting(False, "add self-attention over all places of the last stage (a non-local block)")
+    non_local: bool | Part = setting(
+        False,
+        "add a non-local block, self-attention over all places of the last stage: true, or its similarity (additive, "
+        "bilinear, dot, scaled_dot, projected_dot), or a table with options",
+    )
     positions: bool = setting(True, "add sinusoidal encodings of row and column, so that attention knows positions")
     rows: Part | None = setting(
         None, "a cell that reads each row of the feature map in both directions; none: no such layer"

@@ -19,7 +19,7 @@ from recurra.config.common import (
     one_batch_size,
 )
 from recurra.config.share import FilePart
-from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer, suited
+from recurra.config.transformer import FORM_SETTING, HEADS, USUAL_CELL, Form, check_no_cells, check_transformer, suited
 from recurra.errors import DataError
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
@@ -74,6 +74,7 @@ class LanguageModelDecoder:
     kind: Literal["rnn", "transformer"] = setting("rnn", "rnn (recurrent cells) or transformer")
     heads: int = setting(HEADS, "number of attention heads of a Transformer")
     feed_forward: int | None = setting(None, "feed-forward size of a Transformer; none: 4 × its width")
+    form: Form = setting("pre_norm", FORM_SETTING)
     context: int | None = setting(
         CONTEXT, "previous tokens that a Transformer attends to; none: all, only with data.independent"
     )
@@ -180,7 +181,9 @@ class LanguageModelModel:
                 "engine": ("auto",),
             }
             check_no_cells(self, usual, "model.decoder.kind = 'transformer' has no cells")
-        check_transformer(own.kind, own.heads, own.feed_forward, self.widths, "model.decoder", "model.hidden")
+        check_transformer(
+            own.kind, own.heads, own.feed_forward, self.widths, "model.decoder", "model.hidden", form=own.form
+        )
 
     @property
     def cell_drops_weights(self) -> bool:

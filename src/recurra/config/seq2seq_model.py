@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.common import check_direction, check_layers
-from recurra.config.transformer import HEADS, check_transformer
+from recurra.config.transformer import FORM_SETTING, HEADS, Form, check_transformer
 from recurra.config.writer_model import WriterModel, look_of
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
@@ -37,6 +37,7 @@ class EncoderModel:
     width: int = setting(WIDTH, "width of the convolutions, in steps")
     heads: int = setting(HEADS, "number of attention heads of a Transformer")
     feed_forward: int | None = setting(None, "feed-forward size of a Transformer; none: 4 × its width")
+    form: Form = setting("pre_norm", FORM_SETTING)
 
     def __post_init__(self) -> None:
         at_least(1, "model.encoder", self, "layers", "width")
@@ -126,7 +127,9 @@ class Seq2SeqModel(WriterModel):
         check_direction(self.direction, bidirectional=self.bidirectional)
         own = self.encoder
         hidden = "model.hidden" if own.hidden is None else None
-        check_transformer(own.kind, own.heads, own.feed_forward, self.encoder_widths, "model.encoder", hidden)
+        check_transformer(
+            own.kind, own.heads, own.feed_forward, self.encoder_widths, "model.encoder", hidden, form=own.form
+        )
         if own.kind == "embeddings" and (own.hidden is not None or own.layers is not None):
             name = "hidden" if own.hidden is not None else "layers"
             raise SettingError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 from recurra.config.common import (
     Data,
@@ -17,7 +18,19 @@ from recurra.config.common import (
     idle_section,
     idle_without_validation,
 )
-from recurra.settings import Part, SettingError, at_least, rates, section, setting
+from recurra.config.convolution import NON_LOCAL_SETTING, StepConvolutionModel
+from recurra.config.transformer import (
+    USUAL_CELL,
+    TransformerModel,
+    check_no_cells,
+    check_transformer,
+    idle_transformer,
+    suited,
+)
+from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
+
+OF_STATES = ("last", "last_cell", "ends")
+"""Summaries that are made of the states of cells."""
 
 NOT_SPELT = "model.characters.cell is 'none', so words are not read by their characters"
 
@@ -73,14 +86,19 @@ def idle_of_spelling(why: str, *, cell: bool = False) -> Idle:
 class TaggingModel:
     """The tagger."""
 
+    encoder: Literal["rnn", "cnn", "transformer"] = setting(
+        "rnn", "what reads the elements: a recurrent network, convolutions over time, or a Transformer (self-attention)"
+    )
     embedding: int = setting(128, "size of the word embeddings; 0: only character-based embeddings")
     characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
-    hidden: int | list[int] = setting(256, "hidden size of each direction; a list sets one per layer")
-    layers: int | None = setting(None, "number of layers, if hidden is one number")
-    bidirectional: bool = setting(True, "read both ways")
+    hidden: int | list[int] = setting(
+        256, "hidden size of each direction, or width of a Transformer; a list sets one per layer"
+    )
+    layers: int | None = setting(None, "number of layers, if hidden is one number; none: 1 (Transformer 2)")
+    bidirectional: bool = setting(True, "read both ways; in a Transformer, steps also attend to later steps")
     direction: Literal["forward", "backward"] = setting(
         "forward", "backward: read the sequence from the end; with bidirectional = false"
     )
@@ -91,6 +109,9 @@ class TaggingModel:
     skip: Literal["none", "residual", "highway"] = setting(
         "none", "skip connections around the second and later layers"
     )
+    convolution: StepConvolutionModel = section(StepConvolutionModel, "the convolutions of encoder = cnn")
+    transformer: TransformerModel = section(TransformerModel, "the layers of encoder = transformer")
+    non_local: Part = setting("none", NON_LOCAL_SETTING)
     dropout: float = setting(0.5, "dropout on inputs, between layers and on outputs; one mask per row")
     word_dropout: float = setting(0.3, "fraction of words replaced by <unk> in training")
     head: Part = setting(
@@ -108,6 +129,30 @@ class TaggingModel:
         rates("model", self, "dropout", "word_dropout")
         check_layers(self.hidden, self.layers)
         check_direction(self.direction, bidirectional=self.bidirectional)
+        if self.encoder != "rnn" and name_of(self.summary) in OF_STATES:
+            raise SettingError(
+                f"model.summary = '{name_of(self.summary)}' needs the last state of a recurrent network, which "
+                f"model.encoder = '{self.encoder}' does not have: set model.summary to mean, max or attention.",
+                ("model", "summary"),
+            )
+        if self.encoder != "transformer":
+            idle_transformer(self.transformer, self.encoder)
+            return
+        usual = {
+            "cell": USUAL_CELL,
+            "direction": ("forward",),
+            "merge": ("concat",),
+            "mix": ("last",),
+            "skip": ("none",),
+        }
+        check_no_cells(self, usual, "model.encoder = 'transformer' has no cells")
+        own = self.transformer
+        check_transformer("transformer", own.heads, own.feed_forward, self.widths, "model.transformer", "model.hidden")
+
+    @property
+    def widths(self) -> list[int]:
+        """The size of each layer of a Transformer."""
+        return self.hidden if isinstance(self.hidden, list) else [self.hidden] * (self.layers or 2)
 
 
 @dataclass(frozen=True)
@@ -124,6 +169,13 @@ class TaggingSettings:
         metadata={"about": "training"},
     )
 
+    @classmethod
+    def usual(cls, table: Mapping[str, Any]) -> Self:
+        """What holds where a table says nothing."""
+        settings, model = cls(), table.get("model")
+        asked = model.get("encoder") if isinstance(model, Mapping) else None
+        return dataclasses.replace(settings, training=suited(settings.training, asked))
+
     def __post_init__(self) -> None:
         if self.task != "tagging" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of tagging.", ("task",))
@@ -134,9 +186,26 @@ class TaggingSettings:
                 ("model", "embedding"),
             )
 
+    def _idle_of_encoder(self) -> Idle:
+        model = self.model
+        idle: Idle = {}
+        if model.encoder == "rnn":
+            idle |= idle_of_stack(model.hidden, model.layers, bidirectional=model.bidirectional)
+        else:
+            why = f"model.encoder = '{model.encoder}' has no recurrent layers"
+            idle |= {("model", name): why for name in ("cell", "direction", "merge", "mix", "skip")}
+            if model.characters.cell == "none" or self.data.frames is not None:
+                idle["model", "engine"] = why
+        if model.encoder == "cnn":
+            idle |= {("model", name): "model.convolution sets its sizes" for name in ("hidden", "layers")}
+            idle["model", "bidirectional"] = "convolutions see both sides of a step"
+        else:
+            idle |= idle_section(model.convolution, ("model", "convolution"), f"model.encoder is '{model.encoder}'")
+        return idle
+
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
-        idle = idle_of_stack(self.model.hidden, self.model.layers, bidirectional=self.model.bidirectional)
+        idle = self._idle_of_encoder()
         idle |= idle_batch_tokens(self.training) | idle_without_validation(self.data)
         if self.model.embedding == 0:
             idle["model", "word_dropout"] = "model.embedding = 0 leaves words without vectors"

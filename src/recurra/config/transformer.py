@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 from recurra.config.common import Training
-from recurra.settings import SettingError
+from recurra.settings import SettingError, at_least, rates, setting
 from recurra.toml import shown
 
 AnyTraining = TypeVar("AnyTraining", bound=Training)
+
+Form = Literal["pre_norm", "vaswani"]
+
+FORM = "pre_norm"
+FORM_SETTING = (
+    "form of a Transformer's layers: pre_norm (norms first, GELU, rotary positions) or vaswani (norms last, ReLU, "
+    "sinusoidal positions, as in 2017)"
+)
 
 HEADS = 4
 """So many, where nothing is said."""
@@ -40,21 +49,33 @@ def check_no_cells(model: object, usual: Mapping[str, Sequence[object]], why: st
 
 
 def check_transformer(
-    kind: str, heads: int, feed_forward: int | None, widths: Sequence[int], where: str, hidden: str | None = None
+    kind: str,
+    heads: int,
+    feed_forward: int | None,
+    widths: Sequence[int],
+    where: str,
+    hidden: str | None = None,
+    *,
+    form: str = FORM,
 ) -> None:
     """Refuse the sizes that the Transformer of a section such as model.encoder cannot have, or a part without one uses.
 
     `hidden` is the setting that its width comes from, where it is not that section's own.
     """
     path = tuple(where.split("."))
-    for name, value in (("heads", heads), ("feed_forward", feed_forward)):
-        if value is not None and value < 1:
-            raise SettingError(f"{where}.{name} must be at least 1, but is {value}.", (*path, name))
+    for name, size in (("heads", heads), ("feed_forward", feed_forward)):
+        if size is not None and size < 1:
+            raise SettingError(f"{where}.{name} must be at least 1, but is {size}.", (*path, name))
     if kind != "transformer":
-        for name, value, usual in (("heads", heads, HEADS), ("feed_forward", feed_forward, None)):
+        given: dict[str, tuple[object, object]] = {
+            "heads": (heads, HEADS),
+            "feed_forward": (feed_forward, None),
+            "form": (form, FORM),
+        }
+        for name, (value, usual) in given.items():
             if value != usual:
                 raise SettingError(
-                    f"{where}.{name} = {value} has no effect: {where}.kind = '{kind}' is not a Transformer. Leave "
+                    f"{where}.{name} = {value!r} has no effect: {where}.kind = '{kind}' is not a Transformer. Leave "
                     "it out.",
                     (*path, name),
                 )
@@ -73,3 +94,38 @@ def check_transformer(
             f"{heads} needs: set {nearest}, or change the number of heads.",
             tuple(hidden.split(".")),
         )
+
+
+@dataclass(frozen=True)
+class TransformerModel:
+    """Layers in which all steps look at one another; model.hidden is their width, model.layers their number."""
+
+    heads: int = setting(HEADS, "number of attention heads")
+    feed_forward: int | None = setting(None, "size of the feed-forward layer; none: 4 × hidden")
+    dropout: float = setting(0.1, "dropout on the output of each sublayer, with a new mask at each step")
+    form: Form = setting("pre_norm", FORM_SETTING)
+
+    def __post_init__(self) -> None:
+        rates("model.transformer", self, "dropout")
+
+
+@dataclass(frozen=True)
+class CausalTransformerModel(TransformerModel):
+    """Layers in which each step looks at those before it."""
+
+    context: int = setting(256, "previous steps that a step attends to")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, "model.transformer", self, "context")
+
+
+def idle_transformer(model: TransformerModel, encoder: str) -> None:
+    """Refuse settings of a Transformer where there is none."""
+    for field in dataclasses.fields(model):
+        if getattr(model, field.name) != field.default:
+            raise SettingError(
+                f"model.transformer.{field.name} has no effect: model.encoder = '{encoder}' has no Transformer. Leave "
+                "it out.",
+                ("model", "transformer", field.name),
+            )

@@ -87,6 +87,11 @@ class Vec2SeqModel(WriterModel):
     direct: bool = setting(
         False, "use the vector directly as state or first input, if sizes agree; false: through a learned layer"
     )
+    starts: list[str] | None = setting(
+        None,
+        "the states that begin from the vector with conditioning = initial: h, c (the cell state of an LSTM) or both; "
+        "none: h and c through a learned layer, h with direct = true",
+    )
     label_smoothing: float | None = setting(
         None,
         "label smoothing: fraction of the target probability spread over all tokens; none: 0 for a vector, else 0.1",
@@ -112,6 +117,21 @@ class Vec2SeqModel(WriterModel):
                 f"first. Leave it out.",
                 ("model", "direct"),
             )
+
+        if self.starts is not None and "initial" not in self.conditioning:
+            raise SettingError(
+                f"model.starts = {self.starts} has no effect: model.conditioning = {self.conditioning} has no initial. "
+                "Leave it out.",
+                ("model", "starts"),
+            )
+        if self.starts is not None and not (self.starts and {*self.starts} <= {"h", "c"}):
+            raise SettingError(
+                f'model.starts must name h, c or both, as in ["c"], but is {self.starts}.', ("model", "starts")
+            )
+
+    @property
+    def started(self) -> list[str] | None:
+        return self.starts
 
     @property
     def bridge(self) -> Literal["direct", "map"]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from recurra.config.common import check_layers
-from recurra.config.transformer import HEADS, USUAL_CELL, check_no_cells, check_transformer
+from recurra.config.transformer import FORM_SETTING, HEADS, USUAL_CELL, Form, check_no_cells, check_transformer
 from recurra.named import did_you_mean
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
@@ -37,6 +37,7 @@ class DecoderModel:
     window: int = setting(5, "number of last tokens that a window reads")
     around: int = setting(2, "a window looks at places together with so many on either side; 0: one by one")
     expand: int = setting(1, "ctc: into how many steps each encoder step is split, for targets longer than sources")
+    form: Form = setting("pre_norm", FORM_SETTING)
 
     def __post_init__(self) -> None:
         at_least(1, "model.decoder", self, "layers", "window", "expand")
@@ -170,7 +171,9 @@ class WriterModel:
         """Refuse what a Transformer that writes has no place for."""
         own = self.decoder
         hidden = "model.hidden" if own.hidden is None else None
-        check_transformer(own.kind, own.heads, own.feed_forward, self.decoder_widths, "model.decoder", hidden)
+        check_transformer(
+            own.kind, own.heads, own.feed_forward, self.decoder_widths, "model.decoder", hidden, form=own.form
+        )
         if own.kind == "rnn":
             return
         if not self.has_cells:
@@ -265,6 +268,11 @@ class WriterModel:
     def attends(self) -> bool:
         """Whether there is an attention."""
         return name_of(self.attention) != "none" and self.decoder.kind != "ctc"
+
+    @property
+    def started(self) -> list[str] | None:
+        """Which states of the decoder begin from a vector; None: those that it can give."""
+        return None
 
     @property
     def has_cells(self) -> bool:

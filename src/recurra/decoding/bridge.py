@@ -27,6 +27,7 @@ class Bridge(nn.Module):
         map        h_0 = tanh(W_h e_h + b_h),  c_0 = W_c e_c + b_c     for each layer, e of the layer below or beside it
         direct     h_0 = v                                             for each layer, c_0 as the cell begins
 
+    `states` names those that the vector gives, such as c alone: c_0 = v. None: all that a map can give, h directly.
     Where the encoder has no c the decoder's comes from h. What else a cell keeps begins as it always does; so does a
     c that means nothing without it, that of an sLSTM.
     """
@@ -39,8 +40,12 @@ class Bridge(nn.Module):
         how: How,
         *,
         are_last: bool,
+        states: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
+        self.states = None if states is None else tuple(states)
+        if ends:
+            self._check_states(decoder)
         reason = mismatch(ends, encoder, decoder, are_last=are_last)
         if how == "identity" and ends and reason is not None:
             raise ConfigError(f"model.bridge = 'identity' is not possible: {reason}. Use 'auto' or 'map'.")
@@ -49,7 +54,9 @@ class Bridge(nn.Module):
         self.maps = nn.ModuleList()
         if self.is_direct:
             for cell in decoder:
-                if (size := cell.start(0, torch.zeros(()))[0].shape[1]) != ends[0]["h"]:
+                start = cell.start(0, torch.zeros(()))
+                sizes = [getattr(start, name).shape[1] for name in self.states or ("h",)]
+                if (size := next((each for each in sizes if each != ends[0]["h"]), None)) is not None:
                     raise ConfigError(
                         f"model.direct = true uses the vector of {ends[0]['h']} numbers as the first state without "
                         f"a learned map, but a layer has size {size}: set model.hidden = {ends[0]['h']}, or "
@@ -63,10 +70,20 @@ class Bridge(nn.Module):
                     nn.ModuleDict(
                         {
                             name: nn.Linear(below.get(name, below["h"]), getattr(start, name).shape[1])
-                            for name in carried(cell)
+                            for name in self.states or carried(cell)
                         }
                     )
                 )
+
+    def _check_states(self, decoder: Sequence[AnyCell]) -> None:
+        for cell in decoder:
+            known = carried(cell)
+            for name in self.states or ():
+                if name not in known:
+                    raise ConfigError(
+                        f"model.starts = {list(self.states or ())}: a cell '{cell.name}' has no state '{name}' that a "
+                        f"vector can set, only {' and '.join(known)}."
+                    )
 
     def forward(self, read: Read, starts: tuple[AnyState, ...]) -> tuple[AnyState, ...]:
         """A start state for each layer of the decoder, given those that its cells would begin with by themselves."""
@@ -77,7 +94,8 @@ class Bridge(nn.Module):
                 for start, layer in zip(starts, read.states, strict=True)
             )
         if self.is_direct:
-            return tuple(start._replace(h=read.ends[0]["h"]) for start in starts)  # type: ignore[attr-defined]
+            vector = dict.fromkeys(self.states or ("h",), read.ends[0]["h"])
+            return tuple(start._replace(**vector) for start in starts)  # type: ignore[attr-defined]  # a NamedTuple
         if not self.maps:
             return starts
         found = []

@@ -74,6 +74,7 @@ class Decoder(nn.Module):
             feed_forward=own.feed_forward,
             window=own.window,
             around=own.around,
+            form=own.form,
             mix=settings.mix,
             readout=settings.readout,
         )
@@ -81,7 +82,12 @@ class Decoder(nn.Module):
         self.wiring: Wiring = built(Wiring, wiring if own.kind == "rnn" else own.kind, shape)
         self.output_size = shape.features
         self.bridge = Bridge(
-            encoder.end_sizes, encoder.recurrent, self.wiring.layers, bridge, are_last=encoder.ends_are_last
+            encoder.end_sizes,
+            encoder.recurrent,
+            self.wiring.layers,
+            bridge,
+            are_last=encoder.ends_are_last,
+            states=settings.started,
         )
         self.first: nn.Module | None = None
         if "first" in self.conditioning:

@@ -48,8 +48,13 @@ class Convolution(nn.Module):
         self.pool = kind(self.output_size, ())
 
     def forward(self, x: Padded) -> Summarised:
+        found: Summarised = self.pool(self.steps(x), ())
+        return found
+
+    def steps(self, x: Padded) -> Padded:
+        """(B, T, output_size): y of each step."""
         if x.values.shape[1] == 0:
-            return Summarised(x.values.new_zeros(len(x.lengths), self.output_size))
+            return Padded(x.values.new_zeros(len(x.lengths), 0, self.output_size), x.lengths)
         for drop, layer in zip(self.drops, self.layers, strict=True):
             read = drop(x).zeroed().values.transpose(1, 2)  # (B, I, T)
             parts = [
@@ -57,5 +62,4 @@ class Convolution(nn.Module):
                 for width, convolution in zip(self.widths, layer.children(), strict=True)
             ]
             x = Padded(torch.cat(parts, dim=1).relu().transpose(1, 2), x.lengths)
-        found: Summarised = self.pool(x, ())
-        return found
+        return x

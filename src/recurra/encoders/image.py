@@ -12,6 +12,7 @@ from recurra.config import ImageModel
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.masked_norm import BatchNorm, LayerNorm
 from recurra.padding import Grid, Padded
+from recurra.settings import about
 from recurra.stacks.recurrent import Recurrent
 
 
@@ -44,7 +45,11 @@ class ImageEncoder(nn.Module):
             Stage(size, width, settings.layers, settings.norm)
             for size, width in zip(sizes, settings.widths, strict=False)
         )
-        self.non_local = NonLocal(sizes[-1]) if settings.non_local else None
+        self.non_local = None
+        if settings.non_local:
+            with about("model", "image", "non_local"):
+                similarity = "dot" if settings.non_local is True else settings.non_local
+                self.non_local = NonLocal(sizes[-1], similarity=similarity)
         self.dropout = Dropout(settings.dropout)
         self.rows = (
             None

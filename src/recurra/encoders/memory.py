@@ -146,6 +146,7 @@ class SourceEncoder(nn.Module):
                 layers=len(widths),
                 heads=own.heads,
                 feed_forward=own.feed_forward,
+                form=own.form,
                 dropout=settings.dropout,
                 causal=not settings.bidirectional,
                 absolute=True,

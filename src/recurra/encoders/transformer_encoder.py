@@ -11,7 +11,7 @@ from recurra.encoders.summaries import summary
 from recurra.encoders.summaries.summary import Summarised
 from recurra.padding import Padded
 from recurra.settings import Part
-from recurra.transformer import Transformer
+from recurra.transformer import Form, Transformer
 
 
 @final
@@ -36,6 +36,7 @@ class TransformerEncoder(nn.Module):
         layers: int = 1,
         heads: int = 4,
         feed_forward: int | None = None,
+        form: Form = "pre_norm",
         causal: bool = False,
         input_dropout: float = 0.0,
         dropout: float = 0.0,
@@ -43,7 +44,14 @@ class TransformerEncoder(nn.Module):
         super().__init__()
         self.drop = LockedDropout(input_dropout)
         self.transformer = Transformer(
-            input_size, width, layers=layers, heads=heads, feed_forward=feed_forward, dropout=dropout, causal=causal
+            input_size,
+            width,
+            layers=layers,
+            heads=heads,
+            feed_forward=feed_forward,
+            dropout=dropout,
+            causal=causal,
+            form=form,
         )
         self.summary = summary(summary_by, width, [])
         self.output_size = self.summary.output_size

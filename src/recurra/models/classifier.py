@@ -19,6 +19,7 @@ from recurra.encoders.augmentation import augmented_pictures, augmented_series
 from recurra.encoders.bag import Bag, Bags
 from recurra.encoders.convolution import Convolution
 from recurra.encoders.dropout import LockedDropout
+from recurra.encoders.non_local_steps import non_local_steps
 from recurra.encoders.pooled_image import PooledImage
 from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.encoders.transformer_encoder import TransformerEncoder
@@ -117,6 +118,7 @@ class Classifier(nn.Module):
             else PooledImage(settings.image, channels, settings.summary)
             for name in members
         )
+        self.non_local = None if channels is not None else non_local_steps(settings.non_local, size or 1)
         self.readouts = nn.ModuleList(nn.Linear(int(each.output_size), outputs) for each in self.encoders)  # type: ignore[arg-type]
         weights = None if class_weights is None else torch.tensor(class_weights, dtype=torch.get_default_dtype())
         self.register_buffer("class_weights", weights, persistent=False)
@@ -131,6 +133,8 @@ class Classifier(nn.Module):
             read = [self._frames(batch)]
         elif batch.pictures is not None:
             read = [self._pictures(batch.pictures)]
+        if self.non_local is not None:
+            read = [self.non_local(each.zeroed()) for each in read]
         used = 0
         outputs: list[Tensor] = []
         attention: Tensor | Paired | None = None
@@ -354,6 +358,7 @@ def encoder(
             layers=settings.layers_of(name) or len(hidden if isinstance(hidden, list) else [hidden]),
             heads=settings.transformer.heads,
             feed_forward=settings.transformer.feed_forward,
+            form=settings.transformer.form,
             causal=not settings.bidirectional,
             input_dropout=input_dropout,
             dropout=settings.transformer.dropout,

@@ -1,4 +1,4 @@
-"""The forecaster: vectors, a recurrent network over those before, and a density of the next."""
+"""The forecaster: vectors, a network over those before, and a density of the next."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ from recurra.padding import Padded, beside, coarser, widened
 from recurra.recording import both
 from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
+from recurra.transformer import Transformer
 
 CHUNK = 2048
 """Steps of a long series that are reviewed at once, with their states."""
+
+ORIGINS = 128
+"""The same of a Transformer, whose states are larger."""
 
 INSIDE = (0.05, 0.95)
 """The quantiles between which nine of ten values should lie."""
@@ -65,9 +69,9 @@ class Review(NamedTuple):
 
 
 class Forecaster(nn.Module):
-    """values → [linear layer → locked dropout →] recurrent network → locked dropout → density.
+    """values → [linear layer → locked dropout →] network → locked dropout → density.
 
-    h_t        = Recurrent(W x_1 … W x_t)
+    h_t        = Recurrent(W x_1 … W x_t)          or a causal Transformer, whose states are keys and values
     x_{t+1}    ~ density(h_t)
 
     With `from_nothing`, a vector of zeros is read first, and the first step is predicted too.
@@ -80,30 +84,76 @@ class Forecaster(nn.Module):
         self.input_dropout = settings.input_dropout
         self.embedding = nn.Linear(size, settings.embedding) if settings.embedding else None
         self.drop = LockedDropout(settings.dropout)
-        self.recurrent = Recurrent(
-            settings.cell,
-            settings.embedding or size,
-            settings.hidden,
-            layers=settings.layers,
-            mix=settings.mix,
-            skip=settings.skip,
-            dropout=settings.dropout,
-            locked=True,
-            engine=settings.engine,
-        )
+        self.recurrent: Recurrent | None = None
+        self.transformer: Transformer | None = None
+        if settings.encoder == "transformer":
+            own = settings.transformer
+            self.transformer = Transformer(
+                settings.embedding or size,
+                settings.widths[0],
+                layers=len(settings.widths),
+                heads=own.heads,
+                feed_forward=own.feed_forward,
+                dropout=own.dropout,
+                causal=True,
+                context=own.context,
+                form=own.form,
+            )
+        else:
+            self.recurrent = Recurrent(
+                settings.cell,
+                settings.embedding or size,
+                settings.hidden,
+                layers=settings.layers,
+                mix=settings.mix,
+                skip=settings.skip,
+                dropout=settings.dropout,
+                locked=True,
+                engine=settings.engine,
+            )
         with about("model", "output"):
-            self.density = built(Density, output, self.recurrent.output_size, size)
+            self.density = built(Density, output, self.stack.output_size, size)
 
-    def read(self, x: Padded, states: States | None = None, *, every: bool = False) -> tuple[Padded, States]:
-        """(B, T, H): what the density sees after each step, and the states, of the last step or of every one."""
+    @property
+    def stack(self) -> Recurrent | Transformer:
+        """What reads the steps so far."""
+        found = self.recurrent if self.transformer is None else self.transformer
+        assert found is not None
+        return found
+
+    def read(self, x: Padded, states: States | None = None) -> tuple[Padded, States]:
+        """(B, T, H): what the density sees after each step, and the states after the last."""
+        outputs, states = self.stack(self._inputs(x), states)
+        return self.drop(outputs), states
+
+    def read_states(self, x: Padded, states: States | None) -> tuple[Padded, States, Callable[[int, Tensor], States]]:
+        """What `read` gives, and the states of one row after each of some of its steps, as rows of their own."""
+        inputs = self._inputs(x)
+        if self.transformer is None:
+            assert self.recurrent is not None
+            outputs, every = self.recurrent(inputs, states, every=True)
+            last = _chosen(every, lambda field: field[:, -1])
+            return self.drop(outputs), last, lambda row, at: _chosen(every, lambda field: field[row, at])
+        transformer, before = self.transformer, states
+        reading = transformer.read(inputs, states)
+        outputs = Padded(reading.values, x.lengths).zeroed()
+        after = transformer.after(reading, inputs, states)
+        return self.drop(outputs), after, lambda row, at: transformer.states_at(reading, inputs, before, row, at)
+
+    @property
+    def at_once(self) -> int:
+        """Origins of a row from which steps are predicted at once: each has keys and values of its own."""
+        return CHUNK if self.transformer is None else ORIGINS
+
+    def _inputs(self, x: Padded) -> Padded:
+        """What the network reads of each step."""
         values = x.values.to(next(self.parameters()).dtype)
         if self.training and self.input_dropout:
             values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
         inputs = Padded(values, x.lengths)
         if self.embedding is not None:  # else a mask for all steps would take a whole column away
             inputs = self.drop(Padded(self.embedding(values), x.lengths))
-        outputs, states = self.recurrent(inputs, states, every=every)
-        return self.drop(outputs), states
+        return inputs
 
     def questions(self, values: Padded) -> Padded:
         """What is read to predict every step and the one after the last: zeros before the first, if that is one."""
@@ -138,20 +188,28 @@ class Forecaster(nn.Module):
         rows, steps = gold.shape[:2]
         coins = Coins(forced, rows, gold.device)
         of_input = None if self.embedding is None else self._mask(gold, self.embedding.out_features)
-        of_output = self._mask(gold, self.recurrent.output_size)
-        fixed, masks = self.recurrent.fixed(rows, gold), self.recurrent.masks(rows, gold)
-        states, values, outputs = self.recurrent.start(rows, gold), gold[:, 0], list[Tensor]()
+        of_output = self._mask(gold, self.stack.output_size)
+        advance = self._advancing(rows, gold)
+        states, values, outputs = self.stack.start(rows, gold), gold[:, 0], list[Tensor]()
         for number in range(steps):
             if self.input_dropout:
                 values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
             read = values if self.embedding is None else self.embedding(values) * of_input
-            h, states = self.recurrent.advance(read, states, fixed, masks=masks)
+            h, states = advance(read, states)
             outputs.append(h * of_output)
             if number + 1 < steps:
                 with torch.no_grad():
                     own = self._own(outputs[-1], forced)
                 values = torch.where(coins.throw().unsqueeze(1), gold[:, number + 1], own)
         return Padded(torch.stack(outputs, dim=1), x.lengths).zeroed()
+
+    def _advancing(self, rows: int, like: Tensor) -> Callable[[Tensor, States], tuple[Tensor, States]]:
+        """One step of the network for so many rows, with what is drawn once for a sequence."""
+        if self.recurrent is None:
+            return self.stack.step
+        recurrent = self.recurrent
+        fixed, masks = recurrent.fixed(rows, like), recurrent.masks(rows, like)
+        return lambda x, states: recurrent.advance(x, states, fixed, masks=masks)
 
     def _own(self, features: Tensor, forced: Forced) -> Tensor:
         """(B, d): what the model says of the next step."""
@@ -167,7 +225,7 @@ class Forecaster(nn.Module):
 
     def step(self, x: Tensor, states: States) -> tuple[Tensor, States]:
         """(B, H) features after one more step, (B, d)."""
-        return self.recurrent.step(x if self.embedding is None else self.embedding(x), states)
+        return self.stack.step(x if self.embedding is None else self.embedding(x), states)
 
     @torch.no_grad()
     def ahead(
@@ -193,7 +251,7 @@ class Forecaster(nn.Module):
         read = self.questions(batch.values)
         outputs, states = self.read(read)
         rows = len(read.lengths)
-        features = outputs.values.new_zeros(rows, self.recurrent.output_size)
+        features = outputs.values.new_zeros(rows, self.stack.output_size)
         if read.values.shape[1]:
             last = (beside(read.lengths, features) - 1).clamp_min(0)
             features = outputs.values[torch.arange(rows, device=features.device), last]
@@ -222,14 +280,15 @@ class Forecaster(nn.Module):
         """
         first = 0 if self.from_nothing else 1
         read, targets = self.questions(batch.values), self.targets(batch)
-        features, every = self.read(Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0)), every=True)
+        x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))
+        features, _, states_at = self.read_states(x, None)
         h, found = features.values, list[Exposed]()
         for row, (length, begins) in enumerate(zip(batch.values.lengths.tolist(), origins, strict=True)):
             places = torch.from_numpy(begins - first).to(h.device)
             costs = h.new_zeros(3, len(places), horizon, dtype=torch.float64)
             if len(places):
-                states = _chosen(every, lambda s, row=row, places=places: s[row, places])  # type: ignore[misc]
-                free = self.ahead(h[row, places], states, horizon)[1]  # (O, h, H)
+                some = places.split(self.at_once)
+                free = torch.cat([self.ahead(h[row, at], states_at(row, at), horizon)[1] for at in some])  # (O, h, H)
                 later = places.unsqueeze(1) + torch.arange(horizon, device=h.device)
                 is_there = later < length - first
                 later = later.clamp(max=max(0, length - first - 1))
@@ -260,11 +319,14 @@ class Forecaster(nn.Module):
         inside = torch.zeros_like(targets, dtype=torch.bool)
         bounds = torch.zeros(rows, steps, 2, self.size, dtype=targets.dtype, device=targets.device)
         futures: list[list[Tensor]] = [[] for _ in range(rows)]
+        are_wanted = any(len(each) for each in origins)  # else the fastest engines read: they keep no states
         for start in range(0, steps, CHUNK):
             end = min(start + CHUNK, steps)
             x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
-            are_wanted = any(len(each) for each in origins)
-            features, every = self.read(x, states, every=are_wanted)
+            if are_wanted:
+                features, states, states_at = self.read_states(x, states)
+            else:
+                features, states = self.read(x, states)
             h, mask = features.values, features.mask
             losses[:, start:end] = self.density.loss(h, targets[:, start:end], mask)
             means[:, start:end] = self.density.mean(h).masked_fill(~mask.unsqueeze(2), torch.nan)
@@ -272,14 +334,12 @@ class Forecaster(nn.Module):
                 low, high = (self.density.quantile(h, torch.full_like(means[:, start:end], q)) for q in INSIDE)
                 inside[:, start:end] = (low <= targets[:, start:end]) & (targets[:, start:end] <= high)
                 bounds[:, start:end] = torch.stack([low, high], dim=2)
-            states = _chosen(every, lambda s: s[:, -1]) if are_wanted else every
             for row, all_origins in enumerate(origins):
                 # The state from which x_o is predicted, o steps being known, is that of position o − first.
                 here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start
-                if len(here):
-                    places = torch.from_numpy(here).to(h.device)
-                    chosen = _chosen(every, lambda s, row=row, places=places: s[row, places])  # type: ignore[misc]
-                    futures[row].append(self.ahead(h[row, places], chosen, horizon)[0])
+                for some in np.array_split(here, -(-len(here) // self.at_once)) if len(here) else ():
+                    places = torch.from_numpy(some).to(h.device)
+                    futures[row].append(self.ahead(h[row, places], states_at(row, places), horizon)[0])
         numbers = [tensor.cpu().numpy() for tensor in (losses.double(), means.double(), inside, bounds.double())]
         found = []
         for row, length in enumerate(batch.values.lengths.tolist()):

@@ -91,6 +91,7 @@ class NextToken(nn.Module):
                 layers=len(settings.widths),
                 heads=settings.decoder.heads,
                 feed_forward=settings.decoder.feed_forward,
+                form=settings.decoder.form,
                 dropout=settings.dropout,
                 causal=True,
                 context=settings.decoder.context,

@@ -1,4 +1,4 @@
-"""The tagger: words or frames, a recurrent network over them, a head per column of tags."""
+"""The tagger: words or frames, a network over them, a head per column of tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from torch.nn import functional
 from recurra.analysis.saliency import Probe, explained
 from recurra.config import TaggingModel
 from recurra.data.store import Encoded, Flat, Rows
+from recurra.encoders.convolution import Convolution
 from recurra.encoders.dropout import LockedDropout
+from recurra.encoders.non_local_steps import non_local_steps
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
@@ -26,7 +28,8 @@ from recurra.models.rows import filled, padded
 from recurra.named import built
 from recurra.padding import Padded, coarser, widened
 from recurra.settings import about
-from recurra.stacks.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent, States
+from recurra.transformer import Transformer
 
 
 class Known(NamedTuple):
@@ -82,10 +85,10 @@ class TagScores(NamedTuple):
 
 
 class Tagger(nn.Module):
-    """inputs → locked dropout → recurrent network → locked dropout → heads.
+    """inputs → locked dropout → network → locked dropout → heads.
 
-    x_t = [word vector; spelling], or a frame
-    h   = Recurrent(x)
+    x_t = [word vector; spelling], or a frame;  x ← NonLocal(x) where that is set
+    h   = Recurrent(x), Convolution(x) or Transformer(x)
     tags: a softmax or CRF over h;  values: W h_t + b;  label: softmax(W summary(h) + b)
     """
 
@@ -122,28 +125,50 @@ class Tagger(nn.Module):
                 word_dropout=settings.word_dropout,
                 spelling=spelling,
             )
+        read = frame_size if self.read_words is None else self.read_words.output_size
+        assert read is not None, "words or frames are read"
+        self.non_local = non_local_steps(settings.non_local, read)
         self.drop = LockedDropout(settings.dropout)
-        self.recurrent = Recurrent(
-            settings.cell,
-            frame_size if self.read_words is None else self.read_words.output_size,  # type: ignore[arg-type]
-            settings.hidden,
-            layers=settings.layers,
-            bidirectional=settings.bidirectional,
-            direction=settings.direction,
-            merge=settings.merge,
-            mix=settings.mix,
-            skip=settings.skip,
-            dropout=settings.dropout,
-            locked=True,
-            engine=settings.engine,
-        )
-        size = self.recurrent.output_size
+        self.recurrent: Recurrent | None = None
+        self.convolution: Convolution | None = None
+        self.transformer: Transformer | None = None
+        if settings.encoder == "cnn":
+            self.convolution = Convolution(settings.convolution.of_one_vector(), read, dropout=settings.dropout)
+        elif settings.encoder == "transformer":
+            self.transformer = Transformer(
+                read,
+                settings.widths[0],
+                layers=len(settings.widths),
+                heads=settings.transformer.heads,
+                feed_forward=settings.transformer.feed_forward,
+                dropout=settings.transformer.dropout,
+                causal=not settings.bidirectional,
+                form=settings.transformer.form,
+            )
+        else:
+            self.recurrent = Recurrent(
+                settings.cell,
+                read,
+                settings.hidden,
+                layers=settings.layers,
+                bidirectional=settings.bidirectional,
+                direction=settings.direction,
+                merge=settings.merge,
+                mix=settings.mix,
+                skip=settings.skip,
+                dropout=settings.dropout,
+                locked=True,
+                engine=settings.engine,
+            )
+        network = next(each for each in (self.recurrent, self.convolution, self.transformer) if each is not None)
+        size = network.output_size
         with about("model", "head"):
             self.heads = nn.ModuleList(built(Head, settings.head, size, labels_of) for labels_of in tags)
         self.value = Value(size, value_size) if value_size is not None else None
         self.summary = self.label = None
         if labels is not None:
-            self.summary = summary(settings.summary, size, state_sizes(self.recurrent))
+            states = [] if self.recurrent is None else state_sizes(self.recurrent)
+            self.summary = summary(settings.summary, size, states)
             self.label = nn.Linear(self.summary.output_size, len(labels))
 
     def features(self, batch: TaggerBatch) -> Padded:
@@ -158,11 +183,22 @@ class Tagger(nn.Module):
         else:
             assert batch.words is not None
             x = self.read_words(batch.words, batch.spellings)
-        outputs, states = self.recurrent(self.drop(x))
+        x = x if self.non_local is None else self.non_local(x.zeroed())
+        outputs, states = self._through(self.drop(x))
         whole = None
         if self.summary is not None:
             whole = functional.dropout(self.summary(outputs, states).vector, self.drop.rate, self.training)
         return self.drop(outputs), whole
+
+    def _through(self, x: Padded) -> tuple[Padded, States]:
+        """(B, T, H): what the network makes of each step, zero on padding; and the states of its cells."""
+        if self.recurrent is not None:
+            found: tuple[Padded, States] = self.recurrent(x)
+            return found
+        if self.convolution is not None:
+            return self.convolution.steps(x).zeroed(), ()
+        assert self.transformer is not None, "one of three reads"
+        return Padded(self.transformer.read(x).values, x.lengths).zeroed(), ()
 
     def loss(self, batch: TaggerBatch) -> tuple[Tensor, int]:
         """The summed loss, and over how many labels it was summed."""

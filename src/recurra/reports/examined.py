@@ -89,7 +89,7 @@ def gradients_of(
         inputs = [data]
     if inputs:
         batch: Any = task.batch([task.encode(example) for example in task.questions(None, inputs)])
-        task.predict(watch.model, fitted(batch, watch.model))
+        task.reread(watch.model, fitted(batch, watch.model))
         loss, examples = None, len(inputs)
     else:
         if data is not None:
@@ -102,12 +102,7 @@ def gradients_of(
     clip = settings.training.clip
     report = looked(watch, loss, examples, steps=steps, title=title, clip=clip, cut=task.truncation)
     if not report.layers:
-        why = (
-            "its cells read only the target: give a file with targets"
-            if loss is None
-            else "its cells run step by step, because each step reads the attention of the step before"
-        )
-        raise ConfigError(f"{title} cannot be measured on a whole sequence: {why}.")
+        raise ConfigError(f"{title} cannot be measured: its cells have read no step. Give a longer input.")
     return report
 
 

@@ -102,8 +102,8 @@ def explain(
     are searched for, the best-th is explained.
     """
     if show is not None:
-        viewer_named(model.task, show, "--show")
-        if show != "gates" and (layer is not None or direction is not None):
+        viewer = viewer_named(model.task, show, "--show")
+        if not viewer.layered and (layer is not None or direction is not None):
             what = "--layer" if layer is not None else "--direction"
             raise ConfigError(f"{what} selects gates, but --show {show} shows none: leave it out.")
     if best < 1:

@@ -142,12 +142,12 @@ class _Drawn:
 
 
 def _example(drawn: _Drawn, number: int, chosen: Chosen, names: Sequence[str]) -> str:
-    """An example: what was read and answered, and views of it; those of the first are open, gates are of it alone."""
+    """An example: what was read and answered, and views of it; those of the first are open, layers are of it alone."""
     pieces = [
         f"<h3>{escape(_title(chosen))}</h3>",
         f'<p class="soft">{escape(_about(chosen, drawn.model.task.purpose().elements))}</p>',
     ]
-    for place, name in enumerate(each for each in names if number == 0 or each != "gates"):
+    for place, name in enumerate(each for each in names if number == 0 or not drawn.viewers[each].layered):
         found = drawn.view(name, chosen)
         if found is not None:
             view, piece = found

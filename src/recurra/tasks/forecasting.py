@@ -405,7 +405,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return [*(["0"] if self.from_nothing else []), *map(str, numbers)]
 
     def stacks(self, model: Any) -> dict[str, Stack]:
-        return {"recurrent": model.recurrent}
+        return {} if model.recurrent is None else {"recurrent": model.recurrent}
 
     def viewers(self) -> dict[str, Viewer]:
         gates = {**self.memory_viewer(), "gates": super().viewers()["gates"]._replace(telling=False)}
@@ -458,7 +458,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return self.with_settings(dataclasses.replace(self.settings, decoding=decoding), Path())
 
     def anatomy(self, model: Any) -> Anatomy:
-        return super().anatomy(model)._replace(answers="ahead")
+        from recurra.analysis.anatomy import UnrolledLevel
+
+        found = super().anatomy(model)._replace(answers="ahead")
+        return found if self.stacks(model) else found._replace(reader=[UnrolledLevel(self.settings.model.encoder)])
 
     def portions(self, examples: Sequence[Steps], count: int) -> list[tuple[Steps, int]]:
         """Series whose ends are forecast; of few series, also of earlier parts."""
@@ -490,6 +493,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         values = f"{what} {size} value{'s' if size > 1 else ''}"
         cell = cell_in_words(model.cell, direction=model.direction)
         stack = layers_in_words(cell, model.hidden, model.layers, model.mix)
+        if model.encoder == "transformer":
+            name = f"{'backward ' if self.is_backward else ''}Transformer"
+            stack = layers_in_words(name, model.widths[0], len(model.widths))
         return f"{values}{under}, {stack}, {output_in_words(self.output)} output"
 
 

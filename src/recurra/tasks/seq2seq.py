@@ -317,8 +317,10 @@ class Seq2Seq(ToSequence[Pair]):
         saliency = Viewer(
             self.contributions, longest=30, work=lambda n: n * n, telling=not self.attends, title=MATTERED
         )
-        looked, tree, gates = found.pop("attention"), found.pop("tree"), Task.viewers(self)["gates"]
-        others = {**found, "saliency": saliency, "tree": tree, **self.memory_viewer(), "gates": gates}
+        looked, tree, decoder = (found.pop(name) for name in ("attention", "tree", "decoder"))
+        gates = Task.viewers(self)["gates"]
+        memory = self.memory_viewer()
+        others = {**found, "saliency": saliency, "tree": tree, **memory, "gates": gates, "decoder": decoder}
         if self.settings.model.decoder.kind == "ctc":
             return {"alignment": Viewer(self.aligned, longest=400, title=ALIGNED), **others}
         return {"attention": looked, **others} if self.attends else {**others, "attention": looked}

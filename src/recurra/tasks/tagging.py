@@ -380,7 +380,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return super().steps(example) if self.frames is not None else list(example.tokens)
 
     def stacks(self, model: Any) -> dict[str, Stack]:
-        return {"recurrent": model.recurrent}
+        return {} if model.recurrent is None else {"recurrent": model.recurrent}
 
     def viewers(self) -> dict[str, Viewer]:
         saliency = Viewer(self.contributions, longest=30, work=lambda n: n * n, title=MATTERED)
@@ -403,11 +403,11 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return model.probe(batch, self.steps(asked.example), output.tags[0], names)
 
     def anatomy(self, model: Any) -> Anatomy:
-        return (
-            super()
-            .anatomy(model)
-            ._replace(chained="crf" if self.tags and name_of(self.settings.model.head) == "crf" else "")
-        )
+        from recurra.analysis.anatomy import UnrolledLevel
+
+        chained = "crf" if self.tags and name_of(self.settings.model.head) == "crf" else ""
+        found = super().anatomy(model)._replace(chained=chained)
+        return found if self.stacks(model) else found._replace(reader=[UnrolledLevel(self.settings.model.encoder)])
 
     def judge(self, examples: Sequence[Sentence]) -> Callable[[Sentence, Prediction], Judgement | None]:
         return self._verdict
@@ -453,8 +453,15 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             if model.characters.cell != "none":
                 spelling = cell_in_words(model.characters.cell, bidirectional=True)
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
-        cell = cell_in_words(model.cell, bidirectional=model.bidirectional, direction=model.direction)
-        parts.append(layers_in_words(cell, model.hidden, model.layers, model.mix))
+        if model.encoder == "rnn":
+            cell = cell_in_words(model.cell, bidirectional=model.bidirectional, direction=model.direction)
+            parts.append(layers_in_words(cell, model.hidden, model.layers, model.mix))
+        elif model.encoder == "cnn":
+            own = model.convolution
+            parts.append(layers_in_words("CNN", len(own.widths) * own.filters, own.layers))
+        else:
+            name = f"{'' if model.bidirectional else 'causal '}Transformer"
+            parts.append(layers_in_words(name, model.widths[0], len(model.widths)))
         columns = self.settings.data.tags or ()
         parts += [
             f"{output_in_words(model.head)} over {len(vocabulary)} tags{f' ({column})' if len(columns) > 1 else ''}"

@@ -339,6 +339,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """The model as it answers fastest, sharing its weights. (torch)"""
         return model
 
+    def reread(self, model: nn.Module, batch: Batch) -> object:
+        """Run a model over inputs without answers so that each cell makes its steps in their order. (torch)
+
+        A model whose answers are searched for reads the answers that it found.
+        """
+        return self.predict(model, batch)
+
     def together(self, models: Sequence[nn.Module]) -> nn.Module:
         """Several models of this task that answer as one, where they must agree at every step of a search. (torch)
 
@@ -438,7 +445,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def viewers(self) -> dict[str, Viewer]:
         """How each view of an answer is made, the most telling first. A RecurraError of one says why there is none."""
-        gates = Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES)
+        gates = Viewer(lambda asked: self.gates(asked).view(), longest=60, title=GATES, layered=True)
         return {**self.memory_viewer(), "gates": gates}
 
     def memory_viewer(self) -> dict[str, Viewer]:

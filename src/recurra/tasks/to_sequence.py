@@ -47,11 +47,12 @@ from recurra.tasks.task import (
 from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
-from recurra.views.viewer import LOOKED, SEARCHED, SURE
+from recurra.views.viewer import LOOKED, SEARCHED, SURE, WRITTEN
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.exposure import Exposure
+    from recurra.analysis.gates import Gates
     from recurra.analysis.probabilities import Probabilities
     from recurra.encoders.memory import Extents
     from recurra.models.searching import SearchTokens
@@ -427,6 +428,13 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         others = {
             "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
             "tree": Viewer(self.tree, longest=30, telling=is_beam, title=SEARCHED),
+            "decoder": Viewer(
+                lambda asked: self.decoder_gates(asked).view(),
+                longest=60,
+                title=WRITTEN,
+                layered=True,
+                possible=self.settings.model.decoder.kind == "rnn",
+            ),
         }
         return {**looked, **others} if self.attends else {**others, **looked}
 
@@ -474,6 +482,43 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).double().cpu().numpy()
         title = f"{self.headline(self.shown(asked.example), found.text)}, p {math.exp(logs.sum()):.4g}"
         return Probabilities(found.tokens, logs, title)
+
+    def decoder_gates(self, asked: Asked) -> Gates:
+        """Gates and states of the decoder while it wrote the answer. (torch)"""
+        from recurra.analysis.gates import gates_of_decoder
+        from recurra.padding import fitted
+
+        if asked.several:
+            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
+        kind = self.settings.model.decoder.kind
+        if kind != "rnn":
+            raise ConfigError(
+                f"the run {asked.run} has no recurrent decoder (model.decoder.kind = {kind}), so there are no gates of "
+                "a decoder to show."
+            )
+        if asked.direction == "backward":
+            raise ConfigError("--direction backward: a decoder reads forward only.")
+        found = self.hypothesis(asked)
+
+        def read(model: Any) -> None:
+            model.token_log_likelihoods(fitted(self.batch([found.row]), model))
+
+        return gates_of_decoder(asked.model, [FIRST, *found.tokens[:-1]], read, layer=asked.layer)
+
+    def reread(self, model: Any, batch: PairBatch) -> object:
+        import torch
+
+        from recurra.models.searching import searched
+        from recurra.padding import beside, pad
+
+        decoding = self.settings.decoding
+        if decoding.search == "given":
+            decoding = dataclasses.replace(decoding, search="greedy", best=1)
+        with torch.no_grad():
+            found = searched(model, batch, decoding, self.search_tokens)
+        written = pad([torch.tensor(hypotheses[0].tokens) for hypotheses in found])
+        target = written._replace(values=beside(written.values, batch.source.values))
+        return model.token_log_likelihoods(batch._replace(target=target))
 
     def tree(self, asked: Asked) -> BeamTree:
         """The search of a beam, step by step. (torch)"""
@@ -529,7 +574,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
         settings = self.settings.model
         if settings.decoder.kind == "ctc":
-            return Anatomy([])
+            return Anatomy([], is_aligned=True)
         levels = [UnrolledLevel(cell_in_words(cell), ("forward",)) for cell in model.decoder.wiring.layers]
         attention = f"attention: {name_of(settings.attention)}, {settings.wiring}" if self.attends else ""
         if settings.decoder.kind == "transformer":
@@ -537,7 +582,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         elif settings.decoder.kind == "window":
             attention = f"attention: {name_of(settings.attention)}, from the last {settings.decoder.window} tokens"
         writer = levels or [UnrolledLevel(str(settings.decoder.kind))]
-        return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention)
+        wiring = name_of(settings.wiring) if settings.decoder.kind == "rnn" else ""
+        return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention, wiring=wiring)
 
     def extent(self, row: Encoded, output: Written) -> int:
         return max(super().extent(row, output), len(output.answers[0].tokens) if output.answers else 0)

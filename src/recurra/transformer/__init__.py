@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from recurra.transformer.layer import Cache, TransformerLayer
-from recurra.transformer.stack import Reading, Transformer, continued
+from recurra.transformer.stack import Form, Reading, Transformer, continued
 
-__all__ = ["Cache", "Reading", "Transformer", "TransformerLayer", "continued"]
+__all__ = ["Cache", "Form", "Reading", "Transformer", "TransformerLayer", "continued"]

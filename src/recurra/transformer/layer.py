@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import Literal, NamedTuple, TypeAlias, final
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,9 @@ from recurra.attention.fused import attended
 from recurra.attention.projected_dot import ProjectedDot
 from recurra.attention.rotary import Rotation, rotated
 from recurra.cells.weights import initialise
+
+Norm: TypeAlias = Literal["pre", "post"]
+Activation: TypeAlias = Literal["gelu", "relu"]
 
 
 class Cache(NamedTuple):
@@ -27,7 +30,7 @@ class Cache(NamedTuple):
 class Sight(NamedTuple):
     """Which steps may see which, and how far apart they are."""
 
-    angles: Rotation  # of the T steps
+    angles: Rotation | None  # of the T steps; None where queries and keys are not turned
     allowed: Tensor | None  # broadcasts to (B, heads, T, t + T)
     causal: bool  # where nothing else need be said
 
@@ -54,9 +57,11 @@ class SelfAttention(nn.Module):
         seen = attended(q, k, v, sight.allowed, causal=sight.causal)
         return self.output(seen.transpose(1, 2).flatten(2)), (k, v)
 
-    def parts(self, x: Tensor, angles: Rotation) -> tuple[Tensor, Tensor, Tensor]:
-        """R U x, R W x and V x, each (B, heads, T, d)."""
+    def parts(self, x: Tensor, angles: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
+        """R U x, R W x and V x, each (B, heads, T, d); U x and W x without angles."""
         parts = self.from_input(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        if angles is None:
+            return parts[0], parts[1], parts[2]
         q, k = rotated(parts[:2], angles).to(parts.dtype)
         return q, k, parts[2]
 
@@ -97,18 +102,30 @@ class CrossAttention(nn.Module):
 
 @final
 class TransformerLayer(nn.Module):
-    """One layer, its norms before its parts (Vaswani et al. 2017; pre-norm: Xiong et al. 2020).
+    """One layer, its norms before its parts (Xiong et al. 2020), or after them (Vaswani et al. 2017).
 
-    x ← x + drop(SelfAttention(LN(x)))
-    x ← x + drop(CrossAttention(LN(x), memory))        where there is a memory
-    x ← x + drop(W_2 gelu(W_1 LN(x) + b_1) + b_2)
+    x ← x + drop(SelfAttention(LN(x)))                     post: x ← LN(x + drop(SelfAttention(x)))
+    x ← x + drop(CrossAttention(LN(x), memory))            post: x ← LN(x + drop(CrossAttention(x, memory)))
+    x ← x + drop(W_2 φ(W_1 LN(x) + b_1) + b_2)             post: x ← LN(x + drop(W_2 φ(W_1 x + b_1) + b_2))
+
+    The second only where there is a memory. φ is gelu, or relu.
     """
 
     def __init__(
-        self, width: int, *, heads: int, feed_forward: int, dropout: float = 0.0, memory_size: int | None = None
+        self,
+        width: int,
+        *,
+        heads: int,
+        feed_forward: int,
+        dropout: float = 0.0,
+        memory_size: int | None = None,
+        norm: Norm = "pre",
+        activation: Activation = "gelu",
     ) -> None:
         super().__init__()
         self.dropout = dropout
+        self.is_post = norm == "post"
+        self.phi = functional.gelu if activation == "gelu" else functional.relu
         self.attention_norm = nn.LayerNorm(width)
         self.attention = SelfAttention(width, heads)
         self.memory_norm = None if memory_size is None else nn.LayerNorm(width)
@@ -121,14 +138,23 @@ class TransformerLayer(nn.Module):
         self, x: Tensor, past: Cache | None, sight: Sight, memory: Memory | None = None, *, weighed: bool = False
     ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
         """(B, T, width), the keys and values of all columns, and the weights on the memory where they are asked for."""
-        y, columns = self.attention(self.attention_norm(x), past, sight)
-        x = x + self._dropped(y)
+        y, columns = self.attention(self._before(self.attention_norm, x), past, sight)
+        x = self._after(self.attention_norm, x + self._dropped(y))
         weights: Tensor | None = None
         if self.memory_attention is not None and self.memory_norm is not None:
             assert memory is not None, "this layer looks at a memory"
-            y, weights = self.memory_attention(self.memory_norm(x), memory, weighed=weighed)
-            x = x + self._dropped(y)
-        return x + self._dropped(self.outer(functional.gelu(self.inner(self.norm(x))))), columns, weights
+            y, weights = self.memory_attention(self._before(self.memory_norm, x), memory, weighed=weighed)
+            x = self._after(self.memory_norm, x + self._dropped(y))
+        y = self.outer(self.phi(self.inner(self._before(self.norm, x))))
+        return self._after(self.norm, x + self._dropped(y)), columns, weights
+
+    def _before(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
+        """What a part reads."""
+        return x if self.is_post else norm(x)
+
+    def _after(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
+        """What goes on after a part."""
+        return norm(x) if self.is_post else x
 
     def _dropped(self, y: Tensor) -> Tensor:
         return functional.dropout(y, self.dropout, self.training)
@@ -144,5 +170,5 @@ class TransformerLayer(nn.Module):
             initialise(layer.weight, 1, "glorot")
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
-        for layer in added:
+        for layer in added if not self.is_post else ():  # norms that come after keep x from growing
             layer.weight.detach().mul_(parts**-0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeGuard, final
+from typing import Literal, NamedTuple, TypeAlias, TypeGuard, final
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +12,13 @@ from recurra.attention import Memory
 from recurra.attention.rotary import rotation
 from recurra.cells.weights import check_flag, check_rate, check_size
 from recurra.errors import ConfigError, DataError
+from recurra.named import choose
 from recurra.padding import Padded, beside, inputs_of
 from recurra.stacks.recurrent import States
 from recurra.transformer.layer import Cache, Sight, TransformerLayer
+
+Form: TypeAlias = Literal["pre_norm", "vaswani"]
+FORMS: tuple[Form, ...] = ("pre_norm", "vaswani")
 
 
 class Reading(NamedTuple):
@@ -32,7 +36,7 @@ class Transformer(nn.Module):
         x ← W_in x                  only where input_size is not width
         x_i ← x_i + p_i             only where positions are absolute: p_i = [cos i ω_1 … ; sin i ω_1 …], as rotary's
         x ← layer_1 … layer_n (x)   see TransformerLayer
-        h = LN(x)
+        h = LN(x)                   h = x where norms come after the parts of a layer
 
     >>> model = Transformer(8, 8, layers=2, causal=True)
     >>> outputs, states = model(Padded(torch.randn(2, 7, 8), torch.tensor([7, 4])))
@@ -48,6 +52,8 @@ class Transformer(nn.Module):
     absolute        steps know their number, and not only how far apart they are: so a decoder finds the place of a
                     source that it has come to
     memory_size     features of a memory that every layer looks at besides; none: no memory
+    form            pre_norm: norms before each part, gelu, queries and keys turned by their positions;
+                    vaswani: norms after each part, relu, and sinusoidal positions added to the input alone (2017)
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class Transformer(nn.Module):
         context: int | None = None,
         absolute: bool = False,
         memory_size: int | None = None,
+        form: Form = "pre_norm",
     ) -> None:
         super().__init__()
         self.input_size, self.output_size = check_size(input_size, "input_size"), check_size(width, "width")
@@ -73,7 +80,8 @@ class Transformer(nn.Module):
                 f"a Transformer of {heads} heads needs a width that is a multiple of {2 * heads}, but it is "
                 f"{width}: set {nearest}, or change the number of heads."
             )
-        self.causal, self.absolute = check_flag(causal, "causal"), check_flag(absolute, "absolute")
+        self.turns = choose(FORMS, form, "form") == "pre_norm"  # queries and keys
+        self.causal, self.absolute = check_flag(causal, "causal"), check_flag(absolute, "absolute") or not self.turns
         self.context = None if context is None else check_size(context, "context")
         if context is not None and not causal:
             raise ConfigError("context needs causal = True: it limits how many previous steps a step can see.")
@@ -82,10 +90,23 @@ class Transformer(nn.Module):
         self.from_input = None if input_size == width else nn.Linear(input_size, width)
         self.layers = nn.ModuleList()
         for _ in range(check_size(layers, "layers")):
-            layer = TransformerLayer(width, heads=heads, feed_forward=inner, dropout=dropout, memory_size=memory_size)
+            layer = TransformerLayer(
+                width,
+                heads=heads,
+                feed_forward=inner,
+                dropout=dropout,
+                memory_size=memory_size,
+                norm="pre" if self.turns else "post",
+                activation="gelu" if self.turns else "relu",
+            )
             layer.initialise(layers * (2 if memory_size is None else 3))
             self.layers.append(layer)
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(width) if self.turns else nn.Identity()
+
+    @property
+    def like(self) -> Tensor:
+        """Something of the type and on the device of the weights."""
+        return next(self.parameters())
 
     def forward(self, x: Padded, states: States | None = None) -> tuple[Padded, States]:
         """Outputs (B, T, width), zero on padding; causal: and the states after each row's last real step, else ()."""
@@ -112,7 +133,7 @@ class Transformer(nn.Module):
 
     def start(self, rows: int, like: Tensor | None = None) -> States:
         """The states before the first step, for so many rows: nothing is remembered."""
-        like = self.norm.weight if like is None else like
+        like = self.like if like is None else like
         nothing = like.new_zeros(rows, self.heads, 0, self.output_size // self.heads)
         real = torch.zeros(rows, 0, dtype=torch.bool, device=like.device)
         position = torch.zeros(rows, dtype=torch.long, device=like.device)
@@ -162,10 +183,25 @@ class Transformer(nn.Module):
 
         return tuple((Cache(moved(k), moved(v), real, position),) for k, v in reading.columns)
 
+    def states_at(self, reading: Reading, x: Padded, states: States | None, row: int, places: Tensor) -> States:
+        """The states of one row after each of some of its steps, (n,), as rows of their own."""
+        pasts = self._pasts(states, x)
+        before = pasts[0].real.shape[1] if pasts else 0
+        real = torch.cat([pasts[0].real, x.mask], dim=1) if pasts else x.mask
+        position = (pasts[0].position[row] if pasts else 0) + places + 1
+        kept = real.shape[1] if self.context is None else min(self.context, real.shape[1])
+        at = before + places[:, None] + torch.arange(1 - kept, 1, device=real.device)  # (n, kept)
+        known = real[row][at.clamp_min(0)] & (at >= 0)
+
+        def columns(each: Tensor) -> Tensor:
+            return each[row][:, at.clamp_min(0)].transpose(0, 1)  # (n, heads, kept, d)
+
+        return tuple((Cache(columns(k), columns(v), known, position),) for k, v in reading.columns)
+
     def _sight(self, x: Padded, positions: Tensor, past: Cache | None) -> Sight:
         steps, before, device = x.values.shape[1], 0 if past is None else past.real.shape[1], x.values.device
         of_heads = positions if past is None else positions[:, None]  # for each head the same
-        angles = rotation(of_heads, self.output_size // self.heads, x.values)
+        angles = rotation(of_heads, self.output_size // self.heads, x.values) if self.turns else None
         if not self.causal:
             # A row without any step sees its padding: whatever it finds there is put to zero in the end.
             allowed = None if x.is_full else x.mask | (beside(x.lengths, x.values) == 0)[:, None]

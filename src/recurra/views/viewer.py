@@ -17,6 +17,7 @@ MATTERED = "What mattered"
 SURE = "How sure it was"
 SEARCHED = "How it searched"
 GATES = "Gates over time"
+WRITTEN = "Gates while it wrote"
 REMEMBERED = "What it wrote and read"
 FORECAST = "Forecast and actual values"
 """Titles of views: the page shows them on tabs before the views are made."""
@@ -43,6 +44,7 @@ class Viewer(NamedTuple):
     work: Callable[[int], int] | None = None  # elements to how many of them are read in all; None: few
     telling: bool = True  # whether a report shows it
     title: str = ""  # that of its views, on the tab of the page; without one the tab has the view's name
+    layered: bool = False  # whether it is of one layer, which `Asked.layer` names; a report shows it once
     possible: bool = True  # whether answers of this run may have it: the page has no tab for one that `make` refuses
     of_several: bool = False  # whether it shows an answer, not a network: several runs that are combined have it too
 

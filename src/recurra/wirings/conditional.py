@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from torch import Tensor
 
@@ -25,6 +25,8 @@ class Conditional(AttendingFirst):
 
     Layers above the first read s_t, and need no loop over time.
     """
+
+    in_turn: ClassVar[tuple[str, ...]] = ("first", "second")
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)

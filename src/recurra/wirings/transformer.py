@@ -52,6 +52,7 @@ class Transformer(Wiring):
             causal=True,
             absolute=True,
             memory_size=shape.memory_size if self.attends else None,
+            form=shape.form,
         )
         is_plain = shape.features == width and not shape.summary_size
         self.readout = None if is_plain else nn.Linear(width + shape.summary_size, shape.features)
@@ -66,7 +67,7 @@ class Transformer(Wiring):
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
         # Rows of zero features on the device of the source: nothing has been read.
         remembered = remembered_of(source)
-        like = self.transformer.norm.weight.new_zeros((), device=remembered.mask.device)
+        like = self.transformer.like.new_zeros((), device=remembered.mask.device)
         return WiringState(layers_of(self.transformer.start(len(remembered.mask), like)), (), None, None)
 
     def fixed(self, rows: int, like: Tensor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,7 @@ class Shape(NamedTuple):
     feed_forward: int | None = None  # inside a Transformer's layers; None: 4 × their width
     window: int = 5  # tokens that a decoder without cells reads
     around: int = 2  # places on either side that are looked at together
+    form: Literal["pre_norm", "vaswani"] = "pre_norm"  # of a Transformer's layers
     mix: Literal["last", "concat", "mean", "learned"] = "last"  # of the outputs of all layers
     readout: Literal["tanh", "maxout"] = "tanh"  # from a state and what was seen to the features
 
@@ -74,6 +75,9 @@ class Wiring(nn.Module, ABC):
     `forward` computes all steps at once, or in a loop if each step needs the attention of the previous one; `step`
     computes one step, with the same numbers. With k rows per source, one after the other, the source is not copied.
     """
+
+    in_turn: ClassVar[tuple[str, ...]] = ()
+    """The attributes that hold two stacks which change the same state in turn, one after the other in each step."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()

@@ -1,0 +1,138 @@
+"""Cells compared on data: a run each, their sizes, scores and learning curves in one picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recurra.training.log import Line, TrainLine, ValidLine
+from recurra.views.lines import IN_TURN, Curve, Lines, Panel, Point, drawable, smoothed
+from recurra.views.page import page, section, table_in_html, write_whole
+from recurra.views.several import Several
+from recurra.views.table import Table
+
+HEIGHT = 230.0
+"""Pixels of a panel."""
+
+
+class CellRun(NamedTuple):
+    """A run with one cell."""
+
+    name: str  # of the cell, with its options
+    hidden: int
+    parameters: int
+    steps: int
+    seconds: float
+    lines: Sequence[Line]  # of its log
+    scores: dict[str, dict[str, float]]  # of valid, and of test where there is one
+    first: str  # the score that selects weights
+    folder: str  # its name among the runs, where these are kept
+
+    def json(self) -> dict[str, Any]:
+        """All of it but the log, of which the validations."""
+        valid = [line for line in self.lines if isinstance(line, ValidLine)]
+        looks = [{"updates": line.step, "seconds": line.seconds, "loss": line.loss, **line.scores} for line in valid]
+        return {**{name: value for name, value in self._asdict().items() if name != "lines"}, "looks": looks}
+
+
+class CellRuns(NamedTuple):
+    """What came of a comparison on data."""
+
+    task: str
+    data: str
+    equal: str  # what all have in common: parameters or hidden
+    runs: list[CellRun]
+
+    def json(self) -> dict[str, Any]:
+        """As `recurra lab --json` prints it."""
+        return {**self._asdict(), "runs": [run.json() for run in self.runs]}
+
+
+def as_table(found: CellRuns) -> Table:
+    """A row for each cell, in their order: its size, the loss in training, and the score of each part of the data."""
+    parts = [part for part in ("valid", "test") if any(part in run.scores for run in found.runs)]
+    first = found.runs[0].first
+    rows = []
+    for run in found.runs:
+        loss = next((line.loss for line in reversed(run.lines) if isinstance(line, TrainLine)), math.nan)
+        scored = [_number(run.scores.get(part, {}).get(first, math.nan)) for part in parts]
+        rows.append(
+            [
+                run.name,
+                run.hidden,
+                f"{run.parameters:,}",
+                _number(loss),
+                *scored,
+                f"{run.steps:,}",
+                f"{run.seconds:.0f}",
+            ]
+        )
+    columns = ["cell", "hidden", "parameters", "train loss", *(f"{part} {first}" for part in parts)]
+    return Table([*columns, "updates", "seconds"], rows)
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def about(found: CellRuns) -> str:
+    """What was compared, in a sentence."""
+    same = "about as many parameters as the first" if found.equal == "parameters" else "the same hidden size"
+    return f"{found.task} on {found.data}: every cell has {same}, and is trained with the same settings and budget."
+
+
+def as_text(found: CellRuns) -> str:
+    """For a terminal."""
+    return f"{about(found)}\n\n{as_table(found).text()}"
+
+
+def view(found: CellRuns) -> Several:
+    """The learning curves of all cells by updates, and by seconds: the loss of training and the score of validation."""
+    return Several([_curves(found, by) for by in ("updates", "seconds")], title=f"Cells compared: {found.task}")
+
+
+def _curves(found: CellRuns, by: str) -> Lines:
+    first = found.runs[0].first
+    train, valid = [], []
+    for number, run in enumerate(found.runs):
+        look = IN_TURN[number % len(IN_TURN)]
+        losses = [Point(_at(line, by), drawable(line.loss)) for line in run.lines if isinstance(line, TrainLine)]
+        smooth = smoothed([point for point in losses if not math.isnan(point.x)])
+        if smooth:
+            train.append(Curve(run.name, [point.y for point in smooth], [point.x for point in smooth], look))
+        scores = [
+            Point(_at(line, by), drawable(line.scores.get(first, math.nan)))
+            for line in run.lines
+            if isinstance(line, ValidLine)
+        ]
+        known = [point for point in scores if not math.isnan(point.x + point.y)]
+        if known:
+            valid.append(Curve(run.name, [point.y for point in known], [point.x for point in known], look, dots=True))
+    panels = [Panel("loss in training", train, HEIGHT, log=True), Panel(f"{first}, valid", valid, HEIGHT)]
+    return Lines([panel for panel in panels if panel.curves], by, title=f"Learning curves by {by}", about=about(found))
+
+
+def _at(line: TrainLine | ValidLine, by: str) -> float:
+    return float(line.step) if by == "updates" else line.seconds
+
+
+def write(found: CellRuns, path: Path) -> None:
+    """Write a page (.html) or a picture (.svg, .png)."""
+    if path.suffix == ".html":
+        write_whole(path, as_page(found))
+    else:
+        view(found).write(path)
+
+
+def as_page(found: CellRuns) -> str:
+    """A page with the table and the curves."""
+    pieces = [
+        f"<h1>{escape(found.task)}: cells compared</h1>",
+        f"<p>{escape(about(found))}</p>",
+        table_in_html(as_table(found)),
+        *(section(each.title, each.figure()) for each in view(found).views),
+    ]
+    return page(f"recurra lab {found.task}", pieces)
