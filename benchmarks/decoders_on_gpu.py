@@ -26,13 +26,13 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("src", ".", "benchmarks")]
+sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("src", ".")]
 
-from cells_on_gpu import captured, timed  # noqa: E402
 from recurra import Padded  # noqa: E402
 from recurra.attention.stepping import AttentionSteps, Tiles  # noqa: E402
 from recurra.engines.stepping import Part, Room, multiplied  # noqa: E402
 from recurra.named import built  # noqa: E402
+from recurra.reports.speed_on_gpu import captured, timed  # noqa: E402
 from recurra.wirings import Shape, Source, Wiring  # noqa: E402
 
 DECODERS = {  # wiring, cell, attention, and how many milliseconds are asked for

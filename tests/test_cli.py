@@ -155,6 +155,7 @@ def test_a_users_own_cell_in_the_current_folder_is_found(tmp_path: Path) -> None
         (["bench", "--shapes", "1000000x1000000x8x8"], "is too large for this command. Use smaller sizes"),
         (["cells", "lstm", "--hidden", "99999999999"], "can be 20,000 at most, but one is 99,999,999,999"),
         (["bench", "--device", "meta"], "--device 'meta' cannot be used"),
+        (["bench", "--types", "bf16"], "--types needs --device cuda"),
         (["bench", "--cells", "lstm", "lsmt"], "Did you mean 'lstm'?"),
         (["bench", "--device", "gpu"], "--device 'gpu' cannot be used"),
     ],

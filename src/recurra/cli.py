@@ -525,7 +525,14 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("--shapes", nargs="+", default=[], metavar="BxTxIxH", help="batch x steps x input x hidden")
     sub.add_argument("--forward", action="store_true", help="forward pass only, without gradients")
     sub.add_argument("--threads", type=int, metavar="N", help="number of torch threads")
-    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    sub.add_argument(
+        "--device",
+        default="cpu",
+        help="cpu; or cuda: beside torch.nn.LSTM in bf16, fp16 and tf32, with errors against float64 (default: cpu)",
+    )
+    sub.add_argument(
+        "--types", nargs="+", default=[], metavar="TYPE", help="on a GPU: bf16, fp16, tf32, fp32 (default: bf16)"
+    )
     sub.add_argument("--seconds", type=float, default=2.0, help="maximum time per measurement (default: 2)")
     sub.add_argument("--explain", action="store_true", help="show why an engine cannot run a cell")
     sub.add_argument("--json", action="store_true", help="print one JSON object per line only")

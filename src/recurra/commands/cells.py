@@ -6,7 +6,9 @@ import argparse
 import json
 import math
 import os
+import sys
 import tomllib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recurra.errors import ConfigError
@@ -15,6 +17,7 @@ from recurra.text.json_file import json_text
 if TYPE_CHECKING:
     from recurra.cells import Spec
     from recurra.reports.catalogue import WrapperEntry
+    from recurra.reports.speed import Size
 
 LARGEST = 20_000
 MOST_NUMBERS = 10**9
@@ -106,7 +109,7 @@ def bench(options: argparse.Namespace) -> None:
         torch.set_num_threads(options.threads)
     if not 0 < options.seconds < math.inf:
         raise ConfigError(f"--seconds must be a number above 0, but is {options.seconds}.")
-    shapes = [speed.Size.parse(text) for text in options.shapes] or speed.DEFAULT_SHAPES
+    shapes = [speed.Size.parse(text) for text in options.shapes]
     for shape in shapes:
         if max(shape) > LARGEST or shape.B * shape.T * max(shape.I, shape.H) > MOST_NUMBERS:
             raise ConfigError(f"the shape {shape} is too large for this command. Use smaller sizes.")
@@ -114,9 +117,15 @@ def bench(options: argparse.Namespace) -> None:
         raise ConfigError(f"--device '{options.device}' cannot be used: it must be cpu or cuda.")
     usable_device(options.device, f"--device '{options.device}'")
     known = [engine.name for engine in ENGINES]
+    if options.device == "cuda":
+        engines = [choose(["auto", *known], name, "--engines") for name in options.engines] or ["auto"]
+        bench_on_gpu(options, shapes, engines)
+        return
+    if options.types:
+        raise ConfigError("--types needs --device cuda: on the CPU all is measured in float32.")
     timings = speed.measure(
         [spec(text) for text in options.cells] or catalogue(Cell),
-        shapes,
+        shapes or speed.DEFAULT_SHAPES,
         engines=[choose(known, name, "--engines") for name in options.engines] or known,
         backward=not options.forward,
         device=options.device,
@@ -142,6 +151,32 @@ def bench(options: argparse.Namespace) -> None:
             print(f"{start}  refused: {timing.refusal}", flush=True)
     if not options.explain:
         print("\nAn engine that is missing in a row does not support the cell; --explain gives the reasons.")
+
+
+def bench_on_gpu(options: argparse.Namespace, shapes: Sequence[Size], engines: Sequence[str]) -> None:
+    """Speed and exactness of cells on the GPU beside torch.nn.LSTM in all types."""
+    from recurra.named import choose
+    from recurra.reports import speed_on_gpu as speed
+
+    timings = speed.measure(
+        [(text, spec(text)) for text in options.cells or speed.DEFAULT_CELLS],
+        shapes or speed.DEFAULT_SHAPES,
+        engines=engines,
+        types=[choose(speed.TYPES, name, "--types") for name in options.types] or ["bf16"],
+        backward=not options.forward,
+        seconds=min(options.seconds, 0.4),
+    )
+    if not options.json:
+        print("forward" if options.forward else "forward + backward")
+        print(speed.heading())
+    measured = []
+    for timing in timings:
+        print(json_text({**timing._asdict(), "shape": str(timing.shape)}) if options.json else speed.line_of(timing))
+        sys.stdout.flush()
+        if isinstance(timing, speed.OnGPU):
+            measured.append(timing)
+    if not options.json:
+        print("", *speed.summary(measured), sep="\n")
 
 
 def spec(text: str) -> Spec:

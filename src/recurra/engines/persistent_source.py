@@ -21,7 +21,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from recurra.engines.plan import Buffer, Phases, Place, Plan, StepProduct, Write
-from recurra.engines.triton_source import expression, is_number, number, power_of_two, units_of
+from recurra.engines.triton_source import power_of_two, units_of
+from recurra.engines.unit_source import UnitWriter
 from recurra.engines.values import NoPlan, Value
 
 PRELUDE = '''
@@ -112,7 +113,7 @@ def persistent(
     )
 
 
-class Writer:
+class Writer(UnitWriter):
     """What the writers of both directions share: products, pointers and values of one program."""
 
     def __init__(self, plan: Plan, phases: Phases, slots: list[list[StepProduct]]) -> None:
@@ -124,7 +125,7 @@ class Writer:
         if len(found) != 1 or None in found or found != widths:
             raise NoPlan("its units are not computed apart from each other")
         [units] = widths
-        self.units = units
+        super().__init__(units)
         if not all(slots) and any(product.operand.place is Place.ROWS for slot in slots for product in slot):
             # Others may still read what the step before has left there.
             raise NoPlan("a row pass that waits for no other program writes what products multiply")
@@ -133,15 +134,7 @@ class Writer:
             raise NoPlan("its step has no product")
         if any(product.out.width % units or product.operand.width > 4096 for product in self.products):
             raise NoPlan("a product makes something else than whole gates")
-        self.arguments: dict[tuple[Buffer, bool], int] = {}
-        self.known: dict[tuple[Value, int], str] = {}
         self.kept: list[str] = []  # what is loaded before the first step
-        self.lines: list[str] = []
-        self.count = 0
-
-    def pointer(self, buffer: Buffer, is_written: bool) -> str:
-        number = self.arguments.setdefault((buffer, is_written), len(self.arguments))
-        return f"{'o' if is_written else 'p'}{number}"
 
     # What is done once
 
@@ -208,31 +201,6 @@ class Writer:
     def place(self, buffer: Buffer, is_written: bool, column: int) -> str:
         return f"r[:, None] * {self.pointer(buffer, is_written)}_row + ({column} + j)[None, :]"
 
-    def element(self, value: Value, offset: int) -> str:
-        """One gate of a value, for the rows and units of this program."""
-        key = (value, offset)
-        if key not in self.known:
-            self.known[key] = self.make(value, offset)
-        return self.known[key]
-
-    def make(self, value: Value, offset: int) -> str:
-        if value.op == "constant":
-            return number(value.args[0])
-        if value.op == "product":
-            return self.product(value, offset)
-        if value.op == "move":
-            return self.moved(value, offset)
-        if value.op == "leaf":
-            return self.leaf(value, offset)
-        names = []
-        for arg in value.values:
-            names.append(number(arg.args[0]) if arg.op == "constant" else self.element(arg, offset))
-        if value.op == "add" and "0.0" in names:
-            return names[1 - names.index("0.0")]
-        if all(is_number(name) for name in names):
-            names = [f"tl.full((), {name}, tl.float32)" for name in names]
-        return self.define(expression(value, names))
-
     def product(self, value: Value, offset: int) -> str:
         """One gate of what a product has made."""
         reads = [p.reads[value] for p in self.phases.passes if value in p.reads]
@@ -240,23 +208,6 @@ class Writer:
         n = next(n for n, product in enumerate(self.products) if product.out is buffer)
         self.check_gate(column + offset)
         return f"d{n}_{(column + offset) // self.units}"
-
-    def check_gate(self, offset: int) -> None:
-        if offset % self.units:
-            raise NoPlan("a unit reads what other units have computed")
-
-    def moved(self, value: Value, offset: int) -> str:
-        for run in value.detail.runs:
-            if run.start <= offset < run.start + run.length:
-                arg = value.values[run.source]
-                return (
-                    number(arg.args[0]) if arg.op == "constant" else self.element(arg, run.offset + offset - run.start)
-                )
-        raise NoPlan("a gate begins in the middle of a value")
-
-    def leaf(self, value: Value, offset: int) -> str:
-        """Something that no equation of the step makes."""
-        raise NotImplementedError
 
     def loaded(self, buffer: Buffer, column: int) -> str:
         """Numbers of a buffer: weights and masks once, before the first step; others at each step."""
@@ -276,11 +227,6 @@ class Writer:
 
     def block(self, name: str) -> str:
         return f"tl.zeros((BB, BH), tl.float32) + {name}"
-
-    def define(self, code: str) -> str:
-        self.count += 1
-        self.lines.append(f"v{self.count} = {code}")
-        return f"v{self.count}"
 
 
 class ForwardWriter(Writer):

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from recurra.cells import AnyCell, Cell, Wrapper
 from recurra.cells.weights import leaves, replaced
+from recurra.engines import scan_on_gpu
 from recurra.engines.cost import Estimate, Rates
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.replay import is_differentiated, replayed
@@ -86,6 +87,8 @@ def is_plain(fixed: object) -> bool:
 
 def read(reader: DirectedCell, x: Padded, every: bool) -> Reading:
     """One cell over one batch. A backward reader is a forward one on reversed rows."""
+    if (reading := scan_on_gpu.read(reader, x, every)) is not None:
+        return reading
     cell, (start,), fixed, backward, resets = reader
     inputs = cell.project(x.values, fixed)
     inputs = Padded(inputs, x.lengths).reversed().values if backward else inputs
