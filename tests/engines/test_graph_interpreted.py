@@ -102,6 +102,18 @@ def test_second_derivatives_are_those_of_the_loop() -> None:
             torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["gru", "lstm", "layer_norm_lstm"])
+@pytest.mark.parametrize(("rows", "hidden"), [(1, 16), (1, 21), (3, 21)])
+def test_memory_that_inference_has_used_serves_training(name: str, rows: int, hidden: int) -> None:
+    WORKSPACES.idle.clear()
+    rnn = model(name, 3, hidden).float()
+    x, start = single(rnn, [5] * rows)
+    rnn.engine = "graph"
+    with torch.no_grad():
+        rnn(x, start)
+    assert_agree(everything(rnn, "graph", x, start), everything(rnn, "loop", x, start), 2e-5)
+
+
 def test_weights_that_change_are_seen() -> None:
     rnn = model("lstm", 3, 8).float()
     x, start = single(rnn, [4, 2])

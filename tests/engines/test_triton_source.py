@@ -11,7 +11,7 @@ from recurra.cells import build
 from recurra.engines.engine import DirectedCell
 from recurra.engines.memory import TORCH
 from recurra.engines.persistent_source import chunks, persistent
-from recurra.engines.plan import Plan
+from recurra.engines.plan import Place, Plan
 from recurra.engines.planning import PLANS
 from recurra.engines.triton_source import FUNCTIONS, PRELUDE, units_of
 from recurra.engines.values import NoPlan
@@ -37,6 +37,20 @@ def test_every_plan_is_printed_as_python_that_parses(variant: str) -> None:
             assert isinstance(function, ast.FunctionDef)
             stored = [node for node in ast.walk(function) if isinstance(node, ast.Attribute) and node.attr == "store"]
             assert len(stored) >= 1
+
+
+@pytest.mark.parametrize("variant", ["lstm", "gru", "peephole full", "lstm variational", "layer norm"])
+def test_buffers_of_one_name_have_one_place_and_width(variant: str) -> None:
+    plan = plan_of(variant)
+    found: dict[str, set[tuple[Place, int]]] = {}
+    for direction in ("forward", "inference", "backward"):
+        for kernel in kernels_of(plan, direction, ()):
+            for buffer, _ in kernel.arguments:
+                found.setdefault(buffer.name, set()).add((buffer.place, buffer.width))
+        for product in products_of(getattr(plan, direction)):
+            for buffer in (product.operand, product.out):
+                found.setdefault(buffer.name, set()).add((buffer.place, buffer.width))
+    assert {name for name, uses in found.items() if len(uses) > 1} == set()
 
 
 def test_every_function_that_torch_evaluates_is_printed() -> None:

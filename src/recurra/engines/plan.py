@@ -172,8 +172,9 @@ class Planner:
     def forward_phases(self, wanted: list[Write], training: bool) -> tuple[Phases, dict[Value, Buffer]]:
         trace = self.trace
         outputs = [Write(value, buffer) for value, buffer in zip(trace.new_states, self.states, strict=True)]
-        place = Place.SEQUENCE if training else Place.ROWS
-        phases, operands = self.phases("forward", outputs + wanted, self.forward_leaves(), place)
+        # A name of its own for each: an engine may keep memory for both by the names of buffers.
+        name, place = ("forward", Place.SEQUENCE) if training else ("inference", Place.ROWS)
+        phases, operands = self.phases(name, outputs + wanted, self.forward_leaves(), place)
         for row_pass in phases.passes:
             written = dict.fromkeys(write.buffer for write in row_pass.writes)
             row_pass.clears.extend(buffer for buffer in written if buffer.name != "saved")
