@@ -18,6 +18,9 @@ from recurra.engines.values import NoPlan
 from recurra.engines.workspace import kernels_of, parts_of, powers_of_two, products_of
 from tests.variants import EVERY
 
+PLANNED = [variant for variant in EVERY if not variant.startswith("dnc")]
+"""A dnc multiplies the numbers of a row with each other (prod), which no row pass does."""
+
 
 def plan_of(variant: str, hidden: int = 8) -> Plan:
     cell, x = build(EVERY[variant], 5, hidden), torch.zeros(1, 1, 5)
@@ -26,7 +29,7 @@ def plan_of(variant: str, hidden: int = 8) -> Plan:
     return plan
 
 
-@pytest.mark.parametrize("variant", EVERY)
+@pytest.mark.parametrize("variant", PLANNED)
 def test_every_plan_is_printed_as_python_that_parses(variant: str) -> None:
     plan = plan_of(variant)
     for direction in ("forward", "inference", "backward"):

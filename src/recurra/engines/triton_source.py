@@ -62,12 +62,12 @@ def r_sign(a):
 
 @triton.jit
 def r_max(a, b):
-    return tl.where((a > b) | (a != a), a, b)
+    return tl.where(a > b, a, tl.where(a != a, a, b))
 
 
 @triton.jit
 def r_min(a, b):
-    return tl.where((a < b) | (a != a), a, b)
+    return tl.where(a < b, a, tl.where(a != a, a, b))
 
 
 @triton.jit
@@ -91,7 +91,7 @@ def r_pow(a, b):
     is_whole = tl.floor(b) == b
     is_odd = b - 2.0 * tl.floor(0.5 * b) == 1.0
     p = tl.where(a < 0.0, tl.where(is_whole, tl.where(is_odd, -p, p), float("nan")), p)
-    return tl.where((b == 0.0) | (a == 1.0), 1.0, p)
+    return tl.where(b == 0.0, 1.0, tl.where(a == 1.0, 1.0, p))
 
 
 @triton.jit
@@ -156,7 +156,7 @@ def r_acos(a):
 @triton.jit
 def larger(a, b):
     """The larger of two numbers; what is not a number is larger than all."""
-    return tl.where((a > b) | (a != a), a, b)
+    return tl.where(a > b, a, tl.where(a != a, a, b))
 '''
 
 FUNCTIONS = {
@@ -206,8 +206,8 @@ FUNCTIONS = {
     "le": "tl.where({0} <= {1}, 1.0, 0.0)",
     "gt": "tl.where({0} > {1}, 1.0, 0.0)",
     "ge": "tl.where({0} >= {1}, 1.0, 0.0)",
-    "and": "tl.where(({0} != 0.0) & ({1} != 0.0), 1.0, 0.0)",
-    "or": "tl.where(({0} != 0.0) | ({1} != 0.0), 1.0, 0.0)",
+    "and": "tl.where({0} != 0.0, tl.where({1} != 0.0, 1.0, 0.0), 0.0)",
+    "or": "tl.where({0} != 0.0, 1.0, tl.where({1} != 0.0, 1.0, 0.0))",
     "not": "tl.where({0} == 0.0, 1.0, 0.0)",
     "pow": "r_pow({0}, {1})",
 }
