@@ -44,20 +44,6 @@ def test_a_workspace_is_used_again_once_it_is_given_back() -> None:
     assert longer.workspace.steps >= 11
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("hidden", [8, 21])
-@pytest.mark.parametrize("variant", ["gru", "layer norm"])
-def test_all_steps_of_a_buffer_are_one_matrix_with_aligned_rows(variant: str, hidden: int, rows: int) -> None:
-    workspace = Workspace(plan_of(variant, hidden), rows, 5, torch.float32, torch.device("cpu"))
-    for _, *buffers in workspace.plan.matrices:
-        for buffer in buffers:
-            steps = workspace.steps_of(buffer)[:4]
-            matrix = steps.flatten(0, 1)
-            assert matrix.shape == (4 * rows, buffer.width)
-            assert matrix.data_ptr() == steps.data_ptr()
-            assert matrix.stride() == (-(-buffer.width // 16) * 16, 1)
-
-
 def test_a_kernel_that_gave_up_waiting_is_an_error() -> None:
     workspace = Workspace(plan_of("lstm"), 2, 3, torch.float32, torch.device("cpu"))
     workspace.check()

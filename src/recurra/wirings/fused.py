@@ -28,7 +28,7 @@ from recurra.attention.stepping import AttentionSteps, no_steps
 from recurra.cells import AnyCell, AnyState, RecurrentDropout, WeightDrop, Zoneout
 from recurra.cells.weights import is_bare
 from recurra.engines.engine import DirectedCell, only_looped
-from recurra.engines.graph import TYPES
+from recurra.engines.graph import TYPES, no_kernels
 from recurra.engines.plan import Buffer, Place, Plan, RowPass, Write
 from recurra.engines.planning import PLANS, split_fixed
 from recurra.engines.replay import is_differentiated
@@ -46,7 +46,7 @@ from recurra.engines.stepping import (
     summed_product,
     total_of,
 )
-from recurra.engines.triton_kernels import Address, Launch, functions, launch, no_kernels
+from recurra.engines.triton_kernels import Address, Launch, functions, launch
 from recurra.engines.triton_source import Kernel, kernel
 from recurra.engines.values import NoPlan, Value, constant
 from recurra.errors import EngineError
