@@ -37,7 +37,9 @@ def runs(engine: str, variant: str, training: bool) -> bool:
     rnn = model(EVERY[variant]).train(training)
     [reader] = rnn._readers(0, rnn.start(1), rnn.fixed(1))
     found = next(each for each in ENGINES if each.name == engine)
-    return engine == "planned" or found.refusal([reader], batch([4])) is None
+    if engine == "planned":  # which takes all but one, and takes a while to say so
+        return not variant.startswith("dnc")
+    return found.refusal([reader], batch([4])) is None
 
 
 RUNS = [(e, v, t) for e in FAST for v in EVERY for t in (True, False) if runs(e, v, t)]
@@ -113,7 +115,8 @@ def test_the_scan_agrees_at_any_shape(run: tuple[str, str, bool], **shape: Any) 
 @pytest.mark.parametrize("part", range(8))
 @given(data=st.data(), **SHAPES)
 def test_planned_steps_agree_at_any_shape(part: int, data: st.DataObject, **shape: Any) -> None:
-    runs = [run for run in RUNS if run[0] == "planned"][part::8]
+    # To compile a memory network takes many seconds; it is held against the loop at one shape above.
+    runs = [run for run in RUNS if run[0] == "planned" and not run[1].startswith("ntm")][part::8]
     check_agreement(data.draw(st.sampled_from(runs)), **shape)
 
 

@@ -251,7 +251,7 @@ def test_a_run_without_attention_has_no_tab_for_where_it_looked(page: Page) -> N
     page.goto("/?run=translation-blind&input=the+dog&tab=attention")
     expect(open_tab(page)).to_have_text("How sure it was")
     expect(page.get_by_role("tab")).to_have_text(
-        ["How sure it was", "What mattered", "How it searched", "Gates over time"]
+        ["How sure it was", "What mattered", "How it searched", "Gates over time", "Gates while it wrote"]
     )
 
 
@@ -347,7 +347,7 @@ def test_the_keyboard_alone_is_enough(page: Page) -> None:
     expect(open_tab(page)).to_have_text("How sure it was")
     expect(open_tab(page)).to_be_focused()
     page.keyboard.press("End")
-    expect(open_tab(page)).to_have_text("Gates over time")
+    expect(open_tab(page)).to_have_text("Gates while it wrote")
     expect(panel(page)).to_have_attribute("aria-busy", "false")
     page.keyboard.press("ArrowRight")
     expect(open_tab(page)).to_have_text("Where it looked")

@@ -293,7 +293,7 @@ def test_too_many_inputs_and_too_long_ones_are_refused(port: int) -> None:
     assert "20,000 tokens are answered in one call" in refused(port, "sounds", {"inputs": ["x" * 12_000] * 2})
     wide = {"width": 32, "max_length": 1000, "max_ratio": None}
     every, one = ({"input": "cat" * 300, "decoding": wide, "show": show} for show in (None, ["probabilities"]))
-    assert refused(port, "sounds", every, "explain").startswith("this request needs about 2 times the work allowed")
+    assert refused(port, "sounds", every, "explain").startswith("this request needs about 3 times the work allowed")
     assert posted(port, "/api/runs/sounds/explain", one).status == 200
     for name, value, decoding in (("sounds", "cat", wide), ("levels", [1, 2, 3], {"paths": 500, "horizon": 1000})):
         too_much = refused(port, name, {"inputs": [value] * 32, "decoding": decoding})

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from recurra.training.log import Line, TrainLine, ValidLine
-from recurra.views.lines import Curve, Lines, Look, Mark, Panel, Point, drawable, smoothed
+from recurra.views.lines import Curve, Lines, Mark, Panel, Point, Style, drawable, smoothed
 
 HIGH, LOW = 230.0, 154.0
 """Pixels of a panel that matters most, and of the others."""
@@ -14,7 +14,7 @@ HIGH, LOW = 230.0, 154.0
 RAW = 50
 """Of more losses than that, each is drawn beside their smoothed curve."""
 
-_LOOKS: tuple[Look, ...] = ("solid", "one", "three", "four")
+_LOOKS: tuple[Style, ...] = ("solid", "one", "three", "four")
 
 
 def learning_curves(lines: Sequence[Line], *, metrics: Sequence[str] = ()) -> Lines:
@@ -92,6 +92,6 @@ def _known(panel: Panel) -> Panel:
     return panel._replace(curves=[curve for curve in panel.curves if not all(math.isnan(y) for y in curve.y)])
 
 
-def _curve(name: str, points: Iterable[Point], look: Look = "one", *, dots: bool = False) -> Curve:
+def _curve(name: str, points: Iterable[Point], look: Style = "one", *, dots: bool = False) -> Curve:
     points = list(points)
     return Curve(name, [point.y for point in points], [point.x for point in points], look, dots)

@@ -10,7 +10,7 @@ from pathlib import Path
 from recurra.analysis.laboratory import Laboratory, Layer
 from recurra.errors import ConfigError
 from recurra.views.distribution import Distribution
-from recurra.views.lines import IN_TURN, Curve, Lines, Look, Panel
+from recurra.views.lines import IN_TURN, Curve, Lines, Panel, Style
 from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.several import Several
 from recurra.views.table import Table
@@ -169,7 +169,7 @@ def _views(layer: Layer, *, titled: bool = True) -> Iterator[View]:
 
 def _panels(layer: Layer) -> Iterator[Panel]:
     curves = _curves(layer)
-    looks: Mapping[str, tuple[str, Look]] = {
+    looks: Mapping[str, tuple[str, Style]] = {
         "∂h_T/∂h_t, largest singular value": ("∂h_T/∂h_t, largest", "one"),
         "bound on the largest": ("its bound", "two"),
         "∂c_T/∂c_t, largest": ("∂c_T/∂c_t", "three"),
@@ -185,12 +185,12 @@ def _panels(layer: Layer) -> Iterator[Panel]:
         named = zip(flow, IN_TURN, strict=False)
         yield Panel("gradient of the loss", [_curve(name, look, curves[name]) for name, look in named], log=True)
     rest = [name for name in curves if name.startswith(("‖∂h_T/∂x", "Π f"))]
-    others: list[Look] = ["four", *IN_TURN]
+    others: list[Style] = ["four", *IN_TURN]
     drawn = [_curve(name, look, curves[name]) for name, look in zip(rest, others, strict=False)]
     yield Panel("memory", drawn, log=True)
 
 
-def _curve(name: str, look: Look, values: Sequence[float]) -> Curve:
+def _curve(name: str, look: Style, values: Sequence[float]) -> Curve:
     """A curve over t − T = 0, −1, …; what is too large or too small to draw is left out."""
     known = [value if 1e-200 < value < 1e200 else math.nan for value in values]
     return Curve(name, known, [-lag for lag in range(len(values))], look, dots=look == "one")

@@ -19,7 +19,7 @@ from recurra.views.scene import Box, Circle, Colour, Label, Path, Scene, SceneSh
 from recurra.views.table import Table
 from recurra.views.view import PAGE, PHONE, WIDTH, View, captioned, minus
 
-Look: TypeAlias = Literal["one", "two", "three", "four", "five", "solid", "strong", "soft", "raw", "faint"]
+Style: TypeAlias = Literal["one", "two", "three", "four", "five", "solid", "strong", "soft", "raw", "faint"]
 
 
 class Stroke(NamedTuple):
@@ -29,7 +29,7 @@ class Stroke(NamedTuple):
     strength: float = 1.0
 
 
-LOOKS: dict[Look, Stroke] = {
+LOOKS: dict[Style, Stroke] = {
     "one": Stroke("one"),
     "two": Stroke("two", dashes=(8, 4)),
     "three": Stroke("three", dashes=(2, 4)),
@@ -43,7 +43,7 @@ LOOKS: dict[Look, Stroke] = {
 }
 """Curves differ by their dashes as well as by their colours, so that a picture may be printed without colours."""
 
-IN_TURN: tuple[Look, ...] = ("one", "two", "three", "four", "five")
+IN_TURN: tuple[Style, ...] = ("one", "two", "three", "four", "five")
 """Of curves that are of one rank; more of them begin anew."""
 
 _EDGE, _LEFT, _RIGHT, _LINE, _FOOT = 8.0, 58.0, 14.0, 24.0, 36.0  # pixels: around, beside the curves, a line, below
@@ -63,7 +63,7 @@ class _Curve(NamedTuple):
     name: str
     y: Sequence[float]
     x: Sequence[float] = ()
-    look: Look = "one"
+    look: Style = "one"
     dots: bool = False
 
 
@@ -76,7 +76,7 @@ class Curve(_Curve):
 
     __slots__ = ()
 
-    def __new__(cls, name: str, y: ArrayLike, x: ArrayLike = (), look: Look = "one", dots: bool = False) -> Self:
+    def __new__(cls, name: str, y: ArrayLike, x: ArrayLike = (), look: Style = "one", dots: bool = False) -> Self:
         return super().__new__(cls, name, _numbers(name, y), _numbers(name, x), look, dots)
 
     @property
@@ -95,7 +95,7 @@ class _Band(NamedTuple):
     low: Sequence[float]
     high: Sequence[float]
     x: Sequence[float] = ()
-    look: Look = "strong"
+    look: Style = "strong"
 
 
 class Band(_Band):
@@ -103,7 +103,7 @@ class Band(_Band):
 
     __slots__ = ()
 
-    def __new__(cls, name: str, low: ArrayLike, high: ArrayLike, x: ArrayLike = (), look: Look = "strong") -> Self:
+    def __new__(cls, name: str, low: ArrayLike, high: ArrayLike, x: ArrayLike = (), look: Style = "strong") -> Self:
         return super().__new__(cls, name, _numbers(name, low), _numbers(name, high), _numbers(name, x), look)
 
     @property
@@ -335,7 +335,7 @@ class _Panel:
         x, y = _LEFT + _LETTER * width_of(title, _SIZE) + 24, self.top + 14
         # What has no number is not drawn, and so not named.
         known = [curve for curve, points in self.curves if not all(math.isnan(point.y) for point in points)]
-        named: list[tuple[str, Look | None]] = [(curve.name, curve.look) for curve in known if curve.name]
+        named: list[tuple[str, Style | None]] = [(curve.name, curve.look) for curve in known if curve.name]
         named += [(band.name, band.look) for band in self.panel.bands if band.name and len(_ends(band)) > 1]
         marked = [mark.name for mark in self.panel.marks if not math.isnan(drawable(mark.y))]
         named += [(name, None) for name in dict.fromkeys(marked)]
@@ -411,7 +411,7 @@ def _ends(band: Band) -> list[tuple[float, float, float]]:
     return [each for each in ends if not math.isnan(each[1] + each[2])]
 
 
-def _stroke(points: Sequence[tuple[float, float]], look: Look, title: str = "") -> Path:
+def _stroke(points: Sequence[tuple[float, float]], look: Style, title: str = "") -> Path:
     colour, width, dashes, strength = LOOKS[look]
     return Path(points, colour, width, dashes, strength=strength, title=without_controls(title))
 
