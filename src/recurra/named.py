@@ -47,7 +47,7 @@ def catalogue(kind: type) -> list[str]:
 
     >>> from recurra.cells import Cell
     >>> catalogue(Cell)[:3]
-    ['coupled_lstm', 'elman', 'gru']
+    ['coupled_lstm', 'dnc', 'elman']
     """
     home = kind.__module__.rpartition(".")[0]
     return sorted(

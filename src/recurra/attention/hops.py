@@ -66,4 +66,4 @@ def position_weights(
     j = torch.arange(1, longest + 1, device=widths.device, dtype=dtype)
     is_word = j <= widths.unsqueeze(-1)
     share = j / widths.clamp(min=1).unsqueeze(-1)
-    return (1 - share) * is_word, (2 * share - 1) / size * is_word
+    return (1 - share).where(is_word, 0), ((2 * share - 1) / size).where(is_word, 0)
