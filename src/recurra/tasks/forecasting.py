@@ -23,7 +23,9 @@ from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
 from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, DataError
-from recurra.metrics.forecasts import origins_of
+from recurra.metrics.conformal import Calibration, conformal_scores
+from recurra.metrics.forecast_errors import naive_errors
+from recurra.metrics.forecasts import came_true, origins_of
 from recurra.opening import read_file
 from recurra.reading.asked import read_by
 from recurra.reading.samples import spread, windows
@@ -31,7 +33,7 @@ from recurra.reading.schema import Schema
 from recurra.reading.sentences import matrix
 from recurra.reading.series import Steps, compared, filled, sequences, with_columns
 from recurra.scoring.counted import Counted
-from recurra.scoring.forecast_scores import frame_scores, value_scores
+from recurra.scoring.forecast_scores import Measures, frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
 from recurra.views.purpose import SERIES
@@ -56,6 +58,15 @@ NAMED = 8
 FIT_FOR = dict.fromkeys(COUNTS, "counts (whole numbers from 0)") | dict.fromkeys(POSITIVE, "values above 0")
 """Outputs that not every value suits, and which do."""
 
+CALIBRATION = "calibration.json"
+"""The file of a run with what corrects its intervals."""
+
+POINT, PATHS = "point", "paths"
+"""Of forecasts without an interval, and of the 90 % interval of sampled paths."""
+
+CALIBRATED = 500
+"""Origins, about, from which paths are drawn to correct their intervals."""
+
 NO_FILE = "input"
 """Where a series is from that is asked about without a file."""
 
@@ -66,10 +77,18 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     Settings: ClassVar[type] = ForecastingSettings
     name: ClassVar[str] = "forecasting"
 
-    def __init__(self, settings: ForecastingSettings, scale: Normal, *, is_binary: bool) -> None:
+    def __init__(
+        self,
+        settings: ForecastingSettings,
+        scale: Normal,
+        *,
+        is_binary: bool,
+        calibrations: Mapping[str, Calibration] | None = None,
+    ) -> None:
         self.settings = settings
         self.scale = scale  # of the values, or of their changes
         self.is_binary = is_binary
+        self.calibrations = calibrations or {}  # of forecasts without an interval, and of that of sampled paths
         self.output: Part = settings.model.output or ("bernoulli" if is_binary else "gaussian")
         self.gives_coins = name_of(self.output) == "bernoulli"
         if self.gives_coins and not is_binary:
@@ -95,7 +114,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     @classmethod
     def resolved(cls, settings: ForecastingSettings) -> ForecastingSettings:
-        return dataclasses.replace(settings, data=with_columns(settings.data, settings.data.files("train")[0]))
+        data, evaluation = with_columns(settings.data, settings.data.files("train")[0]), settings.evaluation
+        if evaluation.score is None and data.series is not None:
+            # Series may have different levels: each error is measured by what is usual in its own.
+            evaluation = dataclasses.replace(evaluation, score="mase")
+        return dataclasses.replace(settings, data=data, evaluation=evaluation)
 
     @classmethod
     def encoding(cls, settings: ForecastingSettings) -> object:
@@ -143,6 +166,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         known = {"values": self.scale.to_json()}
         (folder / "scales.json").write_text(json.dumps(known), "utf-8")
         (folder / "kind.json").write_text(json.dumps({"is_binary": self.is_binary}), "utf-8")
+        if self.calibrations:
+            found = {name: each.to_json() for name, each in self.calibrations.items()}
+            (folder / CALIBRATION).write_text(json.dumps(found), "utf-8")
 
     @classmethod
     def load(cls, settings: ForecastingSettings, folder: Path) -> Self:
@@ -153,10 +179,17 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             raise CheckpointError(
                 f"{folder / 'kind.json'} cannot be read ({error}): the run folder is incomplete."
             ) from error
-        return cls(settings, scale, is_binary=is_binary)
+        path, calibrations = folder / CALIBRATION, dict[str, Calibration]()
+        if path.exists():  # earlier versions wrote none
+            try:
+                known = json.loads(read_file(path))
+                calibrations = {str(name): Calibration.from_json(each) for name, each in known.items()}
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                raise CheckpointError(f"{path} cannot be read ({error}): the run folder is damaged.") from error
+        return cls(settings, scale, is_binary=is_binary, calibrations=calibrations)
 
     def with_settings(self, settings: ForecastingSettings, folder: Path) -> Self:
-        return type(self)(settings, self.scale, is_binary=self.is_binary)
+        return type(self)(settings, self.scale, is_binary=self.is_binary, calibrations=self.calibrations)
 
     @property
     def is_backward(self) -> bool:
@@ -227,6 +260,13 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         """Steps ahead, (..., h, d), in the unit of the data; `last`, (..., d), is the step before them."""
         values = self.scale.unscaled(ahead)
         return last[..., None, :] + values.cumsum(-2) if self.settings.data.difference else values
+
+    def fan_in_units(self, fan: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Quantiles of steps ahead, (..., h, L, d), in the unit of the data; those of changes are of their sums."""
+        if not self.settings.data.difference:
+            return self.scale.unscaled(fan)
+        steps = np.arange(1, fan.shape[-3] + 1)[:, None, None]
+        return last[..., None, None, :] + fan * self.scale.spread + steps * self.scale.mean
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         found: NDArray[np.int64] = rows.lengths("values")
@@ -320,17 +360,22 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def predict(self, model: Any, batch: ForecasterBatch, *, detail: bool = False) -> list[Output]:
         decoding = self.settings.decoding
+        if decoding.coverage is not None and not self.gives_coins:
+            self._check_calibrated(decoding.coverage)
         found: list[Output] = model.predict(batch, horizon=decoding.horizon, paths=decoding.paths, seed=decoding.seed)
         return found
 
-    def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Output]:
+    def outputs(
+        self, model: Any, rows: Sequence[Encoded], *, device: str, paths: int | None = None, stride: int | None = None
+    ) -> list[Output]:
         evaluation, horizon = self.settings.evaluation, self.settings.decoding.horizon
         found: list[Any] = [None] * len(rows)
         has_quantiles = not self.gives_coins and self.has_quantiles
+        paths = evaluation.paths if paths is None else paths
         for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
             chosen = [rows[number] for number in numbers]
             origins = [
-                origins_of(len(row["values"]), first=self._first_scored(row), stride=evaluation.stride)
+                origins_of(len(row["values"]), first=self._first_scored(row), stride=stride or evaluation.stride)
                 for row in chosen
             ]
             if self.gives_coins:
@@ -338,10 +383,110 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             batch = self.batch(chosen)
             values = batch.values._replace(values=batch.values.values.to(device))
             batch = batch._replace(values=values, known=batch.known.to(device))
-            reviews = model.review(batch, origins, horizon=horizon, quantiles=has_quantiles)
+            reviews = model.review(
+                batch,
+                origins,
+                horizon=horizon,
+                quantiles=has_quantiles,
+                paths=paths,
+                seed=self.settings.decoding.seed,
+                summed=self.settings.data.difference,
+            )
             for number, review in zip(numbers, reviews, strict=True):
                 found[number] = review
         return found
+
+    # Intervals that hold as often as they say
+
+    def calibrated(
+        self, model: Any, examples: Sequence[Steps], rows: Sequence[Encoded], outputs: Sequence[Any]
+    ) -> Self:
+        """The task that knows the errors of a trained model on examples that it has not seen."""
+        if self.gives_coins or not any(len(review.origins) for review in outputs):
+            return self
+        found = {POINT: self._calibration(examples, outputs, has_fan=False)}
+        decoding = self.settings.decoding
+        if self.has_quantiles and (decoding.paths or self.settings.evaluation.paths):
+            if outputs[0].fan is None:  # from some of the origins, for it takes long
+                count, stride = sum(len(review.origins) for review in outputs), self.settings.evaluation.stride
+                stride *= max(1, count // CALIBRATED)
+                device = str(next(model.parameters()).device)
+                outputs = self.outputs(model, rows, device=device, paths=decoding.paths, stride=stride)
+            found[PATHS] = self._calibration(examples, outputs, has_fan=True)
+        return type(self)(self.settings, self.scale, is_binary=self.is_binary, calibrations=found)
+
+    def _calibration(self, examples: Sequence[Steps], reviews: Sequence[Any], *, has_fan: bool) -> Calibration:
+        scores = []
+        for example, review in zip(examples, reviews, strict=True):
+            if len(review.origins):
+                gold = np.where(example.known, example.values, np.nan)
+                low, high = self._ends(example, review, has_fan=has_fan)
+                came = came_true(gold, review.origins, self.settings.decoding.horizon)
+                scores.append(conformal_scores(low, high, came, self._usual_errors(example.values, review.origins)))
+        return Calibration.of(np.concatenate(scores))
+
+    def _ends(self, example: Steps, review: Any, *, has_fan: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(O, h, d) each: the ends of the 90 % interval of sampled paths; without them both are the forecast."""
+        last = example.values[review.origins - 1]
+        if not has_fan:
+            return (said := self.in_units(review.ahead, last)), said
+        fan = self.fan_in_units(review.fan, last)
+        return fan[:, :, 0], fan[:, :, -1]
+
+    def _usual_errors(self, values: NDArray[np.float64], origins: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(O, 1, d): in what errors are measured. Series of a panel may have different levels, one alone has one."""
+        spread = np.broadcast_to(self.scale.spread, (len(origins), values.shape[1]))
+        if self.settings.data.series is None or not len(values):
+            return spread[:, None]
+        own = naive_errors(values, origins, self.settings.evaluation.season)
+        return np.where(np.isnan(own), spread, own)[:, None]
+
+    def calibrated_intervals(
+        self, example: Steps, review: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """(O, h, d) each: the ends of intervals that hold `decoding.coverage` of the values; None where unknown."""
+        coverage = self.settings.decoding.coverage
+        has_fan = review.fan is not None and PATHS in self.calibrations
+        if coverage is None or not self.calibrations:
+            return None
+        low, high = self._ends(example, review, has_fan=has_fan)
+        return self._widened(low, high, example.values, review.origins, PATHS if has_fan else POINT)
+
+    def _widened(
+        self,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        values: NDArray[np.float64],
+        origins: NDArray[np.int64],
+        which: str,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        coverage = self.settings.decoding.coverage
+        assert coverage is not None
+        self._check_calibrated(coverage)
+        horizon = self.settings.decoding.horizon
+        more = self._usual_errors(values, origins) * self.calibrations[which].at(coverage)[:horizon]
+        low, high = low - more, high + more
+        middle = (low + high) / 2  # ends that were drawn in too far meet there
+        low, high = np.minimum(low, middle), np.maximum(high, middle)
+        return (np.maximum(low, 0.0), np.maximum(high, 0.0)) if name_of(self.output) in FIT_FOR else (low, high)
+
+    def _check_calibrated(self, coverage: float) -> None:
+        decoding = self.settings.decoding
+        if not self.calibrations:
+            if decoding.paths:
+                return  # the quantiles of the paths themselves
+            raise SettingError(
+                f"decoding.coverage = {coverage:g} needs the errors on validation data, but this run was trained "
+                f"without any. Train with --valid, or take the interval of sampled paths: decoding.paths = 100.",
+                ("decoding", "coverage"),
+            )
+        known = min(each.horizon for each in self.calibrations.values())
+        if decoding.horizon > known:
+            raise SettingError(
+                f"decoding.coverage = {coverage:g}: intervals are known for {known} steps ahead, but decoding.horizon "
+                f"is {decoding.horizon}. Train with this horizon, or leave decoding.coverage out.",
+                ("decoding", "coverage"),
+            )
 
     def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
         """From each origin that is scored on, as far as the horizon; of frames, from each horizon to the next."""
@@ -379,7 +524,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     @property
     def unused_in_scores(self) -> Collection[str]:
-        return ("paths", "seed")  # the mean is fed back, and what is drawn is not scored
+        # The mean is fed back; what is drawn is scored only with evaluation.paths.
+        return ("paths",) if self.settings.evaluation.paths else ("paths", "seed")
 
     def most_written(self, lengths: Sequence[int]) -> float:
         decoding = self.settings.decoding
@@ -390,17 +536,27 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if len(example) == 0 and not self.from_nothing:
             return Prediction("", "", 0.0, example.line, {**detail, "values": []})
         last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
-        values = self.in_units(output.values, last)
+        values = said = self.in_units(output.values, last)
+        coverage, which = self.settings.decoding.coverage, POINT
+        ends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         if output.paths is not None:
             paths = self.in_units(output.paths, last)
-            low, values, high = np.quantile(paths, (0.05, 0.5, 0.95), axis=0)
+            outside = 0.1 if coverage is None or self.calibrations else 1 - coverage
+            low, values, high = np.quantile(paths, (outside / 2, 0.5, 1 - outside / 2), axis=0)
+            ends, which = (low, high), PATHS
             if self.gives_coins:
                 values = (values > 0.5).astype(float)
                 detail["probabilities"] = paths.mean(0).round(6).tolist()
-            else:
-                detail |= {"low": low.tolist(), "high": high.tolist()}
         elif self.gives_coins:
             detail["probabilities"] = output.means.round(6).tolist()
+        if not self.gives_coins and coverage is not None and self.calibrations:
+            if ends is None or which not in self.calibrations:
+                ends, which = (said, said), POINT
+            low, high = (end[None] for end in ends)
+            low, high = self._widened(low, high, example.values, np.array([len(example)]), which)
+            ends = low[0], high[0]
+        if not self.gives_coins and ends is not None:
+            detail |= {"low": ends[0].tolist(), "high": ends[1].tolist()}
         if self.is_backward:  # the steps before the first, in the order of time
             values = values[::-1]
             detail |= {name: detail[name][::-1] for name in ("low", "high", "probabilities") if name in detail}
@@ -411,13 +567,22 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def counted(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Counted:
         if self.gives_coins:
             return frame_scores(examples, outputs, settings=self.settings)
-        return value_scores(
-            examples,
-            outputs,
-            in_units=self.in_units,
-            spread=self.scale.spread,
+        return value_scores(examples, outputs, measures=self.measures, settings=self.settings)
+
+    @property
+    def measures(self) -> Measures:
+        """How outputs become values in the unit of the data."""
+        # log p of a value in its own unit is that of the scaled one less the logarithm of its spread; a count has none.
+        spread = self.scale.spread
+        log_unit = np.zeros_like(spread) if name_of(self.output) in COUNTS else np.log(spread)
+        return Measures(
+            self.in_units,
+            self.fan_in_units,
+            spread,
+            log_unit,
             has_density=self.has_density,
-            settings=self.settings,
+            has_quantiles=self.has_quantiles,
+            calibrated=self.calibrated_intervals,
         )
 
     # Views
@@ -451,8 +616,13 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 "are hidden to compare the forecast with them, and at least 2 must be left as input. Give a "
                 "longer series, or set a smaller --set decoding.horizon=…."
             )
-        paths = forecasts.PATHS if self.has_quantiles else 0
-        decoding = dataclasses.replace(self.settings.decoding, paths=paths)
+        coverage = self.settings.decoding.coverage
+        # What was calibrated without paths is shown without them.
+        has_paths = self.has_quantiles and (coverage is None or not self.calibrations or PATHS in self.calibrations)
+        paths = forecasts.PATHS if has_paths else 0
+        if coverage is not None and not self.calibrations and not paths:
+            coverage = None
+        decoding = dataclasses.replace(self.settings.decoding, paths=paths, coverage=coverage)
         task = self._decoding_by(decoding)
         if isinstance(asked.model, Together):
             tasks = [each._decoding_by(decoding) for each in asked.model.tasks]
@@ -476,6 +646,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             low,
             high,
             "step back" if self.is_backward else "step ahead",
+            0.9 if coverage is None else coverage,
         )
 
     def _decoding_by(self, decoding: ForecastingDecoding) -> Self:
