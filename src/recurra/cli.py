@@ -17,6 +17,7 @@ from typing import TextIO
 
 import recurra
 from recurra.commands.answers import explain, generate, predict, serve
+from recurra.commands.backtest import backtest
 from recurra.commands.cells import bench, cells
 from recurra.commands.laboratory import gradients, lab
 from recurra.commands.scores import check, compare, evaluate, score
@@ -242,6 +243,36 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         help="also measure exposure bias: the cost of reading its own outputs in place of the right ones, by position",
     )
     sub.add_argument("--out", metavar="FILE", help="with --free-running: draw the curves (.html, .svg or .png)")
+    sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
+
+    sub = add(
+        backtest,
+        "evaluate a forecaster on the end of each series, from several origins",
+        "recurra backtest runs/stations stations.csv --windows 8 --step 24 --out backtest.html",
+    )
+    sub.add_argument("run", metavar="RUN", help="folder of a trained forecaster")
+    sub.add_argument("data", metavar="DATA", nargs="+", help="data files")
+    sub.add_argument("--windows", type=int, default=8, metavar="N", help="number of forecast origins (default: 8)")
+    sub.add_argument(
+        "--step", type=int, metavar="N", help="steps between two origins (default: the horizon, so windows touch)"
+    )
+    sub.add_argument("--horizon", type=int, metavar="N", help="steps ahead (default: decoding.horizon of the run)")
+    sub.add_argument(
+        "--refit",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="train a model anew before each origin, on what lies before it (default: the weights of the run)",
+    )
+    sub.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="DECODING.KEY=VALUE",
+        help="change a decoding or evaluation setting",
+    )
+    sub.add_argument("--out", metavar="FILE", help="draw the forecasts (.html, .svg or .png)")
+    sub.add_argument("--csv", metavar="FILE", help="write all forecasts to a table")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
@@ -482,6 +513,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     for command in (
         train,
         evaluate,
+        backtest,
         compare,
         predict,
         explain,

@@ -64,11 +64,12 @@ class ForecastingData(Data):
         None, "window length in training, in steps; none: 128 for a table, whole sequences for frames"
     )
     overlap: int | None = setting(None, "overlap of consecutive windows, in steps; none: half a window")
+    drop_last: int = setting(0, "steps at the end of each series that are not read")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(2, "data", self, "window")
-        at_least(0, "data", self, "overlap")
+        at_least(0, "data", self, "overlap", "drop_last")
         if self.overlap is not None and self.window is not None and self.overlap > self.window - 1:
             raise SettingError(
                 f"data.overlap = {self.overlap} must be below data.window = {self.window}: otherwise windows would "
@@ -81,6 +82,11 @@ class ForecastingData(Data):
                 f"data.frames and data.{of_a_table[0]} cannot be used together: a row is either a whole sequence or "
                 f"one step of a table.",
                 ("data", of_a_table[0]),
+            )
+        if self.frames is not None and self.drop_last:
+            raise SettingError(
+                "data.drop_last works only for series in a table, not with data.frames. Leave it out.",
+                ("data", "drop_last"),
             )
         if self.frames is not None and self.difference:
             raise SettingError(

@@ -71,6 +71,12 @@ def drift(values: Values, origins: Origins, horizon: int) -> Futures:
     return np.asarray(last[:, None] + np.arange(1, horizon + 1)[:, None] * slope[:, None], np.float64)
 
 
+def simple_rules(values: Values, origins: Origins, horizon: int, season: int = 0) -> dict[str, Futures]:
+    """By their names: the last value, drift and, where there is a season, the last season."""
+    found = {"last value": last_value(values, origins, horizon), "drift": drift(values, origins, horizon)}
+    return {"seasonal": seasonal(values, origins, horizon, season), **found} if season else found
+
+
 def _at(values: Values, places: NDArray[np.int64]) -> Futures:
     """The steps at some places; NaN where there is none."""
     is_there = (places >= 0) & (places < len(values))

@@ -445,8 +445,11 @@ def combined_review(
     first = reviews[0]
     found = Review(lost, mean, None, first.origins, np.mean([review.ahead for review in reviews], axis=0))
     fans = [review.fan for review in reviews if review.fan is not None]
+    distances = [review.crps for review in reviews if review.crps is not None]
     if fans:
         found = found._replace(fan=np.mean(fans, axis=0))
+    if distances:  # that of their mean distribution is not larger
+        found = found._replace(crps=np.mean(distances, axis=0))
     limits = [review.bounds for review in reviews if review.bounds is not None]
     if not limits:
         return found

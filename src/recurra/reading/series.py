@@ -115,8 +115,16 @@ def sequences(files: Sequence[str | Path], data: ForecastingData, *, shortest: i
 def _of_tables(files: Sequence[str | Path], data: ForecastingData, shortest: int) -> Iterator[Steps]:
     for number, path in enumerate(files):
         for steps in _of_table(path, data, number):
+            named = f"the series '{steps.name}'" if steps.name else "the series"
+            if data.drop_last and len(steps) - data.drop_last < shortest:
+                raise DataError(
+                    f"{steps.place}: {named} has {len(steps)} steps, of which data.drop_last = {data.drop_last} leaves "
+                    f"fewer than {shortest}. Remove the series, or drop fewer steps."
+                )
+            if data.drop_last:
+                kept = slice(None, len(steps) - data.drop_last)
+                steps = dataclasses.replace(steps, values=steps.values[kept], known=steps.known[kept])
             if len(steps) < shortest:
-                named = f"the series '{steps.name}'" if steps.name else "the series"
                 raise DataError(
                     f"{steps.place}: {named} has only one step, so there is nothing to predict. Remove it, or add "
                     f"steps."

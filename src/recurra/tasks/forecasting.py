@@ -22,10 +22,11 @@ from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
 from recurra.data.windows import Windows
-from recurra.errors import CheckpointError, DataError
+from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.conformal import Calibration, conformal_scores
 from recurra.metrics.forecast_errors import naive_errors
-from recurra.metrics.forecasts import came_true, origins_of
+from recurra.metrics.forecasts import came_true, origins_of, simple_rules
+from recurra.metrics.theta import theta_of
 from recurra.opening import read_file
 from recurra.reading.asked import read_by
 from recurra.reading.samples import spread, windows
@@ -42,6 +43,7 @@ from recurra.views.viewer import FORECAST
 if TYPE_CHECKING:
     from recurra.analysis import forecasts
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.backtests import Backtest
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Stack
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
@@ -66,6 +68,12 @@ POINT, PATHS = "point", "paths"
 
 CALIBRATED = 500
 """Origins, about, from which paths are drawn to correct their intervals."""
+
+ROLLED, ROLLED_PATHS = 20_000, 100
+"""Steps that a backtest forecasts, up to which it draws paths unasked; how many from each origin."""
+
+BEFORE = 60
+"""Steps that a picture of a backtest shows before its first origin."""
 
 NO_FILE = "input"
 """Where a series is from that is asked about without a file."""
@@ -365,29 +373,28 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         found: list[Output] = model.predict(batch, horizon=decoding.horizon, paths=decoding.paths, seed=decoding.seed)
         return found
 
-    def outputs(
-        self, model: Any, rows: Sequence[Encoded], *, device: str, paths: int | None = None, stride: int | None = None
-    ) -> list[Output]:
-        evaluation, horizon = self.settings.evaluation, self.settings.decoding.horizon
+    def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Output]:
+        return self._reviews(model, rows, self._origins(rows), device=device, paths=self.settings.evaluation.paths)
+
+    def _origins(self, rows: Sequence[Encoded], *, thinned: int = 1) -> list[NDArray[np.int64]]:
+        """From where the steps of each row are forecast to be scored, or from every so-many-th of these places."""
+        stride = self.settings.evaluation.stride * thinned
+        found = [origins_of(len(row["values"]), first=self._first_scored(row), stride=stride) for row in rows]
+        return [each[:0] for each in found] if self.gives_coins else found
+
+    def _reviews(
+        self, model: Any, rows: Sequence[Encoded], origins: Sequence[NDArray[np.int64]], *, device: str, paths: int
+    ) -> list[Any]:
         found: list[Any] = [None] * len(rows)
-        has_quantiles = not self.gives_coins and self.has_quantiles
-        paths = evaluation.paths if paths is None else paths
         for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
-            chosen = [rows[number] for number in numbers]
-            origins = [
-                origins_of(len(row["values"]), first=self._first_scored(row), stride=stride or evaluation.stride)
-                for row in chosen
-            ]
-            if self.gives_coins:
-                origins = [each[:0] for each in origins]
-            batch = self.batch(chosen)
+            batch = self.batch([rows[number] for number in numbers])
             values = batch.values._replace(values=batch.values.values.to(device))
             batch = batch._replace(values=values, known=batch.known.to(device))
             reviews = model.review(
                 batch,
-                origins,
-                horizon=horizon,
-                quantiles=has_quantiles,
+                [origins[number] for number in numbers],
+                horizon=self.settings.decoding.horizon,
+                quantiles=not self.gives_coins and self.has_quantiles,
                 paths=paths,
                 seed=self.settings.decoding.seed,
                 summed=self.settings.data.difference,
@@ -395,6 +402,102 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             for number, review in zip(numbers, reviews, strict=True):
                 found[number] = review
         return found
+
+    # Backtests
+
+    def origins_back(self, files: Sequence[str | Path], *, windows: int, step: int) -> list[int]:
+        horizon = self.settings.decoding.horizon
+        back = [horizon + (windows - 1 - number) * step for number in range(windows)]
+        self._examples_to_roll(files, back)
+        return back
+
+    def rolling(
+        self,
+        model: Any,
+        files: Sequence[str | Path],
+        *,
+        windows: int,
+        step: int,
+        back: Sequence[int] | None = None,
+    ) -> Backtest:
+        from recurra.analysis.backtests import MODEL, Backtest, Rolling
+
+        horizon, season = self.settings.decoding.horizon, self.settings.evaluation.season
+        back = self.origins_back(files, windows=windows, step=step) if back is None else back
+        examples = self._examples_to_roll(files, back)
+        origins = [len(example) - np.array(back) for example in examples]
+        paths, decoding = self.settings.evaluation.paths or self.settings.decoding.paths, self.settings.decoding
+        if not paths and self.has_quantiles and len(examples) * len(back) * horizon <= ROLLED:
+            paths = ROLLED_PATHS
+        device = str(next(model.parameters()).device)
+        reviews = self._reviews(
+            model, [self.encode(example) for example in examples], origins, device=device, paths=paths
+        )
+        histories = [
+            column[:o] for e, places in zip(examples, origins, strict=True) for o in places for column in e.values.T
+        ]
+        smooth = iter(
+            theta_of(histories, horizon, max(1, season)).reshape(-1, len(self.scale.mean), horizon).swapaxes(1, 2)
+        )
+        found = []
+        for example, review in zip(examples, reviews, strict=True):
+            whole, places = example.values, review.origins
+            gold = came_true(np.where(example.known, whole, np.nan), places, horizon)
+            said = {MODEL: self.in_units(review.ahead, whole[places - 1])} | simple_rules(
+                whole, places, horizon, season
+            )
+            scales, squares = (naive_errors(whole, places, season, power=power) for power in (1, 2))
+            fan = None if review.fan is None else self.fan_in_units(review.fan, whole[places - 1])
+            ends = self.calibrated_intervals(example, review)
+            if ends is None and fan is not None:
+                ends = fan[:, :, 0], fan[:, :, -1]
+            for number, origin in enumerate(places.tolist()):
+                found.append(
+                    Rolling(
+                        example.name,
+                        number + 1,
+                        origin,
+                        [self.moment(example, origin + ahead) for ahead in range(horizon)],
+                        gold[number],
+                        {name: each[number] for name, each in said.items()} | {"theta": next(smooth)},
+                        scales[number],
+                        np.sqrt(squares[number]),
+                        None if fan is None else fan[number],
+                        None if ends is None else (ends[0][number], ends[1][number]),
+                        whole[max(0, origin - BEFORE) : origin],
+                    )
+                )
+        names = self.settings.data.values or [str(number + 1) for number in range(len(self.scale.mean))]
+        is_corrected = decoding.coverage is not None and bool(self.calibrations)
+        return Backtest(found, list(names), decoding.coverage if is_corrected else 0.9)
+
+    def moment(self, example: Steps, step: int) -> str:
+        """When a step is, counted from 0: its number, from 1."""
+        return str(step + 1)
+
+    def _examples_to_roll(self, files: Sequence[str | Path], back: Sequence[int]) -> list[Steps]:
+        """The series of files with all their steps, if they are long enough."""
+        if self.gives_coins or self.from_nothing or self.is_backward:
+            what = "zeros and ones" if self.gives_coins else "frames" if self.from_nothing else "what was before"
+            raise ConfigError(
+                f"recurra backtest is for series of real values out of a table, but this run predicts {what}."
+            )
+        data = dataclasses.replace(self.settings.data, drop_last=0)
+        examples = list(sequences(files, data))
+        before = max(2, self.settings.evaluation.season)
+        needed = before + max(back)
+        short = [example for example in examples if len(example) < needed]
+        if short:
+            first = short[0]
+            named = f"the series '{first.name}'" if first.name else "the series"
+            others = f" ({len(short) - 1:,} other series are too short as well)" if len(short) > 1 else ""
+            raise DataError(
+                f"{first.place}: {named} has {len(first)} steps, but the first of {len(back)} windows begins "
+                f"{max(back)} steps before its end and needs at least {before} steps before it: "
+                f"{needed - len(first)} steps are missing{others}. Use fewer --windows, or a smaller --step or "
+                f"--horizon."
+            )
+        return examples
 
     # Intervals that hold as often as they say
 
@@ -408,10 +511,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         decoding = self.settings.decoding
         if self.has_quantiles and (decoding.paths or self.settings.evaluation.paths):
             if outputs[0].fan is None:  # from some of the origins, for it takes long
-                count, stride = sum(len(review.origins) for review in outputs), self.settings.evaluation.stride
-                stride *= max(1, count // CALIBRATED)
+                some = self._origins(rows, thinned=max(1, sum(len(each.origins) for each in outputs) // CALIBRATED))
                 device = str(next(model.parameters()).device)
-                outputs = self.outputs(model, rows, device=device, paths=decoding.paths, stride=stride)
+                outputs = self._reviews(model, rows, some, device=device, paths=decoding.paths)
             found[PATHS] = self._calibration(examples, outputs, has_fan=True)
         return type(self)(self.settings, self.scale, is_binary=self.is_binary, calibrations=found)
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from recurra.analysis.anatomy import Anatomy
+    from recurra.analysis.backtests import Backtest
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates, Stack
     from recurra.generation.generated import Manner, TextSource
@@ -443,6 +444,22 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def score(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Scores:
         """The scores and tables that follow from what was counted."""
         return self.counted(examples, outputs).scores()
+
+    def rolling(
+        self,
+        model: nn.Module,
+        files: Sequence[str | Path],
+        *,
+        windows: int,
+        step: int,
+        back: Sequence[int] | None = None,
+    ) -> Backtest:
+        """Forecasts of the end of each example, from so many origins so many steps apart, or from those named."""
+        raise ConfigError(f"recurra backtest is for forecasting, but this is a {self.name} model.")
+
+    def origins_back(self, files: Sequence[str | Path], *, windows: int, step: int) -> list[int]:
+        """How many steps before the end of each example its windows begin, the earliest first."""
+        raise ConfigError(f"recurra backtest is for forecasting, but this is a {self.name} model.")
 
     def free_running(self, model: nn.Module, rows: Sequence[Encoded], *, device: str) -> Exposure:
         """What it costs a model in evaluation mode to read its own outputs in place of the right ones. (torch)"""

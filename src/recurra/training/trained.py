@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from recurra.analysis.backtests import Backtest
 from recurra.analysis.exposure import Exposure
 from recurra.config.given import Changes, Given
 from recurra.data.store import Encoded
@@ -171,6 +172,28 @@ class Trained:
         given = [files] if isinstance(files, str | Path) else files
         rows = [self.task.encode(example) for example in self.task.read(given)]
         return self.task.free_running(self._quick, rows, device=str(next(self._quick.parameters()).device))
+
+    def backtest(
+        self,
+        files: str | Path | Sequence[str | Path],
+        *,
+        windows: int = 1,
+        step: int = 1,
+        back: Sequence[int] | None = None,
+    ) -> Backtest:
+        """Forecasts of the end of each series from several origins, each from the values before it, and their scores.
+
+        The last window ends with the series, the one before `step` steps earlier; `back` names other origins, as the
+        number of steps from each to the end.
+        """
+        if isinstance(self._quick, Together):
+            raise ConfigError("a backtest is not available for an ensemble of runs: name one of them.")
+        given = [files] if isinstance(files, str | Path) else files
+        return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
+
+    def origins(self, files: str | Path | Sequence[str | Path], *, windows: int, step: int) -> list[int]:
+        """How many steps before the end of each series the windows of a backtest begin, the earliest first."""
+        return self.task.origins_back([files] if isinstance(files, str | Path) else files, windows=windows, step=step)
 
     def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
