@@ -33,6 +33,9 @@ MODEL = "model"
 SHOWN = 3
 """Series and columns that are drawn, at most."""
 
+HALF = (0.25, 0.75)
+"""The levels between which half of the values should lie."""
+
 HEIGHT = 180.0
 """Pixels of a panel."""
 
@@ -179,6 +182,9 @@ class Backtest:
             if each.ends is not None:
                 low, high = (end[:, j] for end in each.ends)
                 bands.append(Band("" if number else f"{100 * self.coverage:g} % interval", low, high, ahead))
+            if each.fan is not None:
+                low, high = (each.fan[:, LEVELS.index(level), j] for level in HALF)
+                bands.append(Band("" if number else "50 % interval", low, high, ahead))
         title = ", ".join(filter(None, [series, self.columns[j] if len(self.columns) > 1 or not series else ""]))
         return Panel(title, curves, HEIGHT, bands=bands)
 

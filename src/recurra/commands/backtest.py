@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recurra.training.trained import Trained
 
 VALID = "10%"
-"""What is held out before each origin where a model is trained anew, if the run had validation files."""
+"""What is held out before each origin where a model is trained anew, if the run was validated on files."""
 
 
 def backtest(options: argparse.Namespace) -> None:
@@ -55,7 +55,7 @@ def refitted(model: Trained, options: argparse.Namespace, changes: list[str], st
     data = model.task.settings.data
     given: dict[str, object] = {"train": options.data}
     if data.files("valid"):  # a file might lie after the origin
-        given["valid"] = [data.valid] if data.shares is not None and data.shares.valid else [VALID]
+        given["valid"] = data.valid if data.shares is not None and data.shares.of_part("valid") else VALID
     forecasts = []
     for number, steps in enumerate(back):
         with tempfile.TemporaryDirectory() as folder:

@@ -490,7 +490,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if short:
             first = short[0]
             named = f"the series '{first.name}'" if first.name else "the series"
-            others = f" ({len(short) - 1:,} other series are too short as well)" if len(short) > 1 else ""
+            others = f" ({len(short):,} of {len(examples):,} series are too short)" if len(short) > 1 else ""
             raise DataError(
                 f"{first.place}: {named} has {len(first)} steps, but the first of {len(back)} windows begins "
                 f"{max(back)} steps before its end and needs at least {before} steps before it: "

@@ -1,0 +1,207 @@
+"""Backtests: each window forecast from what lies before it alone, scored beside simple rules."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recurra.cli import main
+from recurra.errors import ConfigError, DataError
+from recurra.metrics.forecast_errors import LEVELS
+from recurra.runs import begin, setup
+from recurra.training.progress import Silent
+from recurra.training.trained import Trained, load
+from recurra.views.lines import Lines
+from tests.tasks.test_forecasting import SMALL, trained, write, write_frames
+
+HORIZON = 3
+SERIES = {"a": 40, "b": 31}
+
+
+def table(path: Path, *, tail: float = 0.0, last: int = 0) -> str:
+    """Two series with a season of 4 steps; `tail` is added to the last steps."""
+    lines = ["series,x"]
+    for number, (name, steps) in enumerate(SERIES.items()):
+        draw = np.random.default_rng(number)
+        values = 10.0**number * (20 + 5 * np.sin(np.pi * np.arange(steps) / 2) + draw.normal(size=steps))
+        values[steps - last :] += tail
+        lines += [f"{name},{value!r}" for value in values.tolist()]
+    return write(path, "\n".join(lines) + "\n")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text("utf-8").splitlines()))
+
+
+def values_of(path: str) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for row in rows_of(Path(path)):
+        found.setdefault(row["series"], []).append(float(row["x"]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    folder = tmp_path_factory.mktemp("backtest")
+    options = ("training.steps=5", "evaluation.season=4", "training.precision=float64")
+    return trained(folder, table(folder / "a.csv"), *options, valid="20%")
+
+
+def test_each_window_is_forecast_from_what_lies_before_it_alone(model: Trained, tmp_path: Path) -> None:
+    file = table(tmp_path / "a.csv")
+    found = model.backtest(file, windows=3, step=2)
+    whole = values_of(file)
+    assert [(each.series, each.window) for each in found.forecasts] == [(n, w) for n in "ab" for w in (1, 2, 3)]
+    for each in found.forecasts:
+        values = whole[each.series]
+        assert each.origin == len(values) - HORIZON - 2 * (3 - each.window)
+        [alone] = model.predict([[[value] for value in values[: each.origin]]], detail=True)
+        np.testing.assert_allclose(each.said["model"], alone.detail["values"], rtol=1e-6)
+        np.testing.assert_array_equal(each.actual[:, 0], values[each.origin : each.origin + HORIZON])
+        assert list(each.moments) == [str(each.origin + k) for k in (1, 2, 3)]
+        assert each.said["last value"][:, 0].tolist() == [values[each.origin - 1]] * HORIZON
+        np.testing.assert_array_equal(each.said["seasonal"][:, 0], values[each.origin - 4 : each.origin - 1])
+    other = model.backtest(table(tmp_path / "b.csv", tail=1000.0, last=HORIZON), windows=3, step=3)
+    same = model.backtest(file, windows=3, step=3)
+    for changed, each in zip(other.forecasts, same.forecasts, strict=True):
+        np.testing.assert_array_equal(changed.said["model"], each.said["model"])
+        assert (changed.fan == each.fan).all()  # type: ignore[union-attr]
+
+
+def test_scores_are_those_of_a_plain_loop(model: Trained, tmp_path: Path) -> None:
+    file = table(tmp_path / "a.csv")
+    found = model.backtest(file, windows=2, step=5)
+    whole = values_of(file)
+    for window in (1, 2, None):
+        per_series, every, held = [], [], []
+        for name, values in whole.items():
+            errors = []
+            for each in found.forecasts:
+                if each.series == name and window in (None, each.window):
+                    scale = np.mean([abs(values[t] - values[t - 4]) for t in range(4, each.origin)])
+                    apart = abs(each.said["model"][:, 0] - np.array(values[each.origin : each.origin + HORIZON]))
+                    errors += (apart / scale).tolist()
+                    every += apart.tolist()
+                    assert each.ends is not None
+                    held += ((each.ends[0] <= each.actual) & (each.actual <= each.ends[1])).ravel().tolist()
+            per_series.append(np.mean(errors))
+        scores = found.scores(window)["model"]
+        assert scores["mase"] == pytest.approx(np.mean(per_series))
+        assert scores["mae"] == pytest.approx(np.mean(every))
+        assert scores["coverage"] == pytest.approx(np.mean(held))
+    assert found.scores()["theta"]["mase"] > 0
+    assert [row[0] for row in found.by_window().rows] == ["1", "2"]
+    assert [row[0] for row in found.table().rows] == ["model", "seasonal", "last value", "drift", "theta"]
+
+
+def test_the_command_prints_scores_and_writes_a_picture_and_a_table(
+    model: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, picture, forecasts = table(tmp_path / "a.csv"), tmp_path / "b.svg", tmp_path / "b.csv"
+    run = str(model.folder)
+    options = ["--windows", "2", "--step", "4", "--horizon", "2", "--set", "decoding.coverage=0.8"]
+    assert main(["backtest", run, file, *options, "--out", str(picture), "--csv", str(forecasts)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 series, 2 windows of 2 steps, with the weights of the run\n\nwindow ")
+    assert "\ntheta " in printed
+    assert "80 % interval" in picture.read_text("utf-8")
+    rows = rows_of(forecasts)
+    assert len(rows) == 2 * 2 * 2
+    assert " ".join(rows[0]).startswith("series window origin time step column value forecast low high q0.05 q0.1 ")
+    assert [float(rows[0][f"q{level:g}"]) for level in LEVELS] == sorted(float(rows[0][f"q{u:g}"]) for u in LEVELS)
+    assert float(rows[0]["value"]) == pytest.approx(values_of(file)["a"][int(rows[0]["origin"])])
+    assert main(["backtest", run, file, "--windows", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["scores"]["model"].keys() >= {"mae", "mase", "rmsse", "smape", "mape", "crps", "coverage", "width"}
+    assert [each["window"] for each in found["windows"]] == [1, 2]
+
+
+def test_refitting_trains_on_what_lies_before_each_origin(
+    model: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, forecasts = table(tmp_path / "a.csv"), tmp_path / "b.csv"
+    options = ["--windows", "2", "--step", "4", "--refit", "--csv", str(forecasts)]
+    assert main(["backtest", str(model.folder), file, *options]) == 0
+    assert "2 windows of 3 steps, trained anew for each" in capsys.readouterr().out
+    rows = rows_of(forecasts)
+    assert [(row["series"], row["window"]) for row in rows[::3]] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
+    # The same by hand: a file that ends before the first window.
+    short = tmp_path / "short.csv"
+    lines = ["series,x"] + [f"{name},{v!r}" for name, each in values_of(file).items() for v in each[: -HORIZON - 4]]
+    write(short, "\n".join(lines) + "\n")
+    overrides = [*SMALL, "training.steps=5", "evaluation.season=4", "training.precision=float64"]
+    begin(
+        setup("forecasting", given={"train": str(short), "valid": "20%"}, overrides=overrides), tmp_path / "r", Silent()
+    )
+    for answer in load(tmp_path / "r").predict_file(short, [], detail=True):
+        said = [float(row["forecast"]) for row in rows if row["series"] == answer.input and row["window"] == "1"]
+        assert said == pytest.approx([value for [value] in answer.detail["values"]], rel=1e-6)
+
+
+def test_fans_and_intervals_are_drawn_and_windows_apart_leave_a_gap(model: Trained, tmp_path: Path) -> None:
+    view = model.backtest(table(tmp_path / "a.csv"), windows=2, step=8).view()
+    assert isinstance(view, Lines)
+    first = view.panels[0]
+    assert [panel.title for panel in view.panels] == ["a", "b"]
+    assert [curve.name for curve in first.curves] == ["actual", "forecast", ""]
+    assert [band.name for band in first.bands] == ["90 % interval", "50 % interval", "", ""]
+    actual = dict(zip(first.curves[0].places, first.curves[0].y, strict=True))
+    assert [place for place, value in actual.items() if math.isnan(value)] == [33, 34, 35, 36, 37]
+
+
+def test_series_that_are_too_short_are_named_with_how_many_steps_are_missing(model: Trained, tmp_path: Path) -> None:
+    file = table(tmp_path / "a.csv")
+    with pytest.raises(
+        DataError,
+        match=r"a\.csv:42: the series 'b' has 31 steps, but the first of 8 windows begins 31 steps before its end and "
+        r"needs at least 4 steps before it: 4 steps are missing\. Use fewer --windows",
+    ):
+        model.backtest(file, windows=8, step=4)
+    with pytest.raises(DataError, match=r"the series 'a' has 40 steps.* missing \(2 of 2 series are too short\)"):
+        model.backtest(file, windows=20, step=4)
+
+
+def test_what_cannot_be_tested_back_is_refused_in_words(
+    model: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, run = table(tmp_path / "a.csv"), str(model.folder)
+    assert main(["backtest", run, file, "--windows", "0"]) == 2
+    assert "--windows must be at least 1, but is 0." in capsys.readouterr().err
+    assert main(["backtest", run, file, "--out", "b.pdf"]) == 2
+    assert "b.pdf" in capsys.readouterr().err
+    assert main(["backtest", run, file, "--windows", "2", "--csv", str(tmp_path / "no" / "b.csv")]) == 2
+    assert "b.csv cannot be written: No such file or directory." in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="not available for an ensemble of runs"):
+        load([run, run]).backtest(file)
+    frames = trained(tmp_path, write_frames(tmp_path / "f.jsonl", [[[0, 1], [1, 1]]] * 3), "training.steps=1")
+    with pytest.raises(
+        ConfigError, match="is for series of real values out of a table, but this run predicts zeros and"
+    ):
+        frames.backtest(str(tmp_path / "f.jsonl"))
+
+
+def test_the_last_steps_can_be_dropped_but_not_all(tmp_path: Path) -> None:
+    file = table(tmp_path / "a.csv")
+    few = trained(tmp_path, file, "data.drop_last=10", "training.steps=1")
+    assert [len(steps) for steps in few.task.read([file])] == [30, 21]
+    with pytest.raises(
+        DataError, match=r"a\.csv:42: the series 'b' has 31 steps, of which data\.drop_last = 30 leaves few"
+    ):
+        trained(tmp_path / "other", file, "data.drop_last=30", "training.steps=1")
+    with pytest.raises(ConfigError, match=r"data\.drop_last works only for series in a table, not with data\.frames"):
+        setup("forecasting", overrides=["data.frames=x", "data.drop_last=1"])
+
+
+def test_other_tasks_have_no_backtest() -> None:
+    from recurra.tasks.tagging import Tagging
+
+    task = object.__new__(Tagging)
+    with pytest.raises(ConfigError, match="recurra backtest is for forecasting, but this is a tagging model"):
+        task.origins_back([], windows=1, step=1)
+    with pytest.raises(ConfigError, match="recurra backtest is for forecasting, but this is a tagging model"):
+        task.rolling(None, [], windows=1, step=1)  # type: ignore[arg-type]
