@@ -242,6 +242,11 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         action="store_true",
         help="also measure exposure bias: the cost of reading its own outputs in place of the right ones, by position",
     )
+    sub.add_argument(
+        "--anomalies",
+        metavar="FILE",
+        help="forecasting: write each observed value with its surprise (−log p) and tail probability (.csv, .jsonl)",
+    )
     sub.add_argument("--out", metavar="FILE", help="with --free-running: draw the curves (.html, .svg or .png)")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     sub.add_argument("--json", action="store_true", help="print one JSON object only")

@@ -68,6 +68,7 @@ def test_quantiles_invert_the_distribution_function_and_the_crps_is_its_integral
     q = at(density.quantile, shares)
     few = torch.tensor([1e-9, 1e-4, 0.03, 0.31, 0.5, 0.77, 0.999], dtype=torch.float64)
     assert_close(at(density.cdf, at(density.quantile, few)), few, rtol=1e-8, atol=1e-12)
+    assert_close(at(density.tail, at(density.quantile, few)), 2 * torch.minimum(few, 1 - few), rtol=1e-7, atol=1e-12)
     value = torch.tensor([x], dtype=torch.float64)
     mean = density.mean(EMPTY).detach()
     assert_close(q.mean(), mean[0], rtol=3e-3, atol=3e-3)
@@ -99,6 +100,11 @@ def test_counts_are_those_of_brute_force_sums(name: str, a: float, b: float, c: 
     shares = torch.tensor([0.01, 0.2, 0.5, 0.9, 0.999], dtype=torch.float64)
     least = torch.searchsorted(below, shares)
     assert_close(at(density.quantile, shares) * unit, least.double(), rtol=0, atol=1e-9)
+    above = 1 - below + p
+    for count in (0, k, 3 * k + 7):
+        wanted = min(1.0, 2 * min(below[count].item(), above[count].item()))
+        found = at(density.tail, torch.tensor([count / unit], dtype=torch.float64)).item()
+        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-10)
     crps = (below - (every >= k).double()).square().sum() / unit
     assert_close(at(density.crps, torch.tensor([k / unit], dtype=torch.float64))[0], crps, rtol=1e-6, atol=1e-7)
 

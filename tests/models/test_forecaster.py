@@ -274,3 +274,23 @@ def test_fans_are_the_quantiles_of_the_paths_from_each_origin(output: str, summe
         wanted = model.density.crps(features[step - 1], rows[0][step].unsqueeze(0))[0].detach().numpy()
         np.testing.assert_allclose(again[0].crps[step], wanted, rtol=1e-9)
     assert np.isnan(again[0].crps[0]).all()
+
+
+@pytest.mark.parametrize("output", ["gaussian", "quantiles"])
+def test_observed_steps_are_those_of_each_density_by_itself(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecaster, "CHUNK", 3)
+    model = made(output)
+    rows = drawn(8, 5)
+    for row, found in zip(rows, model.observed(batch(rows)), strict=True):
+        features, _ = one_by_one(model, row)
+        assert np.isnan(found.tails[0]).all()
+        for step in range(1, len(row)):
+            h, x = features[step - 1], row[step].unsqueeze(0)
+            low = model.density.quantile(h, torch.full_like(x, 0.05))
+            for seen, wanted in (
+                (found.expected, model.density.mean(h)),
+                (found.bounds[0], low),
+                (found.costs, model.density.costs(h, x)),
+                (found.tails, model.density.tail(h, x)),
+            ):
+                np.testing.assert_allclose(seen[step], wanted[0].detach(), rtol=1e-9)

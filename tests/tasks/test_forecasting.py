@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from recurra.padding import Padded
 from recurra.reports.explaining import explain
 from recurra.runs import begin, resume, setup
 from recurra.tasks.forecasting import Forecasting
+from recurra.tasks.tagging import Tagging
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -695,6 +698,54 @@ def test_the_forecast_view_names_its_coverage(tmp_path: Path) -> None:
     found = explain(model, f"{file}:2", show="forecast")
     assert isinstance(found.view, Lines)
     assert [band.name for band in found.view.panels[0].bands] == ["80 % interval"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_values_that_do_not_fit_are_written_with_their_probability(
+    tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = np.random.default_rng(0)
+    values = 50 + 10 * draw.normal(size=90)
+    file = write(tmp_path / "a.csv", "x\n" + "".join(f"{value!r}\n" for value in values.tolist()))
+    model = trained(tmp_path, file, "training.steps=30", "training.precision=float64")
+    values[40] = 200.0
+    odd = write(tmp_path / "b.csv", "x\n" + "".join(f"{value!r}\n" for value in values.tolist()))
+    written = tmp_path / f"odd.{ending}"
+    assert main(["evaluate", str(tmp_path / "run"), odd, "--anomalies", str(written)]) == 0
+    assert "89 values written to" in (told := capsys.readouterr().err)
+    assert re.search(r"[1-9] have a tail probability below 0\.001", told)
+    text = written.read_text("utf-8")
+    rows: list[dict[str, Any]] = (
+        list(csv.DictReader(text.splitlines())) if ending == "csv" else [json.loads(line) for line in text.splitlines()]
+    )
+    assert min(rows, key=lambda row: float(row["tail"]))["time"] == "41"
+    assert max(rows, key=lambda row: float(row["surprise"]))["time"] == "41"
+    model = load(tmp_path / "run").with_settings(["evaluation.context=1"])
+    assert np.mean([float(row["surprise"]) for row in rows]) == pytest.approx(
+        model.evaluate(odd).values["nll"], rel=1e-5
+    )
+    held = [float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in rows]
+    assert held == [float(row["tail"]) >= 0.1 for row in rows]  # nine of ten lie between the two
+
+
+def test_anomalies_need_a_distribution_one_run_and_a_file_of_a_known_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = noise(tmp_path / "a.csv", 20, 0)
+    model = trained(tmp_path, file, "training.steps=1", "model.output=squared_error")
+    with pytest.raises(
+        ConfigError, match=r"--anomalies needs a distribution, which model\.output = 'squared_error' does"
+    ):
+        model.anomalies(file)
+    with pytest.raises(ConfigError, match="not available for an ensemble of runs"):
+        load([tmp_path / "run", tmp_path / "run"]).anomalies(file)
+    assert main(["evaluate", str(tmp_path / "run"), file, "--anomalies", "a.txt"]) == 2
+    assert "--anomalies a.txt: the file must end in .csv or .jsonl." in capsys.readouterr().err
+    plain = trained(tmp_path / "b", file, "training.steps=1")
+    assert main(["evaluate", str(plain.folder), file, "--anomalies", str(tmp_path / "no" / "a.csv")]) == 2
+    assert "a.csv cannot be written: No such file or directory." in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="--anomalies is for forecasting, but this is a tagging model"):
+        object.__new__(Tagging).anomalies(None, [])  # type: ignore[arg-type]
 
 
 SETTINGS: dict[str, tuple[list[str], str]] = {

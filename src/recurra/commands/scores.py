@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recurra.errors import ConfigError
 from recurra.text.json_file import json_text
+
+if TYPE_CHECKING:
+    from recurra.views.table import Table
 
 COUNTS = ("count", "characters", "unknown")
 """Scores that are whole numbers."""
@@ -23,9 +28,13 @@ def evaluate(options: argparse.Namespace) -> None:
         if not options.free_running:
             raise ConfigError("--out draws what --free-running measures: add --free-running, or leave --out out.")
         explaining.check_ending(Path(options.out))
+    if options.anomalies is not None and Path(options.anomalies).suffix not in (".csv", ".jsonl"):
+        raise ConfigError(f"--anomalies {options.anomalies}: the file must end in .csv or .jsonl.")
     model = load(options.run, device=options.device, trust=options.trust)
     model.check_used(options.set, scoring=True)
     model = model.with_settings(options.set)
+    if options.anomalies is not None:
+        print(write_anomalies(model.anomalies(options.data), Path(options.anomalies)), file=sys.stderr)
     exposure = model.free_running(options.data) if options.free_running else None
     if exposure is not None and options.out is not None:
         exposure.view().write(options.out)
@@ -49,6 +58,25 @@ def evaluate(options: argparse.Namespace) -> None:
         print(f"\n{title}\n{table.text()}")
     if scores.tables and not options.tables:
         print(f"\n--tables shows more: {', '.join(scores.tables)}.")
+
+
+RARE = 0.001
+"""The tail probability below which a value is called improbable."""
+
+
+def write_anomalies(found: Table, path: Path) -> str:
+    """Write a row for each value, and say how many were improbable."""
+    try:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            if path.suffix == ".csv":
+                rows = ([f"{cell:.9g}" if isinstance(cell, float) else cell for cell in row] for row in found.rows)
+                csv.writer(file).writerows([list(found.columns), *rows])
+            else:
+                file.writelines(json_text(dict(zip(found.columns, row, strict=True))) + "\n" for row in found.rows)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
+    rare = sum(row[-1] < RARE for row in found.rows)
+    return f"{len(found.rows):,} values written to {path}; {rare:,} have a tail probability below {RARE:g}"
 
 
 def compare(options: argparse.Namespace) -> None:

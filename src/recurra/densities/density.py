@@ -74,6 +74,14 @@ class Density(nn.Module, ABC):
         """(..., d): P(X ≤ x) of each value x, (..., d)."""
         raise ConfigError(f"{type(self).__name__} has no distribution function (cdf).")
 
+    def tail(self, features: Tensor, values: Tensor) -> Tensor:
+        """(..., d): how probable a value is that lies at least as far out, on either side.
+
+        2 min(P(X ≤ x), P(X ≥ x)),   at most 1
+        """
+        below = self.cdf(features, values)
+        return (2 * torch.minimum(below, 1 - below)).clamp(0, 1)
+
     def crps(self, features: Tensor, values: Tensor) -> Tensor:
         """(..., d): the continuous ranked probability score of each value, in its unit; less is better.
 

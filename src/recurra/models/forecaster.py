@@ -71,6 +71,15 @@ class Review(NamedTuple):
     fan: NDArray[np.float64] | None = None  # (O, h, L, d): quantiles of the steps after each origin, or of their sums
 
 
+class Observed(NamedTuple):
+    """How one sequence that is known looked step by step, (T, d) each; NaN for a step that is not predicted."""
+
+    expected: NDArray[np.float64]
+    bounds: NDArray[np.float64]  # (2, T, d): the quantiles
+    costs: NDArray[np.float64]  # −log p of each value, or what stands for it
+    tails: NDArray[np.float64]  # how probable a value is that lies as far out
+
+
 class Forecaster(nn.Module):
     """values → [linear layer → locked dropout →] network → locked dropout → density.
 
@@ -326,6 +335,30 @@ class Forecaster(nn.Module):
         if isinstance(self.density, Bernoulli):
             return self.density.loss(features, wanted, torch.ones_like(wanted[..., 0], dtype=torch.bool))
         return (self.density.mean(features) - wanted).abs().nanmean(2).nan_to_num(0.0)
+
+    @torch.no_grad()
+    def observed(self, batch: ForecasterBatch) -> list[Observed]:
+        """Each value of each row, as it looked to the density of its step given those before it."""
+        first = 0 if self.from_nothing else 1
+        read, targets = self.questions(batch.values), self.targets(batch)
+        states: States | None = None
+        rows, steps = len(read.lengths), targets.shape[1]
+        found = targets.new_full((5, rows, first + steps, self.size), torch.nan)
+        for start in range(0, steps, CHUNK):
+            end = min(start + CHUNK, steps)
+            x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
+            features, states = self.read(x, states)
+            h, values = features.values, targets[:, start:end].nan_to_num(0.0)
+            low, high = (self.density.quantile(h, torch.full_like(values, q)) for q in INSIDE)
+            costs, tails = self.density.costs(h, values), self.density.tail(h, values)
+            parts = torch.stack([self.density.mean(h), low, high, costs, tails])
+            found[:, :, first + start : first + end] = parts.masked_fill(~features.mask.unsqueeze(-1), torch.nan)
+        lengths = batch.values.lengths.tolist()
+        numbers = found.double().cpu().numpy()
+        return [
+            Observed(parts[0], parts[1:3], parts[3], parts[4])
+            for parts in (numbers[:, row, :length] for row, length in enumerate(lengths))
+        ]
 
     @torch.no_grad()
     def review(

@@ -38,6 +38,7 @@ from recurra.scoring.forecast_scores import Measures, frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
 from recurra.views.purpose import SERIES
+from recurra.views.table import Table
 from recurra.views.viewer import FORECAST
 
 if TYPE_CHECKING:
@@ -498,6 +499,38 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"--horizon."
             )
         return examples
+
+    def anomalies(self, model: Any, files: Sequence[str | Path]) -> Table:
+        """A row for each value that is known and predicted: what was expected, −log p and the tail beyond it."""
+        if not self.has_quantiles:
+            raise ConfigError(
+                f"--anomalies needs a distribution, which model.output = '{name_of(self.output)}' does not predict. "
+                f"Train with model.output = 'gaussian' or 'student_t'."
+            )
+        names = self.settings.data.values or [str(number + 1) for number in range(len(self.scale.mean))]
+        log_unit, device = self.measures.log_unit, str(next(model.parameters()).device)
+        examples = list(self.read(files))
+        encoded = [self.encode(example) for example in examples]
+        seen: list[Any] = [None] * len(examples)
+        for numbers in in_order_of_length(self.lengths(Rows(encoded)), tokens=TOKENS):
+            batch = self.batch([encoded[number] for number in numbers])
+            values = batch.values._replace(values=batch.values.values.to(device))
+            for number, found in zip(
+                numbers, model.observed(batch._replace(values=values, known=batch.known.to(device))), strict=True
+            ):
+                seen[number] = found
+        rows: list[list[object]] = []
+        for example, found in zip(examples, seen, strict=True):
+            is_scored = compared(example.known, difference=self.settings.data.difference) & ~np.isnan(found.tails)
+            before = np.concatenate([example.values[:1], example.values[:-1]])
+            said = [self.in_units(each[:, None], before)[:, 0] for each in (found.expected, *found.bounds)]
+            for t, j in np.argwhere(is_scored).tolist():
+                expected = [float(each[t, j]) for each in said]
+                surprise = [float(found.costs[t, j] + log_unit[j])] if self.has_density else []
+                moment = [example.name, self.moment(example, t), names[j], float(example.values[t, j])]
+                rows.append([*moment, *expected, *surprise, float(found.tails[t, j])])
+        head = ["series", "time", "column", "value", "expected", "low", "high"]
+        return Table([*head, *(["surprise"] if self.has_density else []), "tail"], rows)
 
     # Intervals that hold as often as they say
 

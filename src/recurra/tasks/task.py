@@ -24,7 +24,7 @@ from recurra.scoring.scores import Scores
 from recurra.settings import table_of
 from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
-from recurra.views.table import in_words
+from recurra.views.table import Table, in_words
 from recurra.views.view import View
 from recurra.views.viewer import GATES, REMEMBERED, Asked, Viewer
 
@@ -460,6 +460,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def origins_back(self, files: Sequence[str | Path], *, windows: int, step: int) -> list[int]:
         """How many steps before the end of each example its windows begin, the earliest first."""
         raise ConfigError(f"recurra backtest is for forecasting, but this is a {self.name} model.")
+
+    def anomalies(self, model: nn.Module, files: Sequence[str | Path]) -> Table:
+        """Every observed value, and how improbable it was given those before it."""
+        raise ConfigError(f"--anomalies is for forecasting, but this is a {self.name} model.")
 
     def free_running(self, model: nn.Module, rows: Sequence[Encoded], *, device: str) -> Exposure:
         """What it costs a model in evaluation mode to read its own outputs in place of the right ones. (torch)"""

@@ -34,6 +34,7 @@ from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.device import usable_device
 from recurra.training.evaluation import TOKENS, combined_outputs, outputs_of, outputs_to_score
 from recurra.training.permission import allowed
+from recurra.views.table import Table
 
 MODEL = "model.safetensors"
 
@@ -190,6 +191,12 @@ class Trained:
             raise ConfigError("a backtest is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
         return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
+
+    def anomalies(self, files: str | Path | Sequence[str | Path]) -> Table:
+        """Each observed value of series, and how improbable it was given those before it."""
+        if isinstance(self._quick, Together):
+            raise ConfigError("anomalies are not available for an ensemble of runs: name one of them.")
+        return self.task.anomalies(self._quick, [files] if isinstance(files, str | Path) else files)
 
     def origins(self, files: str | Path | Sequence[str | Path], *, windows: int, step: int) -> list[int]:
         """How many steps before the end of each series the windows of a backtest begin, the earliest first."""
