@@ -20,15 +20,18 @@ from recurra.metrics.forecast_errors import (
 from recurra.metrics.forecasts import drift
 
 
-@given(st.integers(1, 14), st.integers(0, 4), st.integers(1, 2), st.integers(0, 100))
-def test_scales_are_those_of_a_plain_loop_over_each_history(steps: int, season: int, power: int, seed: int) -> None:
+@given(st.integers(1, 14), st.integers(0, 4), st.integers(1, 2), st.sampled_from([None, 1, 3]), st.integers(0, 100))
+def test_scales_are_those_of_a_plain_loop_over_each_history(
+    steps: int, season: int, power: int, recent: int | None, seed: int
+) -> None:
     values = np.random.default_rng(seed).normal(size=(steps, 2))
     origins = np.arange(1, steps + 1)
-    found = naive_errors(values, origins, season, power=power)
+    found = naive_errors(values, origins, season, power=power, recent=recent)
     lag = max(1, season)
     for origin in origins:
         for column in range(2):
             errors = [abs(values[t, column] - values[t - lag, column]) ** power for t in range(lag, origin)]
+            errors = errors if recent is None else errors[-recent:]
             wanted = np.mean(errors) if errors else math.nan
             assert found[origin - 1, column] == pytest.approx(wanted, nan_ok=True)
 

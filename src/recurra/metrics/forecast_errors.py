@@ -21,10 +21,13 @@ NEAR_ZERO = 1e-6
 """Actual values below this share of their series' mean size are nearly 0: a percentage of them says nothing."""
 
 
-def naive_errors(values: Values, origins: Origins, season: int = 1, *, power: int = 1) -> Floats:
+def naive_errors(
+    values: Values, origins: Origins, season: int = 1, *, power: int = 1, recent: int | None = None
+) -> Floats:
     """(O, d): the mean of |y_t − y_{t−m}|^power over the steps before each origin; NaN if there are none, or it is 0.
 
-    It is the scale of MASE (power 1) and the square of that of RMSSE (power 2).
+    It is the scale of MASE (power 1) and the square of that of RMSSE (power 2). With `recent`, the mean is over the
+    last so many steps.
 
     >>> naive_errors(np.array([[1.0], [3.0], [4.0], [9.0]]), np.array([1, 2, 3]), 1)[:, 0].tolist()
     [nan, 2.0, 1.5]
@@ -35,8 +38,9 @@ def naive_errors(values: Values, origins: Origins, season: int = 1, *, power: in
     apart = np.abs(values[season:] - values[:-season]) ** power
     sums = np.concatenate([np.zeros((1, values.shape[1])), apart.cumsum(0)])
     count = np.clip(origins - season, 0, len(apart))
+    first = np.zeros_like(count) if recent is None else np.maximum(0, count - recent)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = sums[count] / count[:, None]
+        found = (sums[count] - sums[first]) / (count - first)[:, None]
     # The errors of what repeats itself exactly are rounding errors.
     size = np.abs(values).mean(0) ** power
     return np.where(found > 1e-12 * size, found, np.nan)

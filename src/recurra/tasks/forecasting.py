@@ -67,6 +67,9 @@ CALIBRATION = "calibration.json"
 POINT, PATHS = "point", "paths"
 """Of forecasts without an interval, and of the 90 % interval of sampled paths."""
 
+RECENT, SEASONS = 100, 14
+"""Steps and seasons before an origin, at least, that tell which errors are usual."""
+
 CALIBRATED = 500
 """Origins, about, from which paths are drawn to correct their intervals."""
 
@@ -557,7 +560,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 gold = np.where(example.known, example.values, np.nan)
                 low, high = self._ends(example, review, has_fan=has_fan)
                 came = came_true(gold, review.origins, self.settings.decoding.horizon)
-                scores.append(conformal_scores(low, high, came, self._usual_errors(example.values, review.origins)))
+                usual = self._usual_errors(low, high, example.values, review.origins)
+                scores.append(conformal_scores(low, high, came, usual))
         return Calibration.of(np.concatenate(scores))
 
     def _ends(self, example: Steps, review: Any, *, has_fan: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -568,13 +572,20 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         fan = self.fan_in_units(review.fan, last)
         return fan[:, :, 0], fan[:, :, -1]
 
-    def _usual_errors(self, values: NDArray[np.float64], origins: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(O, 1, d): in what errors are measured. Series of a panel may have different levels, one alone has one."""
-        spread = np.broadcast_to(self.scale.spread, (len(origins), values.shape[1]))
-        if self.settings.data.series is None or not len(values):
-            return spread[:, None]
-        own = naive_errors(values, origins, self.settings.evaluation.season)
-        return np.where(np.isnan(own), spread, own)[:, None]
+    def _usual_errors(
+        self,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        values: NDArray[np.float64],
+        origins: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """(O, h, d): in what errors are measured: the width of the interval, or, without one, what was usual lately."""
+        width = high - low
+        if not len(values):
+            return np.where(width > 0, width, self.scale.spread)
+        season = self.settings.evaluation.season
+        lately = naive_errors(values, origins, season, recent=max(RECENT, SEASONS * season))[:, None]
+        return np.where(width > 0, width, np.where(np.isnan(lately), self.scale.spread, lately))
 
     def calibrated_intervals(
         self, example: Steps, review: Any
@@ -599,7 +610,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         assert coverage is not None
         self._check_calibrated(coverage)
         horizon = self.settings.decoding.horizon
-        more = self._usual_errors(values, origins) * self.calibrations[which].at(coverage)[:horizon]
+        more = self._usual_errors(low, high, values, origins) * self.calibrations[which].at(coverage)[:horizon]
         low, high = low - more, high + more
         middle = (low + high) / 2  # ends that were drawn in too far meet there
         low, high = np.minimum(low, middle), np.maximum(high, middle)
