@@ -29,7 +29,9 @@ def made(name: str, inputs: int = 3, size: int = 2) -> Density:
 
 def drawn(name: str, *shape: int) -> torch.Tensor:
     values = torch.randn(*shape, dtype=torch.float64)
-    return (values > 0).double() if name == "bernoulli" else values
+    if name in ("poisson", "negative_binomial"):
+        return (3 * values).abs().round()
+    return (values > 0).double() if name == "bernoulli" else values.exp() if name == "log_normal" else values
 
 
 def outputs(density: Density, features: torch.Tensor) -> NDArray[np.float64]:
@@ -46,13 +48,63 @@ def by_hand(name: str, o: NDArray[np.float64], x: NDArray[np.float64]) -> NDArra
     if name == "bernoulli":
         p = 1 / (1 + np.exp(-o))
         return -np.log(np.where(x == 1, p, 1 - p))
-    size = o.shape[-1] // 2
-    mean, variance = o[..., :size], np.exp(np.clip(o[..., size:], -12, 12))
-    return -np.log(np.exp(-((x - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance))
+    if name in ("poisson", "negative_binomial"):
+        return counts_by_hand(name, o, x)
+    if name == "quantiles":
+        q = np.moveaxis(levels_by_hand(o), -1, 0)
+        levels = np.arange(0.05, 0.96, 0.05)
+        return np.mean([2 * np.where(x < each, 1 - u, u) * abs(x - each) for each, u in zip(q, levels, strict=True)], 0)
+    if name == "mixture":
+        weights, means, log_variances = np.moveaxis(o.reshape(*o.shape[:-1], 3, 2, 3), -3, 0)
+        weights = np.exp(weights) / np.exp(weights).sum(-1, keepdims=True)
+        return -np.log((weights * normal(x[..., None], means, np.exp(log_variances))).sum(-1))
+    parts = np.split(o, o.shape[-1] // 2, axis=-1)
+    mean, variance = parts[0], np.exp(np.clip(parts[1], -12, 12))
+    if name == "log_normal":
+        return -np.log(normal(np.log(x), mean, variance) / x)
+    if name == "student_t":
+        nu, z = 2.01 + np.log1p(np.exp(parts[2])), (x - mean) / np.sqrt(variance)
+        gamma = np.vectorize(math.gamma)
+        constant = gamma((nu + 1) / 2) / gamma(nu / 2) / np.sqrt(nu * np.pi * variance)
+        return -np.log(constant * (1 + z**2 / nu) ** (-(nu + 1) / 2))
+    return -np.log(normal(x, mean, variance))
+
+
+def normal(x: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = np.exp(-((x - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
+    return found
+
+
+def counts_by_hand(name: str, o: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Both as products: a probability of nothing, times what each further event multiplies it with."""
+    mean = np.log1p(np.exp(o[..., : k.shape[-1]])) + 1e-6
+    r = np.exp(o[..., k.shape[-1] :]) if name == "negative_binomial" else None
+    found = -mean if r is None else r * np.log(r / (r + mean))
+    for number in range(int(k.max())):
+        more = mean if r is None else (r + number) * mean / (r + mean)
+        found = np.where(number < k, found + np.log(more / (number + 1)), found)
+    return -found
+
+
+def levels_by_hand(o: NDArray[np.float64]) -> NDArray[np.float64]:
+    o = o.reshape(*o.shape[:-1], 2, -1).copy()
+    for level in range(1, o.shape[-1]):
+        o[..., level] = o[..., level - 1] + np.log1p(np.exp(o[..., level]))
+    return o
 
 
 def test_the_catalogue_is_the_folder() -> None:
-    assert NAMES == ["bernoulli", "gaussian", "squared_error"]
+    assert NAMES == [
+        "bernoulli",
+        "gaussian",
+        "log_normal",
+        "mixture",
+        "negative_binomial",
+        "poisson",
+        "quantiles",
+        "squared_error",
+        "student_t",
+    ]
     with pytest.raises(ConfigError, match=r"there is no density 'gausian'\. Did you mean 'gaussian'"):
         find(Density, "gausian")
 

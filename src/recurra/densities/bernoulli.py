@@ -16,7 +16,7 @@ class Bernoulli(Density):
         p(x = 1)   = σ(o)
         −log p     = −x log σ(o) − (1 − x) log σ(−o),     summed over the values
 
-    The answer is 1 where p(x = 1) is above a half; quantile(u) is 1 where u > 1 − p.
+    The answer is 1 where p(x = 1) is above a half; quantile(u) is 1 where u > 1 − p; CRPS = (p − x)².
 
     >>> import torch
     >>> density = Bernoulli(3, 88)
@@ -42,3 +42,10 @@ class Bernoulli(Density):
 
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:
         return (share > 1 - self.mean(features)).to(features.dtype)
+
+    def cdf(self, features: Tensor, values: Tensor) -> Tensor:
+        below = (1 - self.mean(features)).to(values.dtype)
+        return below.where(values < 1, 1.0).where(values >= 0, 0.0)
+
+    def crps(self, features: Tensor, values: Tensor) -> Tensor:
+        return (self.mean(features).to(values.dtype) - values).square()

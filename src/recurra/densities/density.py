@@ -8,7 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from recurra.cells.weights import check_size
-from recurra.errors import DataError
+from recurra.errors import ConfigError, DataError
+
+LEVELS = 99
+"""Quantiles from which the CRPS is computed where it has no closed form."""
 
 
 class Density(nn.Module, ABC):
@@ -65,5 +68,32 @@ class Density(nn.Module, ABC):
         shares = torch.rand(*features.shape[:-1], self.size, generator=generator, device=generator.device)
         return self.quantile(features, shares.to(features))
 
+    def cdf(self, features: Tensor, values: Tensor) -> Tensor:
+        """(..., d): P(X ≤ x) of each value x, (..., d)."""
+        raise ConfigError(f"{type(self).__name__} has no distribution function (cdf).")
+
+    def crps(self, features: Tensor, values: Tensor) -> Tensor:
+        """(..., d): the continuous ranked probability score of each value, in its unit; less is better.
+
+            CRPS = ∫ (F(y) − 1{x ≤ y})² dy = ∫_0^1 2 (1{x < q(u)} − u) (q(u) − x) du,    q(u) the quantile at u
+
+        Here from quantiles in the middle of equal parts of (0, 1); a density with a closed form overrides it.
+        """
+        found = torch.zeros_like(values)
+        for number in range(LEVELS):
+            share = torch.full_like(values, (number + 0.5) / LEVELS)
+            found = found + pinball(self.quantile(features, share), values, share)
+        return 2 * found / LEVELS
+
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.size}"
+
+
+def pinball(quantiles: Tensor, values: Tensor, shares: Tensor) -> Tensor:
+    """(1{x < q} − u) (q − x): the error of a quantile q at u, which is least in expectation where P(X ≤ q) = u.
+
+    >>> pinball(torch.tensor([1.0, 1.0]), torch.tensor([3.0, 0.0]), torch.tensor([0.9, 0.9])).tolist()
+    [1.7999..., 0.1000...]
+    """
+    apart = values - quantiles
+    return torch.maximum(shares * apart, (shares - 1) * apart)

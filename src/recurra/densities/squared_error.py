@@ -16,12 +16,12 @@ class SquaredError(Density):
         cost  = (x − o)²,     summed over the values
 
     Up to a constant and a factor this is −log p of a normal distribution of one fixed variance; what the variance is
-    stays unsaid, so there are no quantiles.
+    stays unsaid, so there are no quantiles. As a distribution it is the point o alone, of which CRPS = |x − o|.
 
     >>> import torch
     >>> density = SquaredError(3, 2)
     >>> features = torch.randn(1, 1, 3)
-    >>> density.loss(features, density.mean(features) + 2.0, torch.ones(1, 1, dtype=torch.bool)).item()
+    >>> round(density.loss(features, density.mean(features) + 2.0, torch.ones(1, 1, dtype=torch.bool)).item(), 4)
     8.0
     """
 
@@ -44,3 +44,6 @@ class SquaredError(Density):
             "model.output = 'squared_error' predicts no distribution, so it cannot be sampled. Train with "
             "model.output = 'gaussian' for that."
         )
+
+    def crps(self, features: Tensor, values: Tensor) -> Tensor:
+        return (values - self.mean(features).to(values.dtype)).abs()

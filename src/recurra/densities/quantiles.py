@@ -1,0 +1,102 @@
+"""Quantiles by themselves, without a form of the distribution (Koenker & Bassett 1978; Wen et al. 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from recurra.densities.density import Density, pinball
+from recurra.errors import ConfigError
+from recurra.heads.head import readout
+
+LEVELS = tuple(step / 20 for step in range(1, 20))
+"""0.05, 0.10, … 0.95."""
+
+
+class Quantiles(Density):
+    """The quantiles q_1 ≤ … ≤ q_L at the levels u_1 < … < u_L of each value.
+
+        o     = W h + b
+        q_1   = o_1,    q_{i+1} = q_i + softplus(o_{i+1})                       so that they never cross
+        loss  = 2/L Σ_i max(u_i (x − q_i), (u_i − 1) (x − q_i)),     summed over the values
+
+    The loss, twice the mean pinball loss, tends to the CRPS with more levels, spaced evenly; it is no −log p. Between
+    the levels quantile(u) is linear; below the first and above the last it goes on as between the two nearest. The
+    mean is that of this quantile function, the answer its median, and `cdf` its inverse.
+
+    >>> density = Quantiles(3, 1, levels=[0.1, 0.5, 0.9])
+    >>> _ = torch.nn.init.zeros_(density.readout.weight)
+    >>> apart = density.levels_of(torch.randn(3)).diff(dim=-1)
+    >>> bool((apart > 0).all())
+    True
+    """
+
+    levels: Tensor
+
+    def __init__(self, input_size: int, size: int, *, levels: Sequence[float] = LEVELS) -> None:
+        super().__init__(input_size, size)
+        ascending = list(levels) == sorted({*levels})
+        if len(levels) < 2 or not ascending or not all(0 < level < 1 for level in levels):
+            raise ConfigError(
+                f"levels must be at least two ascending numbers between 0 and 1, such as [0.05, 0.5, 0.95], but are "
+                f"{list(levels)}."
+            )
+        self.register_buffer("levels", torch.tensor(list(levels), dtype=torch.float64), persistent=False)
+        self.readout = readout(input_size, size * len(levels))
+        with torch.no_grad():  # at first, the quantiles of the standard normal distribution
+            normal = torch.special.ndtri(self.levels)
+            steps = torch.cat([normal[:1], torch.log(torch.expm1(normal.diff()))])
+            self.readout.bias.view(size, len(levels))[:] = steps
+
+    def levels_of(self, features: Tensor) -> Tensor:
+        """(..., d, L): the quantiles at the levels."""
+        o: Tensor = self.readout(features).unflatten(-1, (self.size, -1))
+        return torch.cat([o[..., :1], functional.softplus(o[..., 1:])], dim=-1).cumsum(-1)
+
+    def costs(self, features: Tensor, targets: Tensor) -> Tensor:
+        found = self.levels_of(features).to(targets.dtype)
+        return 2 * pinball(found, targets.unsqueeze(-1), self.levels.to(targets.dtype)).mean(-1)
+
+    def mean(self, features: Tensor) -> Tensor:
+        found, levels = self.levels_of(features), self.levels.to(features.dtype)
+        # A linear piece has its mean in the middle; the two outer pieces reach to 0 and to 1.
+        inner = (0.5 * (found[..., 1:] + found[..., :-1]) * levels.diff()).sum(-1)
+        first, last = self._outer(found, levels)
+        low, high = levels[0], 1 - levels[-1]
+        return inner + low * (found[..., 0] - 0.5 * low * first) + high * (found[..., -1] + 0.5 * high * last)
+
+    def best(self, features: Tensor) -> Tensor:
+        half = features.new_full((*features.shape[:-1], self.size), 0.5)
+        return self.quantile(features, half)
+
+    def quantile(self, features: Tensor, share: Tensor) -> Tensor:
+        found, levels = self.levels_of(features), self.levels.to(features.dtype)
+        share = share.to(features.dtype)
+        right = torch.searchsorted(levels, share.contiguous()).clamp(1, len(levels) - 1)
+        low, high = (found.gather(-1, place.unsqueeze(-1)).squeeze(-1) for place in (right - 1, right))
+        slope = (high - low) / (levels[right] - levels[right - 1])
+        return low + slope * (share - levels[right - 1])
+
+    def cdf(self, features: Tensor, values: Tensor) -> Tensor:
+        found, levels = self.levels_of(features).to(values.dtype), self.levels.to(values.dtype)
+        right = (found < values.unsqueeze(-1)).sum(-1).clamp(1, len(levels) - 1)
+        low, high = (found.gather(-1, place.unsqueeze(-1)).squeeze(-1) for place in (right - 1, right))
+        tiny = torch.finfo(values.dtype).tiny
+        part = (values - low) / (high - low).clamp_min(tiny)
+        return (levels[right - 1] + part * (levels[right] - levels[right - 1])).clamp(0, 1)
+
+    def crps(self, features: Tensor, values: Tensor) -> Tensor:
+        """Twice the mean pinball loss: the CRPS by the levels that there are."""
+        return self.costs(features, values)
+
+    @staticmethod
+    def _outer(found: Tensor, levels: Tensor) -> tuple[Tensor, Tensor]:
+        """The slopes of the first and of the last piece."""
+        steps = levels.diff()
+        return (found[..., 1] - found[..., 0]) / steps[0], (found[..., -1] - found[..., -2]) / steps[-1]
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, {len(self.levels)} levels"
