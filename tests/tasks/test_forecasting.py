@@ -148,6 +148,38 @@ def test_two_series_of_a_table_are_learned_in_their_own_units(tmp_path: Path, ou
         assert flow == pytest.approx(math.cos(2 * math.pi * t / 6), abs=0.3)
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        "student_t",
+        "log_normal",
+        "poisson",
+        "negative_binomial",
+        '{name="mixture", count=2}',
+        '{name="quantiles", levels=[0.05, 0.25, 0.5, 0.75, 0.95]}',
+    ],
+)
+def test_every_density_learns_a_wave_of_counts_and_draws_paths_in_its_units(tmp_path: Path, output: str) -> None:
+    draw = np.random.default_rng(0)
+    rates = 20 + 15 * np.sin(2 * np.pi * np.arange(120) / 6)
+    file = write(tmp_path / "a.csv", "x\n" + "".join(f"{max(1, k)}\n" for k in draw.poisson(rates)))
+    settings = ("evaluation.context=20", "data.window=20", "training.epochs=25", "training.learning_rate=0.05")
+    model = trained(tmp_path, file, f"model.output={output}", *settings)
+    scores = model.evaluate(file).values
+    assert scores["mae_to_last_value"] < 0.6
+    assert 0.75 < scores["coverage"] <= 1
+    assert ("nll" in scores) == ("quantiles" not in output)
+    [answer] = model.with_settings(["decoding.paths=61"]).predict_file(file, [], detail=True)
+    low, values, high = (np.array(answer.detail[name]) for name in ("low", "values", "high"))
+    assert (low <= values).all()
+    assert (values <= high).all()
+    assert (high - low < 60).all()
+    if output in ("poisson", "negative_binomial"):
+        assert (np.abs(low - np.round(low)) < 1e-5).all()  # with 61 paths the ends are two of them
+        with pytest.raises(DataError, match=r"input:1: found 0\.5, but the model accepts only counts \(whole numbers"):
+            model.predict([[1, 0.5]])
+
+
 def by_hand(model: Trained, values: np.ndarray[Any, Any], origins: Sequence[int]) -> list[float]:
     """Absolute errors of forecasts from every origin, each by its own call."""
     errors = []
@@ -501,6 +533,19 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
         ["model.output=bernoulli"],
         r"model\.output = 'bernoulli' is for values that are 0 or 1, but the training data has other",
     ),
+    "counts that are none": (
+        "x\n1\n2.5\n",
+        ["model.output=negative_binomial"],
+        r"model\.output = 'negative_binomial' is for counts \(whole numbers from 0\), but .*a\.csv:2 contains 2\.5\. "
+        r"Use 'gaussian', 'student_t' or 'quantiles'",
+    ),
+    "negative counts": ("x\n1\n-2\n", ["model.output=poisson"], r"is for counts .* contains -2\."),
+    "not above 0": ("x\n1\n0\n2\n", ["model.output=log_normal"], r"is for values above 0, but .* contains 0\."),
+    "levels": (
+        "x\n1\n0\n2\n",
+        ['model.output={name="quantiles", levels=[0.9, 0.1]}'],
+        r"levels must be at least two ascending numbers between 0 and 1, such as \[0\.05, 0\.5, 0\.95\]",
+    ),
     "no such output": ("x\n1\n2\n", ["model.output=gausian"], r"no density 'gausian'\. Did you mean 'gaussian'\?"),
     "no such option": (
         "x\n1\n2\n",
@@ -591,6 +636,14 @@ SETTINGS: dict[str, tuple[list[str], str]] = {
     "drawn values": (
         ["model.output=squared_error", 'training.forcing={name="linear", replacement="sampled"}'],
         r"draws the values that are read, but model\.output = 'squared_error' predicts no distribution",
+    ),
+    "changes of counts": (
+        ["model.output=poisson", "data.difference=true"],
+        r"data\.difference = true models changes, which may be negative, but model\.output = 'poisson' is for counts",
+    ),
+    "changes of what is positive": (
+        ["model.output=log_normal", "data.difference=true"],
+        r"may be negative, but model\.output = 'log_normal' is for positive values\. Use 'gaussian', or",
     ),
     "missing": (["data.missing=skip"], r"data\.missing must be 'refuse' or 'previous', but is 'skip'"),
     "task": (["task=forecast"], r"task = 'forecast', but these are the settings of forecasting"),

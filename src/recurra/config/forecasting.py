@@ -28,6 +28,18 @@ from recurra.config.transformer import (
 )
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
+COUNTS = ("poisson", "negative_binomial")
+"""Outputs for whole numbers from 0."""
+
+POSITIVE = ("log_normal",)
+"""Outputs for numbers above 0."""
+
+POINTS = ("squared_error",)
+"""Outputs without quantiles, so that nothing can be drawn."""
+
+WITHOUT_LOG_P = (*POINTS, "quantiles")
+"""Outputs whose loss is not −log p."""
+
 
 @dataclass(frozen=True)
 class ForecastingData(Data):
@@ -105,7 +117,9 @@ class ForecastingModel:
     dropout: float = setting(0.1, "dropout on the input layer, between layers and on the output; one mask per row")
     input_dropout: float = setting(0.0, "fraction of input values that are set to 0 in training")
     output: Part | None = setting(
-        None, "gaussian, squared_error or bernoulli; none: bernoulli if all values are 0 or 1, else gaussian"
+        None,
+        "gaussian, student_t, mixture, quantiles or squared_error; of positive values log_normal, of counts "
+        "negative_binomial or poisson; bernoulli; none: bernoulli if all values are 0 or 1, else gaussian",
     )
     engine: str = setting(
         "auto", "single, vendor, planned, scan or loop; auto selects the fastest that supports the cell"
@@ -199,6 +213,14 @@ class ForecastingSettings:
                 "training.forcing with replacement = 'sampled' draws the values that are read, but model.output = "
                 "'squared_error' predicts no distribution: set replacement = 'greedy', or model.output = 'gaussian'.",
                 ("training", "forcing"),
+            )
+
+        output = None if self.model.output is None else name_of(self.model.output)
+        if self.data.difference and output in (*COUNTS, *POSITIVE):
+            raise SettingError(
+                f"data.difference = true models changes, which may be negative, but model.output = '{output}' is for "
+                f"{'counts' if output in COUNTS else 'positive values'}. Use 'gaussian', or data.difference = false.",
+                ("data", "difference"),
             )
 
     def without_effect(self) -> Idle:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import torch
@@ -15,8 +15,9 @@ from recurra.densities.density import Density
 class Counting(Density):
     """A distribution over counts k = 0, 1, 2, … for each value.
 
-    A network reads x = k / s, where s, the `unit` of a column, is about its mean; whoever builds a density sets it. All that a density of counts takes
-    and gives is in that scale; −log p is that of the count itself. What is computed from k is in float64.
+    A network reads x = k / s, where s, the `unit` of a column, is about its mean (`measured_in` sets it). All that a
+    density of counts takes and gives is in that scale; −log p is that of the count itself. What is computed from k is
+    in float64.
 
     quantile(u) is the least k with P(K ≤ k) ≥ u.
     """
@@ -26,6 +27,11 @@ class Counting(Density):
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__(input_size, size)
         self.register_buffer("unit", torch.ones(size, dtype=torch.float64), persistent=False)
+
+    def measured_in(self, unit: Sequence[float]) -> Self:
+        given = torch.tensor(list(unit), dtype=torch.float64, device=self.unit.device)
+        self.unit = given.repeat(self.size // len(given))
+        return self
 
     @abstractmethod
     def spread(self, features: Tensor) -> Tensor:

@@ -60,6 +60,17 @@ def seasonal(values: Values, origins: Origins, horizon: int, season: int) -> Fut
     return _at(values, origins[:, None] - season + np.arange(horizon) % season)
 
 
+def drift(values: Values, origins: Origins, horizon: int) -> Futures:
+    """The line through the first and the last known step: x̂_{o+k} = x_o + k (x_o − x_1) / (o − 1).
+
+    >>> drift(np.array([[1.0], [5.0], [3.0]]), np.array([1, 3]), 2)[:, :, 0].tolist()
+    [[1.0, 1.0], [4.0, 5.0]]
+    """
+    last = values[origins - 1]
+    slope = (last - values[:1]) / np.maximum(origins - 1, 1)[:, None]
+    return np.asarray(last[:, None] + np.arange(1, horizon + 1)[:, None] * slope[:, None], np.float64)
+
+
 def _at(values: Values, places: NDArray[np.int64]) -> Futures:
     """The steps at some places; NaN where there is none."""
     is_there = (places >= 0) & (places < len(values))

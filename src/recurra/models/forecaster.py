@@ -386,20 +386,28 @@ def combined_forecast(forecasts: Sequence[Forecast], *, coins: bool) -> Forecast
 
 
 def combined_review(
-    reviews: Sequence[Review], values: NDArray[np.float64], known: NDArray[np.bool_], *, has_density: bool
+    reviews: Sequence[Review],
+    values: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    *,
+    has_density: bool,
+    is_squared: bool = True,
 ) -> Review:
     """What several models predicted for a sequence of values (T, d) that is known.
 
         density        p(x_t) = (1/M) Σ_m p_m(x_t)
         squared error  |x − ō|² = (1/M) Σ_m |x − o_m|² − (1/M) Σ_m |o_m − ō|²,     ō = (1/M) Σ_m o_m
 
-    Expected values, steps ahead and the quantiles that nine of ten values should lie between are means.
+    Of other losses, such as that of quantiles, the mean is taken. Expected values, steps ahead and the quantiles that
+    nine of ten values should lie between are means.
     """
     losses = np.stack([review.losses for review in reviews])
     expected = np.stack([review.next for review in reviews])
     mean = expected.mean(0)
     if has_density:
         lost = -(np.logaddexp.reduce(-losses, axis=0) - np.log(len(reviews)))
+    elif not is_squared:
+        lost = losses.mean(0)
     else:
         apart = np.where(known & ~np.isnan(mean), np.square(expected - mean), 0.0)
         lost = (losses - apart.sum(2)).mean(0)

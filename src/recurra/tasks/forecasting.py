@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
 from recurra.config.forcing import Forcing
-from recurra.config.forecasting import ForecastingDecoding
+from recurra.config.forecasting import COUNTS, POINTS, POSITIVE, WITHOUT_LOG_P, ForecastingDecoding
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import Batches, in_order_of_length
 from recurra.data.files import extension
@@ -53,6 +53,9 @@ Output: TypeAlias = "Forecast | Review"
 NAMED = 8
 """Values that are listed in a notice; of more, the first and the last."""
 
+FIT_FOR = dict.fromkeys(COUNTS, "counts (whole numbers from 0)") | dict.fromkeys(POSITIVE, "values above 0")
+"""Outputs that not every value suits, and which do."""
+
 NO_FILE = "input"
 """Where a series is from that is asked about without a file."""
 
@@ -75,9 +78,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 "values. Use 'gaussian' or 'squared_error'.",
                 ("model", "output"),
             )
-        self.has_density = name_of(self.output) != "squared_error"
+        self.has_quantiles = name_of(self.output) not in POINTS
+        self.has_density = name_of(self.output) not in WITHOUT_LOG_P
         self.forcing = Forcing.of(settings.training.forcing)
-        if settings.decoding.paths and not self.has_density:
+        if settings.decoding.paths and not self.has_quantiles:
             raise SettingError(
                 f"decoding.paths = {settings.decoding.paths} needs a distribution to sample from, which model.output "
                 f"= 'squared_error' does not predict. Use 'gaussian', or decoding.paths = 0.",
@@ -104,8 +108,15 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         is_binary = not data.difference
         is_empty = True
         least, most = np.array(np.inf), np.array(-np.inf)  # of each column
+        output = None if settings.model.output is None else name_of(settings.model.output)
         for steps in map(in_order_of(settings), sequences(data.files("train"), data)):
             is_empty = False
+            if (odd := unfit(steps.values, output)) is not None:
+                raise SettingError(
+                    f"model.output = '{output}' is for {FIT_FOR[str(output)]}, but {steps.place} contains {odd:g}. Use "
+                    f"'gaussian', 'student_t' or 'quantiles'.",
+                    ("model", "output"),
+                )
             values = np.where(steps.known, steps.values, np.nan)
             is_binary = is_binary and bool(np.isin(steps.values, (0, 1)).all())
             counted.add(np.diff(values, axis=0) if data.difference else values, steps.place)
@@ -122,6 +133,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                         f"the column '{column}' of {', '.join(data.files('train'))} is constant ({low:g}), so there "
                         f"is nothing to predict. Leave it out of data.values."
                     )
+        if output in FIT_FOR:  # what is not shifted stays above 0
+            scale = Normal(np.zeros_like(scale.mean), np.where(scale.mean > 0, scale.mean, 1.0))
         if is_binary:  # notes stay 0 and 1, however rare
             scale = Normal(np.zeros_like(scale.mean), np.ones_like(scale.spread))
         return cls(settings, scale, is_binary=is_binary)
@@ -195,6 +208,12 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if self.gives_coins and not np.isin(values, (0, 1)).all():
             odd = values[~np.isin(values, (0, 1))][0]
             raise DataError(f"{example.place}: found {odd:g}, but the model accepts only the values 0 and 1.")
+        if (odd := unfit(values, name_of(self.output))) is not None:
+            fit = FIT_FOR[name_of(self.output)]
+            raise DataError(
+                f"{example.place}: found {odd:g}, but the model accepts only {fit} (model.output = "
+                f"'{name_of(self.output)}')."
+            )
         if self.settings.data.difference:
             # The first step has no change; it is read as none and never predicted.
             values = np.diff(values, axis=0, prepend=values[:1])
@@ -279,7 +298,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         from recurra.models.forecaster import Forecaster
 
         size = len(self.scale.mean)
-        return Forecaster(self.settings.model, output=self.output, size=size, from_nothing=self.from_nothing)
+        model = Forecaster(self.settings.model, output=self.output, size=size, from_nothing=self.from_nothing)
+        model.density.measured_in(self.scale.spread.tolist())
+        return model
 
     def loss(self, model: Any, batch: ForecasterBatch, moment: Moment = START) -> Loss:
         from recurra.models.forcing import Forced
@@ -307,7 +328,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
         evaluation, horizon = self.settings.evaluation, self.settings.decoding.horizon
         found: list[Any] = [None] * len(rows)
-        has_quantiles = not self.gives_coins and self.has_density
+        has_quantiles = not self.gives_coins and self.has_quantiles
         for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
             chosen = [rows[number] for number in numbers]
             origins = [
@@ -347,7 +368,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if isinstance(outputs[0], Forecast):
             return combined_forecast(outputs, coins=self.gives_coins)
         row = self.encode(example)
-        return combined_review(outputs, row["values"].astype(np.float64), row["known"], has_density=self.has_density)
+        values, known = row["values"].astype(np.float64), row["known"]
+        return combined_review(
+            outputs, values, known, has_density=self.has_density, is_squared=name_of(self.output) in POINTS
+        )
 
     def units(self) -> object:
         kind = self.is_binary, self.has_density, self.gives_coins
@@ -427,7 +451,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 "are hidden to compare the forecast with them, and at least 2 must be left as input. Give a "
                 "longer series, or set a smaller --set decoding.horizon=…."
             )
-        paths = forecasts.PATHS if self.has_density else 0
+        paths = forecasts.PATHS if self.has_quantiles else 0
         decoding = dataclasses.replace(self.settings.decoding, paths=paths)
         task = self._decoding_by(decoding)
         if isinstance(asked.model, Together):
@@ -499,3 +523,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 def in_order_of(settings: ForecastingSettings) -> Callable[[Steps], Steps]:
     """What brings a sequence into the order in which it is read, and back."""
     return Steps.reversed if settings.model.direction == "backward" else lambda steps: steps
+
+
+def unfit(values: NDArray[np.float64], output: str | None) -> float | None:
+    """The first value that an output is not for, if there is one."""
+    if output not in FIT_FOR:
+        return None
+    is_odd = (values < 0) | (values != np.round(values)) if output in COUNTS else values <= 0
+    return float(values[is_odd][0]) if is_odd.any() else None
