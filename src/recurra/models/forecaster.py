@@ -39,13 +39,29 @@ class ForecasterBatch(NamedTuple):
 
     values: Padded  # (B, T, d)
     known: Tensor  # (B, T, d), False where a value was missing
+    future: Tensor | None = None  # (B, T', k), T' ≥ T: known ahead; of a row of T_b steps, from T_b on of coming ones
+    past: Tensor | None = None  # (B, T, p): known up to now
+    static_numbers: Tensor | None = None  # (B, s): of the whole series
+    static_names: Tensor | None = None  # (B, c): categories of the whole series
 
 
 def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
     """The batch with empty rows and steps, of a size that occurs again."""
     B, T = batch.known.shape[:2]
     B, T = coarser(B, parts=2), coarser(T)
-    return ForecasterBatch(batch.values.widened(B, T), widened(batch.known, B, T))
+    more = T - batch.known.shape[1]
+
+    def wider(tensor: Tensor | None, *sizes: int) -> Tensor | None:
+        return None if tensor is None else widened(tensor, B, *sizes)
+
+    return ForecasterBatch(
+        batch.values.widened(B, T),
+        widened(batch.known, B, T),
+        None if batch.future is None else wider(batch.future, batch.future.shape[1] + more),
+        wider(batch.past, T),
+        wider(batch.static_numbers),
+        wider(batch.static_names),
+    )
 
 
 class Forecast(NamedTuple):
@@ -400,7 +416,18 @@ def combined_review(
 def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
     """Encoded sequences as one batch."""
     rows = Rows.of(rows)
-    return ForecasterBatch(padded(rows, "values", np.float32), padded(rows, "known", np.bool_).values)
+
+    def steps(field: str, dtype: type) -> Tensor | None:
+        return padded(rows, field, dtype).values if rows.has(field) else None
+
+    return ForecasterBatch(
+        padded(rows, "values", np.float32),
+        padded(rows, "known", np.bool_).values,
+        steps("future", np.float32),
+        steps("past", np.float32),
+        steps("static_numbers", np.float32),
+        steps("static_names", np.int64),
+    )
 
 
 def _chosen(states: States, choose: Callable[[Tensor], Tensor]) -> States:

@@ -9,6 +9,7 @@ import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,18 +46,61 @@ class Steps:
     """One example: the values of successive steps, and where they stand."""
 
     name: str  # of the series; "" where there is but one
-    values: NDArray[np.float64]  # (T, d); a missing value is that of the step before
-    known: NDArray[np.bool_]  # (T, d): False where the value was missing
+    values: NDArray[np.float64]  # (T, d); a missing value is that of the step before, NaN where there is none
+    known: NDArray[np.bool_]  # (T, d): False where the value was missing, or is read and not scored
     file: int
     line: int
     place: str
+    observed: NDArray[np.bool_] | None = None  # (T, d): False where the value was missing; None: as known
+    times: NDArray[np.datetime64] | None = None  # (T,) in UTC; None where steps are only counted
+    numbers: NDArray[np.float64] | None = None  # (T,): times that are numbers
+    future: NDArray[np.float64] | None = None  # (T', k), T' ≥ T: known ahead; from T on, those of coming steps
+    past: NDArray[np.float64] | None = None  # (T, p): known up to now; NaN where missing
+    static_numbers: NDArray[np.float64] | None = None  # (s,): of the whole series; NaN where missing
+    static_names: tuple[str, ...] = ()  # (c): of the whole series
 
     def __len__(self) -> int:
         return len(self.values)
 
+    def cut(self, start: int, end: int) -> Steps:
+        """Some steps; what is known ahead at `end` stays known."""
+
+        def part(array: Any) -> Any:
+            return None if array is None else array[start:end]
+
+        return dataclasses.replace(
+            self,
+            values=self.values[start:end],
+            known=self.known[start:end],
+            observed=part(self.observed),
+            times=part(self.times),
+            numbers=part(self.numbers),
+            future=None if self.future is None else self.future[start:],
+            past=part(self.past),
+        )
+
+    def unscored(self, count: int) -> Steps:
+        """The same steps, so many of the first of which are read and not scored."""
+        known = self.known.copy()
+        known[:count] = False
+        return dataclasses.replace(self, known=known, observed=self.known if self.observed is None else self.observed)
+
     def reversed(self) -> Steps:
         """The same steps from the last to the first."""
-        return dataclasses.replace(self, values=self.values[::-1].copy(), known=self.known[::-1].copy())
+
+        def turned(array: Any) -> Any:
+            return None if array is None else array[::-1].copy()
+
+        return dataclasses.replace(
+            self,
+            values=turned(self.values),
+            known=turned(self.known),
+            observed=turned(self.observed),
+            times=turned(self.times),
+            numbers=turned(self.numbers),
+            future=None if self.future is None else turned(self.future[: len(self)]),
+            past=turned(self.past),
+        )
 
 
 def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
@@ -146,9 +190,7 @@ def _in_time(files: Sequence[str | Path], found: Iterator[Steps], *, lead: int) 
             continue
         is_empty = False
         start = first if part.name == "train" else max(0, first - lead)
-        known = steps.known[start:last].copy()
-        known[: first - start] = False
-        yield dataclasses.replace(steps, values=steps.values[start:last], known=known)
+        yield steps.cut(start, last).unscored(first - start)
     if is_empty:
         raise nothing_left(parts, f"{count:,} steps")
 

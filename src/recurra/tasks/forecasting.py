@@ -303,6 +303,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return found
 
     def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Output]:
+        from recurra.padding import fitted
+
         evaluation, horizon = self.settings.evaluation, self.settings.decoding.horizon
         found: list[Any] = [None] * len(rows)
         has_quantiles = not self.gives_coins and self.has_density
@@ -314,9 +316,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             ]
             if self.gives_coins:
                 origins = [each[:0] for each in origins]
-            batch = self.batch(chosen)
-            values = batch.values._replace(values=batch.values.values.to(device))
-            batch = batch._replace(values=values, known=batch.known.to(device))
+            batch = fitted(self.batch(chosen), model)
             reviews = model.review(batch, origins, horizon=horizon, quantiles=has_quantiles)
             for number, review in zip(numbers, reviews, strict=True):
                 found[number] = review
@@ -433,8 +433,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if isinstance(asked.model, Together):
             tasks = [each._decoding_by(decoding) for each in asked.model.tasks]
             asked = asked._replace(model=Together(tasks, list(asked.model.members)))
-        read = slice(max(0, now - forecasts.READ), now)
-        known = dataclasses.replace(series, values=series.values[read], known=series.known[read])
+        known = series.cut(max(0, now - forecasts.READ), now)
         answer = task.answered(asked._replace(example=known))
         names = self.settings.data.values or [str(number + 1) for number in range(series.values.shape[1])]
         low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
@@ -472,9 +471,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             for each in examples
             if len(each) - (back + 1) * horizon >= 2
         ][:count]
-        return [
-            (dataclasses.replace(each, values=each.values[:end], known=each.known[:end]), end) for each, end in ends
-        ]
+        return [(each.cut(0, end), end) for each, end in ends]
 
     def answer_kind(self) -> AnswerKind:
         return "text" if self.is_backward else "series"  # which the page draws after the input
