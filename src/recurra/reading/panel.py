@@ -484,9 +484,9 @@ def _apart(steps: Steps, data: ForecastingData) -> Iterator[Steps]:
 
 def trimmed(steps: Steps) -> Steps:
     """The steps from the first on at which anything is known, each missing value being that of the step before."""
-    is_known: NDArray[np.bool_] = steps.known.any(axis=1)
-    if is_known.any() and not is_known[0]:
-        steps = steps.cut(int(is_known.argmax()), len(steps))
+    is_known = np.flatnonzero(steps.known.any(1))
+    if len(is_known) and is_known[0]:
+        steps = steps.cut(int(is_known[0]), len(steps))
     if steps.known.all():
         return steps
     return dataclasses.replace(steps, values=carried(steps.values, steps.known))
