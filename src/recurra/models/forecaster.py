@@ -14,6 +14,7 @@ from recurra.analysis.exposure import Exposed
 from recurra.config import ForecastingModel
 from recurra.data.store import Encoded, Rows
 from recurra.densities import Bernoulli, Density
+from recurra.encoders.covariates import Beside, Covariates
 from recurra.encoders.dropout import LockedDropout
 from recurra.models.forcing import ALWAYS, Coins, Forced
 from recurra.models.rows import padded
@@ -43,6 +44,11 @@ class ForecasterBatch(NamedTuple):
     past: Tensor | None = None  # (B, T, p): known up to now
     static_numbers: Tensor | None = None  # (B, s): of the whole series
     static_names: Tensor | None = None  # (B, c): categories of the whole series
+
+    @property
+    def beside(self) -> Beside:
+        """All but the values."""
+        return Beside(self.future, self.past, self.static_numbers, self.static_names)
 
 
 def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
@@ -90,22 +96,33 @@ class Forecaster(nn.Module):
     h_t        = Recurrent(W x_1 … W x_t)          or a causal Transformer, whose states are keys and values
     x_{t+1}    ~ density(h_t)
 
-    With `from_nothing`, a vector of zeros is read first, and the first step is predicted too.
+    With `from_nothing`, a vector of zeros is read first, and the first step is predicted too. Where there are
+    covariates, u_t stands for x_t: what is known beside the values of a step.
     """
 
-    def __init__(self, settings: ForecastingModel, *, output: Part, size: int, from_nothing: bool) -> None:
+    def __init__(
+        self,
+        settings: ForecastingModel,
+        *,
+        output: Part,
+        size: int,
+        from_nothing: bool,
+        covariates: Covariates | None = None,
+    ) -> None:
         super().__init__()
         self.size = size
         self.from_nothing = from_nothing
         self.input_dropout = settings.input_dropout
-        self.embedding = nn.Linear(size, settings.embedding) if settings.embedding else None
+        self.covariates = covariates
+        width = size + (0 if covariates is None else covariates.size)  # of what is read at a step
+        self.embedding = nn.Linear(width, settings.embedding) if settings.embedding else None
         self.drop = LockedDropout(settings.dropout)
         self.recurrent: Recurrent | None = None
         self.transformer: Transformer | None = None
         if settings.encoder == "transformer":
             own = settings.transformer
             self.transformer = Transformer(
-                settings.embedding or size,
+                settings.embedding or width,
                 settings.widths[0],
                 layers=len(settings.widths),
                 heads=own.heads,
@@ -118,7 +135,7 @@ class Forecaster(nn.Module):
         else:
             self.recurrent = Recurrent(
                 settings.cell,
-                settings.embedding or size,
+                settings.embedding or width,
                 settings.hidden,
                 layers=settings.layers,
                 mix=settings.mix,
@@ -137,14 +154,18 @@ class Forecaster(nn.Module):
         assert found is not None
         return found
 
-    def read(self, x: Padded, states: States | None = None) -> tuple[Padded, States]:
-        """(B, T, H): what the density sees after each step, and the states after the last."""
-        outputs, states = self.stack(self._inputs(x), states)
+    def read(
+        self, x: Padded, states: States | None = None, beside: Beside | None = None, *, start: int = 0
+    ) -> tuple[Padded, States]:
+        """(B, T, H): what the density sees after each step from `start` on, and the states after the last."""
+        outputs, states = self.stack(self._inputs(x, beside, start), states)
         return self.drop(outputs), states
 
-    def read_states(self, x: Padded, states: States | None) -> tuple[Padded, States, Callable[[int, Tensor], States]]:
+    def read_states(
+        self, x: Padded, states: States | None, beside: Beside | None = None, *, start: int = 0
+    ) -> tuple[Padded, States, Callable[[int, Tensor], States]]:
         """What `read` gives, and the states of one row after each of some of its steps, as rows of their own."""
-        inputs = self._inputs(x)
+        inputs = self._inputs(x, beside, start)
         if self.transformer is None:
             assert self.recurrent is not None
             outputs, every = self.recurrent(inputs, states, every=True)
@@ -161,11 +182,19 @@ class Forecaster(nn.Module):
         """Origins of a row from which steps are predicted at once: each has keys and values of its own."""
         return CHUNK if self.transformer is None else ORIGINS
 
-    def _inputs(self, x: Padded) -> Padded:
+    def _joined(self, values: Tensor, beside: Beside | None, start: int) -> Tensor:
+        """(B, T, d + size): values with what is known beside them."""
+        if self.covariates is None or beside is None:
+            return values
+        found: Tensor = self.covariates(values, beside, start=start)
+        return found
+
+    def _inputs(self, x: Padded, beside: Beside | None = None, start: int = 0) -> Padded:
         """What the network reads of each step."""
         values = x.values.to(next(self.parameters()).dtype)
         if self.training and self.input_dropout:
             values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
+        values = self._joined(values, beside, start)
         inputs = Padded(values, x.lengths)
         if self.embedding is not None:  # else a mask for all steps would take a whole column away
             inputs = self.drop(Padded(self.embedding(values), x.lengths))
@@ -189,11 +218,15 @@ class Forecaster(nn.Module):
         x = Padded(read.values[:, :-1], both(lambda n: (n - 1).clamp_min(0), read.lengths))  # the last has no answer
         if x.values.shape[1] == 0:
             return x.values.new_zeros((), requires_grad=True), 0
-        features = self.led(x, forced) if self.training and not forced.is_always else self.read(x)[0]
+        beside = batch.beside
+        if self.training and self.covariates is not None:
+            beside = self.covariates.held(beside)
+        is_led = self.training and not forced.is_always
+        features = self.led(x, forced, beside) if is_led else self.read(x, beside=beside)[0]
         losses = self.density.loss(features.values, self.targets(batch), features.mask)
         return losses.sum(), int(x.lengths.sum())
 
-    def led(self, x: Padded, forced: Forced) -> Padded:
+    def led(self, x: Padded, forced: Forced, beside: Beside | None = None) -> Padded:
         """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.
 
             x̃_t = x_t with chance p,  else what is expected of x_t given x̃_1 … x̃_{t-1}, or drawn from its density
@@ -210,7 +243,8 @@ class Forecaster(nn.Module):
         for number in range(steps):
             if self.input_dropout:
                 values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
-            read = values if self.embedding is None else self.embedding(values) * of_input
+            joined = self._joined(values.unsqueeze(1), beside, number).squeeze(1)
+            read = joined if self.embedding is None else self.embedding(joined) * of_input
             h, states = advance(read, states)
             outputs.append(h * of_output)
             if number + 1 < steps:
@@ -239,39 +273,52 @@ class Forecaster(nn.Module):
         found: Padded = self.drop(Padded.full(like.new_ones(len(like), 1, size)))
         return found.values.squeeze(1)
 
-    def step(self, x: Tensor, states: States) -> tuple[Tensor, States]:
-        """(B, H) features after one more step, (B, d)."""
+    def step(self, x: Tensor, states: States, beside: Beside | None = None, number: int = 0) -> tuple[Tensor, States]:
+        """(B, H) features after one more step, (B, d), of which `beside` knows more under its number."""
+        x = self._joined(x.unsqueeze(1), beside, number).squeeze(1)
         return self.stack.step(x if self.embedding is None else self.embedding(x), states)
 
     @torch.no_grad()
     def ahead(
-        self, features: Tensor, states: States, horizon: int, shares: Tensor | None = None
+        self,
+        features: Tensor,
+        states: States,
+        horizon: int,
+        shares: Tensor | None = None,
+        beside: Beside | None = None,
     ) -> tuple[Tensor, Tensor]:
         """(B, h, d): the steps that follow, each fed back, and the features (B, h, H) that they come from.
 
-        Where there are shares, (B, h, d), the steps are drawn: they are the quantiles at these shares.
+        Where there are shares, (B, h, d), the steps are drawn: they are the quantiles at these shares. `beside` is
+        what is known of these steps (`_coming`).
         """
         found: list[Tensor] = []
         seen = [features]
         for step in range(horizon):
             if step:
-                features, states = self.step(found[-1], states)
+                features, states = self.step(found[-1], states, beside, step - 1)
                 seen.append(features)
             share = None if shares is None else shares[:, step]
             found.append(self.density.best(features) if share is None else self.density.quantile(features, share))
         return torch.stack(found, dim=1), torch.stack(seen, dim=1)
 
+    def _coming(self, batch: ForecasterBatch, rows: Tensor, at: Tensor, horizon: int) -> Beside | None:
+        """What is known of the steps after step `at` of some rows of a batch."""
+        return None if self.covariates is None else self.covariates.ahead(batch.beside, rows, at, horizon)
+
     @torch.no_grad()
     def predict(self, batch: ForecasterBatch, *, horizon: int, paths: int = 0, seed: int = 0) -> list[Forecast]:
         """How each row goes on. What is drawn for a row depends on the seed alone, not on its neighbours."""
         read = self.questions(batch.values)
-        outputs, states = self.read(read)
+        outputs, states = self.read(read, beside=batch.beside)
         rows = len(read.lengths)
         features = outputs.values.new_zeros(rows, self.stack.output_size)
+        every = torch.arange(rows, device=features.device)
+        last = (beside(read.lengths, features) - 1).clamp_min(0)
         if read.values.shape[1]:
-            last = (beside(read.lengths, features) - 1).clamp_min(0)
-            features = outputs.values[torch.arange(rows, device=features.device), last]
-        found, seen = self.ahead(features, states, horizon)
+            features = outputs.values[every, last]
+        coming = self._coming(batch, every, last, horizon) if read.values.shape[1] else None
+        found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None
         if paths:
@@ -279,7 +326,10 @@ class Forecaster(nn.Module):
             shares = torch.rand(paths, horizon, self.size, generator=generator, dtype=torch.float64)
             shares = shares.repeat(rows, 1, 1).to(features)  # (B × paths, h, d), the paths of a row together
             copies = _chosen(states, lambda field: field.repeat_interleave(paths, 0))
-            drawn = self.ahead(features.repeat_interleave(paths, 0), copies, horizon, shares)[0].double().cpu().numpy()
+            many = features.repeat_interleave(paths, 0)
+            if coming is not None:
+                coming = self._coming(batch, every.repeat_interleave(paths), last.repeat_interleave(paths), horizon)
+            drawn = self.ahead(many, copies, horizon, shares, coming)[0].double().cpu().numpy()
             drawn = drawn.reshape(rows, paths, horizon, self.size)
         values, means, scores = (tensor.double().cpu().numpy() for tensor in (found, self.density.mean(seen), log_p))
         return [
@@ -297,14 +347,14 @@ class Forecaster(nn.Module):
         first = 0 if self.from_nothing else 1
         read, targets = self.questions(batch.values), self.targets(batch)
         x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))
-        features, _, states_at = self.read_states(x, None)
+        features, _, states_at = self.read_states(x, None, batch.beside)
         h, found = features.values, list[Exposed]()
         for row, (length, begins) in enumerate(zip(batch.values.lengths.tolist(), origins, strict=True)):
             places = torch.from_numpy(begins - first).to(h.device)
             costs = h.new_zeros(3, len(places), horizon, dtype=torch.float64)
             if len(places):
                 some = places.split(self.at_once)
-                free = torch.cat([self.ahead(h[row, at], states_at(row, at), horizon)[1] for at in some])  # (O, h, H)
+                free = torch.cat([self._ahead_from(batch, h, states_at, row, at, 0, horizon)[1] for at in some])
                 later = places.unsqueeze(1) + torch.arange(horizon, device=h.device)
                 is_there = later < length - first
                 later = later.clamp(max=max(0, length - first - 1))
@@ -314,6 +364,20 @@ class Forecaster(nn.Module):
                 costs[2] = (~wanted.isnan()).any(2).double()
             found.append(Exposed(*costs.sum(1).cpu().numpy()))
         return found
+
+    def _ahead_from(
+        self,
+        batch: ForecasterBatch,
+        features: Tensor,
+        states_at: Callable[[int, Tensor], States],
+        row: int,
+        places: Tensor,
+        start: int,
+        horizon: int,
+    ) -> tuple[Tensor, Tensor]:
+        """The steps after some places of a row, of which features (B, T, H) from `start` on are known."""
+        coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
+        return self.ahead(features[row, places], states_at(row, places), horizon, beside=coming)
 
     def _cost(self, features: Tensor, wanted: Tensor) -> Tensor:
         """(O, h): what each step (O, h, d) costs; 0 for one of which nothing is known."""
@@ -340,9 +404,9 @@ class Forecaster(nn.Module):
             end = min(start + CHUNK, steps)
             x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
             if are_wanted:
-                features, states, states_at = self.read_states(x, states)
+                features, states, states_at = self.read_states(x, states, batch.beside, start=start)
             else:
-                features, states = self.read(x, states)
+                features, states = self.read(x, states, batch.beside, start=start)
             h, mask = features.values, features.mask
             losses[:, start:end] = self.density.loss(h, targets[:, start:end], mask)
             means[:, start:end] = self.density.mean(h).masked_fill(~mask.unsqueeze(2), torch.nan)
@@ -355,7 +419,7 @@ class Forecaster(nn.Module):
                 here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start
                 for some in np.array_split(here, -(-len(here) // self.at_once)) if len(here) else ():
                     places = torch.from_numpy(some).to(h.device)
-                    futures[row].append(self.ahead(h[row, places], states_at(row, places), horizon)[0])
+                    futures[row].append(self._ahead_from(batch, h, states_at, row, places, start, horizon)[0])
         numbers = [tensor.cpu().numpy() for tensor in (losses.double(), means.double(), inside, bounds.double())]
         found = []
         for row, length in enumerate(batch.values.lengths.tolist()):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
+from recurra.data.normal import Normal
 from recurra.errors import DataError
 from recurra.metrics.forecasts import came_true, last_value, seasonal
 from recurra.reading.series import Steps, compared
@@ -64,12 +65,16 @@ def value_scores(
     examples: Sequence[Steps],
     reviews: Sequence[Review],
     *,
-    in_units: Callable[[Floats, Floats], Floats],
+    in_units: Callable[[Floats, Floats, Normal | None], Floats],
     spread: Floats,
+    scales: Sequence[Normal] | None = None,
     has_density: bool,
     settings: ForecastingSettings,
 ) -> Counted:
-    """Real values: errors over the horizon from every origin, beside those of the last value and the last season."""
+    """Real values: errors over the horizon from every origin, beside those of the last value and the last season.
+
+    spread   of each column over all series; scales: of each series, where they have their own
+    """
     season, horizon, width = settings.evaluation.season, settings.decoding.horizon, len(spread)
     methods = ["model", "last_value", *(["seasonal"] if season else [])]
     # (N, h, d): errors of all origins, for each step of the horizon and each column, and how many are known.
@@ -82,19 +87,21 @@ def value_scores(
         if not len(example):
             continue
         origins, whole = review.origins, example.values
+        own = None if scales is None else scales[row]
         gold = came_true(np.where(example.known, whole, np.nan), origins, horizon)
-        found = {"model": in_units(review.ahead, whole[origins - 1]), "last_value": last_value(whole, origins, horizon)}
+        ahead = in_units(review.ahead, whole[origins - 1], own)
+        found = {"model": ahead, "last_value": last_value(whole, origins, horizon)}
         if season:
             found["seasonal"] = seasonal(whole, origins, horizon, season)
         known[row] = (~np.isnan(gold)).sum(0)
-        for name, ahead in found.items():
-            errors[name][row] = np.nansum(np.abs(ahead - gold), axis=0)
+        for name, said in found.items():
+            errors[name][row] = np.nansum(np.abs(said - gold), axis=0)
         apart = found["model"] - gold
         squares[row] = apart[~np.isnan(gold)]
         is_scored, is_compared = _scored(example, review, settings)
         losses = review.losses[is_scored]
         # log p of a value in its own unit is that of the scaled one less the logarithm of its spread.
-        nats = losses + (is_compared * np.log(spread)).sum(1)[is_scored]
+        nats = losses + (is_compared * np.log(spread if own is None else own.spread)).sum(1)[is_scored]
         inside = np.zeros(0) if review.inside is None else review.inside[is_scored][is_compared[is_scored]]
         counts[row] = nats.sum(), losses.sum(), is_scored.sum(), inside.sum(), len(inside)
     if not known.any():

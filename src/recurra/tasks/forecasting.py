@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from recurra.config import ForecastingSettings
 from recurra.config.forcing import Forcing
 from recurra.config.forecasting import COUNTS, POINTS, POSITIVE, WITHOUT_LOG_P, ForecastingDecoding
+from recurra.config.frequency import IRREGULAR
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import Batches, in_order_of_length
 from recurra.data.files import extension
@@ -26,10 +27,13 @@ from recurra.errors import CheckpointError, DataError
 from recurra.metrics.forecasts import origins_of
 from recurra.opening import read_file
 from recurra.reading.asked import read_by
+from recurra.reading.covariates import Widths, check_ahead, encoded, widths
+from recurra.reading.facts import Facts, FactsCounted, facts_in_words
+from recurra.reading.history import continued
 from recurra.reading.samples import spread, windows
 from recurra.reading.schema import Schema
-from recurra.reading.sentences import matrix
-from recurra.reading.series import Steps, compared, filled, sequences, with_columns
+from recurra.reading.series import SHORTEST, Steps, compared, sequences, with_columns
+from recurra.reading.steps_asked import asked_steps, sent_steps
 from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
@@ -56,6 +60,9 @@ NAMED = 8
 FIT_FOR = dict.fromkeys(COUNTS, "counts (whole numbers from 0)") | dict.fromkeys(POSITIVE, "values above 0")
 """Outputs that not every value suits, and which do."""
 
+SAMPLED = 60
+"""Steps of a sample that is kept with what is known beside them."""
+
 NO_FILE = "input"
 """Where a series is from that is asked about without a file."""
 
@@ -66,9 +73,16 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     Settings: ClassVar[type] = ForecastingSettings
     name: ClassVar[str] = "forecasting"
 
-    def __init__(self, settings: ForecastingSettings, scale: Normal, *, is_binary: bool) -> None:
+    def __init__(
+        self, settings: ForecastingSettings, scale: Normal, *, is_binary: bool, facts: Facts | None = None
+    ) -> None:
         self.settings = settings
-        self.scale = scale  # of the values, or of their changes
+        self.scale = scale  # of the values, or of their changes, over all series
+        self.facts = facts or Facts()
+        self.data = settings.data  # with the frequency of the training data; a run of an earlier version counts rows
+        if settings.data.frames is None:
+            frequency = (self.facts.frequency or settings.data.frequency) if self.facts.counts else IRREGULAR
+            self.data = dataclasses.replace(settings.data, frequency=frequency)
         self.is_binary = is_binary
         self.output: Part = settings.model.output or ("bernoulli" if is_binary else "gaussian")
         self.gives_coins = name_of(self.output) == "bernoulli"
@@ -99,11 +113,15 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     @classmethod
     def encoding(cls, settings: ForecastingSettings) -> object:
-        return "backward" if settings.model.direction == "backward" else None
+        data = settings.data
+        # Of what is known ahead, as many steps are kept as the horizon has.
+        ahead = {"horizon": settings.decoding.horizon} if data.has_future else {}
+        return "backward" if settings.model.direction == "backward" else ahead or None
 
     @classmethod
     def prepared(cls, settings: ForecastingSettings) -> Self:
         data = settings.data
+        facts = FactsCounted(data)
         counted = Normal.counted()
         is_binary = not data.difference
         is_empty = True
@@ -117,8 +135,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                     f"'gaussian', 'student_t' or 'quantiles'.",
                     ("model", "output"),
                 )
+            if data.frames is None:
+                facts.add(steps)
             values = np.where(steps.known, steps.values, np.nan)
-            is_binary = is_binary and bool(np.isin(steps.values, (0, 1)).all())
+            is_binary = is_binary and bool(np.isin(steps.values[steps.known], (0, 1)).all())
             counted.add(np.diff(values, axis=0) if data.difference else values, steps.place)
             if len(values):
                 least = np.fmin(least, np.fmin.reduce(values))
@@ -137,12 +157,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             scale = Normal(np.zeros_like(scale.mean), np.where(scale.mean > 0, scale.mean, 1.0))
         if is_binary:  # notes stay 0 and 1, however rare
             scale = Normal(np.zeros_like(scale.mean), np.ones_like(scale.spread))
-        return cls(settings, scale, is_binary=is_binary)
+        learned = None if data.frames is not None else facts.finished(scale, is_binary=is_binary or output in FIT_FOR)
+        return cls(settings, scale, is_binary=is_binary, facts=learned)
 
     def save(self, folder: Path) -> None:
         known = {"values": self.scale.to_json()}
         (folder / "scales.json").write_text(json.dumps(known), "utf-8")
         (folder / "kind.json").write_text(json.dumps({"is_binary": self.is_binary}), "utf-8")
+        self.facts.save(folder)
 
     @classmethod
     def load(cls, settings: ForecastingSettings, folder: Path) -> Self:
@@ -153,10 +175,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             raise CheckpointError(
                 f"{folder / 'kind.json'} cannot be read ({error}): the run folder is incomplete."
             ) from error
-        return cls(settings, scale, is_binary=is_binary)
+        return cls(settings, scale, is_binary=is_binary, facts=Facts.load(folder))
 
     def with_settings(self, settings: ForecastingSettings, folder: Path) -> Self:
-        return type(self)(settings, self.scale, is_binary=self.is_binary)
+        return type(self)(settings, self.scale, is_binary=self.is_binary, facts=self.facts)
 
     @property
     def is_backward(self) -> bool:
@@ -165,38 +187,85 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return backward
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Steps]:
-        return map(in_order_of(self.settings), sequences(files, self.settings.data))
+        for steps in self._continued(sequences(files, self.data)):
+            scored = dataclasses.replace(steps, origin=max(*self._origins, steps.lead))
+            yield in_order_of(self.settings)(scored)
+
+    @property
+    def _origins(self) -> tuple[int, int]:
+        """Steps that must be known before a forecast is scored, for either reason."""
+        return self.settings.evaluation.context, self.settings.evaluation.season
+
+    def _continued(self, series: Iterable[Steps]) -> Iterator[Steps]:
+        """Series of a table with the steps before them, where these are known."""
+        data, file = self.data, self.settings.decoding.history
+        if data.frames is not None or self.is_backward:
+            return iter(series)
+        ends = self.facts.ends
+        longest = data.window or 0
+        if file is not None:
+            by = read_by(file, data) or data
+            ends = {steps.name: steps for steps in continued(sequences([file], by), ends, longest=longest)}
+        return continued(series, ends, longest=longest)
+
+    def preceded(self, examples: Sequence[Steps]) -> str | None:
+        file = self.settings.decoding.history
+        own = [steps for steps in examples if steps.preceding]
+        if not own:
+            return None
+        most = max(steps.preceding for steps in own)
+        of = "the series" if len(examples) == 1 else f"{len(own):,} of {len(examples):,} series"
+        source = f"'{file}'" if file is not None else "the training data"
+        go = "goes" if len(own) == 1 else "go"
+        return f"{of} {go} on with {source}: up to {most:,} steps before are read and not scored"
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
-        return map(in_order_of(self.settings), self._questions(file, lines))
+        for steps in self._continued(self._questions(file, lines)):
+            check_ahead(steps, self.data, self.settings.decoding.horizon)
+            if not len(steps) and steps.later is not None:
+                raise DataError(
+                    f"{steps.place}: there is no value of the series '{steps.name}' to start from: give some steps of "
+                    "it, or --set decoding.history=FILE."
+                )
+            yield in_order_of(self.settings)(steps)
 
     def _questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
-        data = self.settings.data
-        if file is not None and (by := read_by(file, data)) is not None:
-            yield from sequences([file], by, shortest=1)
+        if file is not None and (by := read_by(file, self.data)) is not None:
+            yield from sequences([file], by)
             return
         for number, line in enumerate(lines, 1):
             place = f"{file or NO_FILE}:{number}"
             try:
-                given = json.loads(line or "[]") if isinstance(line, str) else list(line)
+                given = json.loads(line or "[]") if isinstance(line, str) else line
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(
                     f"{place}: each line must be a JSON list of steps, each a number or a list of numbers."
                 ) from error
-            values = matrix(given, place, "input", np.float64, missing=data.missing == "previous")
-            known = ~np.isnan(values)
-            yield Steps("", filled(values, known, place, "input"), known, 0, number, place)
+            yield asked_steps(given, self.data, number, place)
 
     def schema(self) -> Schema:
         data = self.settings.data
         return Schema("series", list(data.values or []), series=data.series or "")
 
     def sent(self, example: Steps) -> object:
-        return in_order_of(self.settings)(example).values.tolist()
+        return sent_steps(in_order_of(self.settings)(example), self.data)
 
     def samples(self, examples: Sequence[Steps], count: int) -> list[object]:
         examples = [in_order_of(self.settings)(example) for example in examples[:count]]
-        return list(spread([cut for example in examples[:count] for cut in windows(example.values, count)], count))
+        if not self.widths.are_any:
+            return list(spread([cut for example in examples for cut in windows(example.values, count)], count))
+        horizon = self.settings.decoding.horizon
+        ends = [(steps, len(steps) - horizon) for steps in examples if len(steps) > horizon + 1]
+        return [sent_steps(steps.cut(max(0, end - SAMPLED), end), self.data) for steps, end in ends][:count]
+
+    @property
+    def widths(self) -> Widths:
+        """How many numbers are read beside the values."""
+        return widths(self.data, self.facts)
+
+    def scale_of(self, example: Steps) -> Normal:
+        """The scale of one series, or of all."""
+        return self.facts.scale(example, self.scale, difference=self.settings.data.difference)
 
     def encode(self, example: Steps) -> Encoded:
         size = len(self.scale.mean)
@@ -205,8 +274,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             values, known = np.zeros((0, size)), np.zeros((0, size), bool)
         if values.shape[1] != size:
             raise DataError(f"{example.place}: found {values.shape[1]} values per step, but the model expects {size}.")
-        if self.gives_coins and not np.isin(values, (0, 1)).all():
-            odd = values[~np.isin(values, (0, 1))][0]
+        if self.gives_coins and not np.isin(values[~np.isnan(values)], (0, 1)).all():
+            odd = values[~np.isin(values, (0, 1)) & ~np.isnan(values)][0]
             raise DataError(f"{example.place}: found {odd:g}, but the model accepts only the values 0 and 1.")
         if (odd := unfit(values, name_of(self.output))) is not None:
             fit = FIT_FOR[name_of(self.output)]
@@ -218,14 +287,23 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             # The first step has no change; it is read as none and never predicted.
             values = np.diff(values, axis=0, prepend=values[:1])
         return {
-            "values": self.scale.scaled(values).astype(np.float32),
+            # What was never known is the mean.
+            "values": np.nan_to_num(self.scale_of(example).scaled(values)).astype(np.float32),
             "known": compared(known, difference=self.settings.data.difference),
             "place": np.array([example.file, example.line], np.int64),
+            **encoded(example, self.data, self.facts, self.settings.decoding.horizon),
         }
 
-    def in_units(self, ahead: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
+    def left_out(self, row: Encoded) -> str | None:
+        if self.from_nothing or len(row["values"]) >= SHORTEST:
+            return None
+        return f"a series needs at least {SHORTEST} steps to learn from"
+
+    def in_units(
+        self, ahead: NDArray[np.float64], last: NDArray[np.float64], scale: Normal | None = None
+    ) -> NDArray[np.float64]:
         """Steps ahead, (..., h, d), in the unit of the data; `last`, (..., d), is the step before them."""
-        values = self.scale.unscaled(ahead)
+        values = (self.scale if scale is None else scale).unscaled(ahead)
         return last[..., None, :] + values.cumsum(-2) if self.settings.data.difference else values
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
@@ -240,7 +318,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         many = f"{data.values[0]} to {data.values[-1]}" if len(data.values) > NAMED else ", ".join(data.values)
         time = f"time: {data.time}" if data.time is not None else "no column is the time, the rows are in order"
         series = f"; series: {data.series}" if data.series is not None else ""
-        return f"{time}{series}; values: {many}"
+        if data.layout == "wide":
+            series = "; each column is a series"
+        return f"{time}{series}; values: {many}{facts_in_words(data, self.facts)}"
 
     def held_out(self, part: Rows, parts: Sequence[Any]) -> str:
         if self.settings.data.frames is not None:
@@ -276,13 +356,23 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if windows is None:
             return super().chosen(store, numbers)
         begins = np.cumsum(self.lengths(store)) - self.lengths(store)
+        has, horizon = self.widths, self.settings.decoding.horizon
         found: list[Encoded] = []
         for row, start, end in (windows[int(number)] for number in numbers):
             first, last = int(begins[row]) + start, int(begins[row]) + end
             values, known = (store.span(name, first, last) for name in ("values", "known"))
             if self.from_nothing and start:  # a frame in the middle does not follow on silence
                 known = np.concatenate([np.zeros_like(known[:1]), known[1:]])
-            found.append({"values": values, "known": known, "place": store.span("place", 2 * row, 2 * row + 2)})
+            some = {"values": values, "known": known, "place": store.span("place", 2 * row, 2 * row + 2)}
+            if has.past:
+                some["past"] = store.span("past", first, last)
+            if has.future:  # of each row as many more as the horizon has steps
+                ahead = row * horizon
+                some["future"] = store.span("future", first + ahead, last + ahead + horizon)
+            for name, width in (("static_numbers", has.static), ("static_names", len(has.categories))):
+                if width:
+                    some[name] = store.span(name, width * row, width * (row + 1))
+            found.append(some)
         return found
 
     def batch(self, rows: Sequence[Encoded]) -> ForecasterBatch:
@@ -295,10 +385,16 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return False
 
     def build(self) -> Forecaster:
+        from recurra.encoders.covariates import Covariates
         from recurra.models.forecaster import Forecaster
 
-        size = len(self.scale.mean)
-        model = Forecaster(self.settings.model, output=self.output, size=size, from_nothing=self.from_nothing)
+        model = Forecaster(
+            self.settings.model,
+            output=self.output,
+            size=len(self.scale.mean),
+            from_nothing=self.from_nothing,
+            covariates=Covariates(**self.widths._asdict()) if self.widths.are_any else None,
+        )
         model.density.measured_in(self.scale.spread.tolist())
         return model
 
@@ -358,7 +454,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def _first_scored(self, row: Encoded) -> int:
         """How many steps of a series must be known before a forecast is scored."""
-        first = max(self.settings.evaluation.context, self.settings.evaluation.season)
+        first = max(self._origins)
         # Before the first known step are those that only lead up to what was held out.
         return max(first, int(row["known"].any(1).argmax()) if len(row["known"]) else 0)
 
@@ -375,7 +471,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def units(self) -> object:
         kind = self.is_binary, self.has_density, self.gives_coins
-        return self.scale.to_json(), self.settings.data.difference, self.from_nothing, self.is_backward, kind
+        scales = self.scale.to_json(), self.facts.means.tolist(), self.facts.spreads.tolist(), dict(self.facts.names)
+        return scales, self.settings.data.difference, self.from_nothing, self.is_backward, kind
 
     @property
     def unused_in_scores(self) -> Collection[str]:
@@ -390,9 +487,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if len(example) == 0 and not self.from_nothing:
             return Prediction("", "", 0.0, example.line, {**detail, "values": []})
         last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
-        values = self.in_units(output.values, last)
+        scale = self.scale_of(example)
+        values = self.in_units(output.values, last, scale)
         if output.paths is not None:
-            paths = self.in_units(output.paths, last)
+            paths = self.in_units(output.paths, last, scale)
             low, values, high = np.quantile(paths, (0.05, 0.5, 0.95), axis=0)
             if self.gives_coins:
                 values = (values > 0.5).astype(float)
@@ -405,6 +503,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             values = values[::-1]
             detail |= {name: detail[name][::-1] for name in ("low", "high", "probabilities") if name in detail}
         detail["values"] = values.tolist()
+        ahead = None if self.is_backward else example.moments_ahead(len(values))
+        if ahead is not None:
+            detail["times"] = example.written(ahead)
         text = " ".join(",".join(f"{number:.6g}" for number in step) for step in values)
         return Prediction(example.name, text, output.score, example.line, detail)
 
@@ -416,6 +517,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             outputs,
             in_units=self.in_units,
             spread=self.scale.spread,
+            scales=[self.scale_of(example) for example in examples],
             has_density=self.has_density,
             settings=self.settings,
         )
@@ -529,5 +631,6 @@ def unfit(values: NDArray[np.float64], output: str | None) -> float | None:
     """The first value that an output is not for, if there is one."""
     if output not in FIT_FOR:
         return None
+    values = values[~np.isnan(values)]
     is_odd = (values < 0) | (values != np.round(values)) if output in COUNTS else values <= 0
     return float(values[is_odd][0]) if is_odd.any() else None
