@@ -371,6 +371,12 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
                 parts[which] |= {"path": data.train, "share": share_of(data, which), "held_out": said}
             if which == "valid":
                 validated = examples, rows, outputs
+                calibrated = task.calibrated(model.model, examples, rows, outputs)
+                if calibrated is not task:
+                    task = calibrated
+                    with committing(folder) as new:
+                        task.save(new)
+                    model = load(folder, device=str(trainer.device), trust=True)
     lengths = task.lengths(store)
     summary: dict[str, Any] = {
         "task": task.name,

@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from recurra.config import ForecastingModel
 from recurra.config.transformer import CausalTransformerModel
 from recurra.densities import Density
+from recurra.metrics.forecast_errors import LEVELS
 from recurra.models import forecaster
 from recurra.models.forecaster import Forecaster, ForecasterBatch
 from recurra.padding import Padded, pad
@@ -248,3 +249,28 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
         return model.loss(rows)[0]
 
     assert torch.autograd.gradcheck(loss, tuple(weights))
+
+
+@pytest.mark.parametrize("output", ["gaussian", "student_t", "quantiles"])
+@pytest.mark.parametrize("summed", [False, True])
+def test_fans_are_the_quantiles_of_the_paths_from_each_origin(output: str, summed: bool) -> None:
+    model = made(output)
+    rows = drawn(9, 6)
+    origins = [np.array([2, 5, 7]), np.array([3])]
+    reviews = model.review(batch(rows), origins, horizon=4, quantiles=True, paths=11, seed=3, summed=summed)
+    for row, places, review in zip(rows, origins, reviews, strict=True):
+        assert review.fan is not None
+        for number, origin in enumerate(places):
+            [alone] = model.predict(batch([row[:origin]]), horizon=4, paths=11, seed=3)
+            assert alone.paths is not None
+            paths = alone.paths.cumsum(1) if summed else alone.paths
+            wanted = np.quantile(paths, LEVELS, axis=0).swapaxes(0, 1)
+            np.testing.assert_allclose(review.fan[number], wanted, rtol=1e-9, atol=1e-12)
+    again = model.review(batch(rows), origins, horizon=4, quantiles=True)
+    assert again[0].fan is None
+    assert again[0].crps is not None
+    features, _ = one_by_one(model, rows[0])
+    for step in range(1, 9):
+        wanted = model.density.crps(features[step - 1], rows[0][step].unsqueeze(0))[0].detach().numpy()
+        np.testing.assert_allclose(again[0].crps[step], wanted, rtol=1e-9)
+    assert np.isnan(again[0].crps[0]).all()

@@ -498,7 +498,11 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
     ),
     "a word": ("x,y\n1,2\n3,four\n", [], r"a\.csv:3: 'y' must be a number, but is 'four'"),
     "infinite": ("x\n1\ninf\n", [], r"a\.csv:3: 'x' must be a finite number, but is 'inf'"),
-    "missing": ("x,y\n1,2\n3,NaN\n", ["data.missing=refuse"], r"a\.csv:3: the value of 'y' is missing\. Fill it in, or set data\.missing"),
+    "missing": (
+        "x,y\n1,2\n3,NaN\n",
+        ["data.missing=refuse"],
+        r"a\.csv:3: the value of 'y' is missing\. Fill it in, or set data\.missing",
+    ),
     "one step": (
         "time,x,y\n1,1,0\n",
         ["data.values=x"],
@@ -611,6 +615,86 @@ def test_what_is_wrong_with_frames_is_said_with_their_line(tmp_path: Path, name:
         trained(tmp_path, write(tmp_path / "a.jsonl", text), *options, "training.steps=1")
 
 
+def noise(path: Path, steps: int, seed: int, *, series: int = 1) -> str:
+    """A table of series of independent values, each with a spread of its own."""
+    draw = np.random.default_rng(seed)
+    lines = ["series,x"]
+    for number in range(series):
+        lines += [f"s{number},{value:.6f}" for value in 10.0**number * draw.normal(size=steps)]
+    return write(path, "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(("paths", "series"), [(0, 1), (40, 1), (0, 3)])
+def test_calibrated_intervals_hold_as_often_as_they_say(tmp_path: Path, paths: int, series: int) -> None:
+    train, valid, test = (
+        noise(tmp_path / f"{name}.csv", 450 // series, seed, series=series) for seed, name in enumerate("abc")
+    )
+    options = (f"decoding.paths={paths}", "decoding.coverage=0.8", "training.steps=3", "evaluation.context=30")
+    model = trained(tmp_path, train, *options, "model.hidden=4", valid=valid)
+    assert sorted(model.task.calibrations) == (["paths", "point"] if paths else ["point"])
+    again = model.with_settings([f"evaluation.paths={paths}"])
+    scores = again.evaluate(test).values
+    assert scores["calibrated_coverage"] == pytest.approx(0.8, abs=0.07 if series == 1 else 0.1)
+    if paths:
+        assert scores["interval_coverage"] != pytest.approx(scores["calibrated_coverage"], abs=1e-4)
+    few = model.with_settings(["decoding.coverage=0.5"]).evaluate(test).values
+    assert few["calibrated_width"] < scores["calibrated_width"]
+    answers = list(model.predict_file(test, [], detail=True))
+    for answer in answers:
+        low, values, high = (np.array(answer.detail[name]) for name in ("low", "values", "high"))
+        assert (low < values).all()
+        assert (values < high).all()
+    if series > 1:  # each interval is as wide as errors are in its own series
+        widths = [np.mean(answer.detail["high"]) - np.mean(answer.detail["low"]) for answer in answers]
+        assert widths[2] / widths[0] == pytest.approx(100, rel=0.5)
+
+
+def test_an_interval_without_validation_data_is_refused_or_that_of_paths(tmp_path: Path) -> None:
+    file = noise(tmp_path / "a.csv", 60, 0)
+    model = trained(tmp_path, file, "training.steps=2")
+    with pytest.raises(
+        ConfigError, match=r"coverage = 0\.9 needs the errors on validation data, but this run was train"
+    ):
+        model.with_settings(["decoding.coverage=0.9"]).predict([[20.0, 21.0, 22.0]])
+    wide, narrow = (
+        model.with_settings([f"decoding.coverage={c}", "decoding.paths=50"]).predict([[20.0, 21.0]])[0]
+        for c in (0.9, 0.5)
+    )
+    assert (
+        wide.detail["low"][0][0] < narrow.detail["low"][0][0] < narrow.detail["high"][0][0] < wide.detail["high"][0][0]
+    )
+
+
+def test_intervals_are_known_as_far_as_the_horizon_of_training_and_from_enough_forecasts(tmp_path: Path) -> None:
+    file = noise(tmp_path / "a.csv", 60, 0)
+    few = write(tmp_path / "few.csv", "series,x\n" + "".join(f"s0,{20 + t % 3}\n" for t in range(9)))
+    model = trained(tmp_path, file, "training.steps=2", valid=few)
+    with pytest.raises(ConfigError, match=r"intervals are known for 3 steps ahead, but decoding\.horizon is 4"):
+        model.with_settings(["decoding.coverage=0.5", "decoding.horizon=4"]).predict([[20.0, 21.0]])
+    with pytest.raises(DataError, match=r"coverage = 0\.9 needs at least 9 forecasts of each step on the validation d"):
+        model.with_settings(["decoding.coverage=0.9"]).predict([[20.0, 21.0]])
+
+
+def test_a_damaged_calibration_is_refused(tmp_path: Path) -> None:
+    file = noise(tmp_path / "a.csv", 60, 0)
+    model = trained(tmp_path, file, "training.steps=2", valid=file)
+    (tmp_path / "run" / "calibration.json").write_text('{"point": {"counts": []}}', "utf-8")
+    seal(tmp_path / "run")
+    with pytest.raises(
+        CheckpointError, match=r"calibration\.json cannot be read \('quantiles'\): the run folder is dama"
+    ):
+        load(tmp_path / "run")
+    assert model.task.calibrations
+
+
+def test_the_forecast_view_names_its_coverage(tmp_path: Path) -> None:
+    file = noise(tmp_path / "a.csv", 80, 0)
+    model = trained(tmp_path, file, "training.steps=2", "decoding.coverage=0.8", valid=file)
+    found = explain(model, f"{file}:2", show="forecast")
+    assert isinstance(found.view, Lines)
+    assert [band.name for band in found.view.panels[0].bands] == ["80 % interval"]
+
+
 SETTINGS: dict[str, tuple[list[str], str]] = {
     "both ways": (["model.bidirectional=true"], r"must be false: a backward pass over time would see the values"),
     "overlap": (["data.window=4", "data.overlap=4"], r"data\.overlap = 4 must be below data\.window = 4"),
@@ -623,6 +707,8 @@ SETTINGS: dict[str, tuple[list[str], str]] = {
     "horizon": (["decoding.horizon=0"], r"decoding\.horizon must be at least 1, but is 0"),
     "paths": (["decoding.paths=-1"], r"decoding\.paths must be at least 0, but is -1"),
     "stride": (["evaluation.stride=0"], r"evaluation\.stride must be at least 1, but is 0"),
+    "coverage": (["decoding.coverage=1"], r"decoding\.coverage must be between 0 and 1, such as 0\.9, but is 1"),
+    "crps without paths": (["evaluation.score=crps"], r"evaluation\.score = 'crps' needs sampled paths: set evaluati"),
     "season": (["evaluation.season=-1"], r"evaluation\.season must be at least 0, but is -1"),
     "hidden": (["model.hidden=0"], r"model\.hidden must be at least 1, for one layer or each of several, but is 0"),
     "layers": (["model.hidden=[3, 4]", "model.layers=3"], r"gives 2 layers, but model\.layers is 3"),

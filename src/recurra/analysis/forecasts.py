@@ -24,7 +24,7 @@ HEIGHT = 150.0
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """A series before a moment, (T, d); what was said then and what came, (h, d); where 90 % of what is likely lies."""
+    """A series before a moment, (T, d); what was said then and what came, (h, d); where most of what is likely lies."""
 
     title: str
     columns: Sequence[str]
@@ -34,6 +34,7 @@ class Forecast:
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
     axis: str = "step ahead"
+    coverage: float = 0.9
 
     def view(self) -> Lines:
         """A panel for each of the first columns: the series in gray, the forecast in orange over it.
@@ -55,7 +56,7 @@ class Forecast:
             bands = []
             if self.low is not None and self.high is not None:
                 low, high = (each[:, column].tolist() for each in (self.low, self.high))
-                bands.append(Band("90 % interval", low, high, ahead))
+                bands.append(Band(f"{100 * self.coverage:g} % interval", low, high, ahead))
             panels.append(Panel(name, [series, forecast], HEIGHT, bands=bands))
         left_out = f", the first {COLUMNS} of {len(self.columns)} columns" if len(self.columns) > COLUMNS else ""
         return Lines(
@@ -65,8 +66,8 @@ class Forecast:
             title=FORECAST,
             caption=self.title + left_out,
             about=f"The {'beginning' if self.axis == 'step back' else 'end'} of the series was hidden from the model: "
-            "gray shows the actual values, orange the forecast, and the shaded area its 90 % interval, if the model "
-            "predicts one. Point at a step for its numbers.",
+            "gray shows the actual values, orange the forecast, and the shaded area its "
+            f"{100 * self.coverage:g} % interval, if the model predicts one. Point at a step for its numbers.",
             numbers={
                 "columns": list(self.columns),
                 **{name: rounded(getattr(self, name)) for name in ("before", "said", "came")},

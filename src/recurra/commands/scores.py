@@ -40,6 +40,8 @@ def evaluate(options: argparse.Namespace) -> None:
             continue
         shown = f"{value:,.6g}" if name == "seconds" else f"{value:,.0f}" if name in COUNTS else f"{value:.4f}"
         print(f"{name:20} {shown}")
+    for note in scores.notes:
+        print(note, file=sys.stderr)
     if exposure is not None:
         print("\n" + "\n".join(f"{name:23} {value:.4f}" for name, value in exposure.values.items()))
         print(f"\n{exposure.view().text()}")

@@ -43,6 +43,18 @@ POINTS = ("squared_error",)
 WITHOUT_LOG_P = (*POINTS, "quantiles")
 """Outputs whose loss is not −log p."""
 
+COUNTS = ("poisson", "negative_binomial")
+"""Outputs for whole numbers from 0."""
+
+POSITIVE = ("log_normal",)
+"""Outputs for numbers above 0."""
+
+POINTS = ("squared_error",)
+"""Outputs without quantiles, so that nothing can be drawn."""
+
+WITHOUT_LOG_P = (*POINTS, "quantiles")
+"""Outputs whose loss is not −log p."""
+
 
 @dataclass(frozen=True)
 class ForecastingData(Data):
@@ -279,6 +291,11 @@ class ForecastingDecoding:
     paths: int = setting(
         0, "number of sampled paths; the answer is their median and 90 % interval; 0: feed the mean back"
     )
+    coverage: float | None = setting(
+        None,
+        "share of values that intervals should hold, such as 0.9: their width is corrected by the errors on the "
+        "validation data; none: 0.9 of the sampled paths, without a correction",
+    )
     seed: int = setting(1, "random seed")
     history: str | None = setting(
         None,
@@ -289,6 +306,11 @@ class ForecastingDecoding:
     def __post_init__(self) -> None:
         at_least(1, "decoding", self, "horizon")
         at_least(0, "decoding", self, "paths", "seed")
+        if self.coverage is not None and not 0 < self.coverage < 1:
+            raise SettingError(
+                f"decoding.coverage must be between 0 and 1, such as 0.9, but is {self.coverage:g}.",
+                ("decoding", "coverage"),
+            )
 
 
 @dataclass(frozen=True)
@@ -296,12 +318,26 @@ class ForecastingEvaluation:
     """How forecasts are scored."""
 
     context: int = setting(1, "steps at the start of a series that are not scored; frames are all scored")
-    season: int = setting(0, "season length of the naive seasonal baseline, in steps; 0: no baseline")
+    season: int = setting(
+        0, "season length in steps, for the naive seasonal baseline and the scale of mase; 0: no baseline, a scale of 1"
+    )
     stride: int = setting(1, "steps between forecast origins")
+    paths: int = setting(
+        0, "sampled paths from each origin, by which intervals over the horizon are scored (crps, coverage); 0: none"
+    )
+    score: Literal["mae", "scaled_mae", "rmse", "mase", "rmsse", "smape", "mape", "crps"] | None = setting(
+        None,
+        "the score that training goes by; none: mase of several series, else mae, or scaled_mae of several columns",
+    )
 
     def __post_init__(self) -> None:
         at_least(1, "evaluation", self, "context", "stride")
-        at_least(0, "evaluation", self, "season")
+        at_least(0, "evaluation", self, "season", "paths")
+        if self.score == "crps" and not self.paths:
+            raise SettingError(
+                "evaluation.score = 'crps' needs sampled paths: set evaluation.paths, such as 100.",
+                ("evaluation", "score"),
+            )
 
 
 @dataclass(frozen=True)
@@ -354,13 +390,13 @@ class ForecastingSettings:
         if self.model.encoder == "rnn":
             idle |= idle_of_stack(self.model.hidden, self.model.layers)
         idle |= idle_without_validation(data)
-        if self.decoding.paths == 0:
+        if self.decoding.paths == 0 and self.evaluation.paths == 0:
             idle["decoding", "seed"] = "decoding.paths = 0 draws nothing"
         if data.frames is not None and data.window is None:
             idle["data", "overlap"] = "data.window is none, so whole sequences of data.frames are read"
         if is_binary:
             why = "with model.output = 'bernoulli' each step is scored given those before it, without a forecast"
-            idle |= {("evaluation", name): why for name in ("season", "stride")}
+            idle |= {("evaluation", name): why for name in ("season", "stride", "paths", "score")}
             if data.frames is not None:
                 idle["evaluation", "context"] = "with model.output = 'bernoulli' all steps of data.frames are scored"
         return idle

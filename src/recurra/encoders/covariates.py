@@ -40,6 +40,10 @@ class Beside(NamedTuple):
     static_numbers: Tensor | None = None  # (B, s)
     static_names: Tensor | None = None  # (B, c)
 
+    def chosen(self, rows: Tensor) -> Beside:
+        """The same of some rows."""
+        return Beside(*(None if each is None else each[rows] for each in self))
+
 
 class Covariates(nn.Module):
     """(B, T, d) values to (B, T, d + size): each step with what is known beside it.

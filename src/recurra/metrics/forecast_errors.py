@@ -14,6 +14,9 @@ from recurra.metrics.forecasts import Futures, Origins, Values
 
 Floats: TypeAlias = NDArray[np.float64]
 
+LEVELS = tuple(step / 20 for step in range(1, 20))
+"""Shares of the quantiles by which forecasts of distributions are scored: 0.05, 0.10, … 0.95."""
+
 NEAR_ZERO = 1e-6
 """Actual values below this share of their series' mean size are nearly 0: a percentage of them says nothing."""
 

@@ -13,8 +13,8 @@ seasonal if it has at least three seasons, of m steps each, and its autocorrelat
     |r_m| > 1.645 √((1 + 2 Σ_{i<m} r_i²) / T)
 
 The indices are those of the classical decomposition: means, phase by phase, of y over its centred moving average,
-divided by their own mean. Where values are not all above 0, differences take the place of quotients; where none is below 0, a
-forecast that is, is 0.
+divided by their own mean. Where values are not all above 0, differences take the place of quotients; where none is
+below 0, a forecast that is, is 0.
 """
 
 from __future__ import annotations

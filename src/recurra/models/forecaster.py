@@ -16,6 +16,7 @@ from recurra.data.store import Encoded, Rows
 from recurra.densities import Bernoulli, Density
 from recurra.encoders.covariates import Beside, Covariates
 from recurra.encoders.dropout import LockedDropout
+from recurra.metrics.forecast_errors import LEVELS
 from recurra.models.forcing import ALWAYS, Coins, Forced
 from recurra.models.rows import padded
 from recurra.named import built
@@ -88,6 +89,8 @@ class Review(NamedTuple):
     origins: NDArray[np.int64]  # (O,): the number of steps that were known
     ahead: NDArray[np.float64]  # (O, h, d): the steps after each
     bounds: NDArray[np.float64] | None = None  # (2, T, d): the quantiles
+    crps: NDArray[np.float64] | None = None  # (T, d): of each step given those before
+    fan: NDArray[np.float64] | None = None  # (O, h, L, d): quantiles of the steps after each origin, or of their sums
 
 
 class Forecaster(nn.Module):
@@ -306,6 +309,26 @@ class Forecaster(nn.Module):
         """What is known of the steps after step `at` of some rows of a batch."""
         return None if self.covariates is None else self.covariates.ahead(batch.beside, rows, at, horizon)
 
+    def _shares(self, paths: int, horizon: int, seed: int) -> Tensor:
+        """(n, h, d): the shares at which paths are drawn."""
+        generator = torch.Generator().manual_seed(seed)
+        return torch.rand(paths, horizon, self.size, generator=generator, dtype=torch.float64)
+
+    def _fan(self, features: Tensor, states: States, shares: Tensor, coming: Beside | None, *, summed: bool) -> Tensor:
+        """(O, h, L, d): quantiles of the paths from O origins, some of which are followed at once."""
+        paths, horizon, found = len(shares), shares.shape[1], list[Tensor]()
+        levels = torch.tensor(LEVELS, dtype=torch.float64, device=features.device)
+        for some in torch.arange(len(features), device=features.device).split(max(1, self.at_once // paths)):
+            copies = some.repeat_interleave(paths)
+            drawn = shares.repeat(len(some), 1, 1).to(features)
+            states_here = _chosen(states, lambda field: field[copies])  # noqa: B023
+            beside = None if coming is None else coming.chosen(copies)
+            values = self.ahead(features[copies], states_here, horizon, drawn, beside)[0].double()
+            values = values.view(len(some), paths, horizon, self.size)
+            values = values.cumsum(2) if summed else values
+            found.append(torch.quantile(values, levels, dim=1).permute(1, 2, 0, 3))
+        return torch.cat(found)
+
     @torch.no_grad()
     def predict(self, batch: ForecasterBatch, *, horizon: int, paths: int = 0, seed: int = 0) -> list[Forecast]:
         """How each row goes on. What is drawn for a row depends on the seed alone, not on its neighbours."""
@@ -322,13 +345,11 @@ class Forecaster(nn.Module):
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None
         if paths:
-            generator = torch.Generator().manual_seed(seed)
-            shares = torch.rand(paths, horizon, self.size, generator=generator, dtype=torch.float64)
-            shares = shares.repeat(rows, 1, 1).to(features)  # (B × paths, h, d), the paths of a row together
+            # (B × paths, h, d), the paths of a row together
+            shares = self._shares(paths, horizon, seed).repeat(rows, 1, 1).to(features)
             copies = _chosen(states, lambda field: field.repeat_interleave(paths, 0))
             many = features.repeat_interleave(paths, 0)
-            if coming is not None:
-                coming = self._coming(batch, every.repeat_interleave(paths), last.repeat_interleave(paths), horizon)
+            coming = None if coming is None else coming.chosen(every.repeat_interleave(paths))
             drawn = self.ahead(many, copies, horizon, shares, coming)[0].double().cpu().numpy()
             drawn = drawn.reshape(rows, paths, horizon, self.size)
         values, means, scores = (tensor.double().cpu().numpy() for tensor in (found, self.density.mean(seen), log_p))
@@ -387,9 +408,21 @@ class Forecaster(nn.Module):
 
     @torch.no_grad()
     def review(
-        self, batch: ForecasterBatch, origins: Sequence[NDArray[np.int64]], *, horizon: int, quantiles: bool
+        self,
+        batch: ForecasterBatch,
+        origins: Sequence[NDArray[np.int64]],
+        *,
+        horizon: int,
+        quantiles: bool,
+        paths: int = 0,
+        seed: int = 0,
+        summed: bool = False,
     ) -> list[Review]:
-        """Every step predicted from those before it, and, from each origin of a row on, `horizon` steps ahead."""
+        """Every step predicted from those before it, and, from each origin of a row on, `horizon` steps ahead.
+
+        With `paths`, so many continuations are drawn from each origin, and their quantiles kept: of the steps, or,
+        where steps are changes, of what they sum up to.
+        """
         first = 0 if self.from_nothing else 1  # the first step that is predicted
         read = self.questions(batch.values)
         targets = self.targets(batch)
@@ -398,6 +431,9 @@ class Forecaster(nn.Module):
         losses, means = targets.new_zeros(rows, steps), torch.full_like(targets, torch.nan)
         inside = torch.zeros_like(targets, dtype=torch.bool)
         bounds = torch.zeros(rows, steps, 2, self.size, dtype=targets.dtype, device=targets.device)
+        crps = torch.full_like(targets, torch.nan)
+        fans: list[list[Tensor]] = [[] for _ in range(rows)]
+        shares = self._shares(paths, horizon, seed) if paths and quantiles else None
         futures: list[list[Tensor]] = [[] for _ in range(rows)]
         are_wanted = any(len(each) for each in origins)  # else the fastest engines read: they keep no states
         for start in range(0, steps, CHUNK):
@@ -414,16 +450,23 @@ class Forecaster(nn.Module):
                 low, high = (self.density.quantile(h, torch.full_like(means[:, start:end], q)) for q in INSIDE)
                 inside[:, start:end] = (low <= targets[:, start:end]) & (targets[:, start:end] <= high)
                 bounds[:, start:end] = torch.stack([low, high], dim=2)
+                known = targets[:, start:end].nan_to_num(0.0)
+                crps[:, start:end] = self.density.crps(h, known).masked_fill(~mask.unsqueeze(2), torch.nan)
             for row, all_origins in enumerate(origins):
                 # The state from which x_o is predicted, o steps being known, is that of position o − first.
                 here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start
                 for some in np.array_split(here, -(-len(here) // self.at_once)) if len(here) else ():
                     places = torch.from_numpy(some).to(h.device)
-                    futures[row].append(self._ahead_from(batch, h, states_at, row, places, start, horizon)[0])
-        numbers = [tensor.cpu().numpy() for tensor in (losses.double(), means.double(), inside, bounds.double())]
+                    coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
+                    at, states_here = h[row, places], states_at(row, places)
+                    futures[row].append(self.ahead(at, states_here, horizon, beside=coming)[0])
+                    if shares is not None:
+                        fans[row].append(self._fan(at, states_here, shares, coming, summed=summed))
+        tensors = (losses.double(), means.double(), inside, bounds.double(), crps.double())
+        numbers = [tensor.cpu().numpy() for tensor in tensors]
         found = []
         for row, length in enumerate(batch.values.lengths.tolist()):
-            lost, expected, is_inside, within = (
+            lost, expected, is_inside, within, distance = (
                 np.concatenate([np.zeros((first, *part.shape[2:]), part.dtype), part[row]])[:length] for part in numbers
             )
             expected[:first] = np.nan
@@ -431,7 +474,11 @@ class Forecaster(nn.Module):
             later = ahead.double().cpu().numpy()
             review = Review(lost, expected, None, origins[row], later)
             if quantiles:
-                review = review._replace(inside=is_inside, bounds=within.swapaxes(0, 1))
+                distance[:first] = np.nan
+                review = review._replace(inside=is_inside, bounds=within.swapaxes(0, 1), crps=distance)
+            if shares is not None:
+                fan = torch.cat(fans[row]) if fans[row] else targets.new_zeros(0, horizon, len(LEVELS), self.size)
+                review = review._replace(fan=fan.double().cpu().numpy())
             found.append(review)
         return found
 
@@ -477,6 +524,9 @@ def combined_review(
         lost = (losses - apart.sum(2)).mean(0)
     first = reviews[0]
     found = Review(lost, mean, None, first.origins, np.mean([review.ahead for review in reviews], axis=0))
+    fans = [review.fan for review in reviews if review.fan is not None]
+    if fans:
+        found = found._replace(fan=np.mean(fans, axis=0))
     limits = [review.bounds for review in reviews if review.bounds is not None]
     if not limits:
         return found

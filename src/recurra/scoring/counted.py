@@ -32,19 +32,28 @@ TOGETHER = 1_000_000
 LOWER_IS_BETTER = frozenset(
     {
         "bits_per_character",
+        "calibrated_width",
         "calibration_error",
+        "crps",
         "hamming",
+        "interval_width",
         "known_perplexity",
         "mae",
         "mae_to_last_value",
         "mae_to_seasonal",
+        "mape",
+        "mase",
+        "next_crps",
         "nll",
         "nll_after_first",
         "perplexity",
         "rmse",
+        "rmsse",
         "scaled_mae",
+        "smape",
         "symbol_error_rate",
         "ter",
+        "weighted_quantile_loss",
         "word_error_rate",
     }
 )
@@ -124,6 +133,7 @@ class Counted:
     lower_is_better: Collection[str] = ()  # scores of which less is better, beside those of LOWER_IS_BETTER
     loss: Formula | None = None  # per label, where it is known
     tables: Mapping[str, Callable[[Counted], Table]] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # sentences about the scores that whoever reads them should know
 
     @classmethod
     def of(
@@ -138,6 +148,7 @@ class Counted:
         lower_is_better: Collection[str] = (),
         loss: Formula | None = None,
         tables: Mapping[str, Callable[[Counted], Table]] | None = None,
+        notes: Sequence[str] = (),
     ) -> Self:
         """Counts by name, (N,) or (N, L) each, and scores that are made of their sums.
 
@@ -180,6 +191,7 @@ class Counted:
             lower_is_better,
             loss,
             tables or {},
+            notes,
         )
 
     def is_higher_better(self, name: str) -> bool:
@@ -222,6 +234,7 @@ class Counted:
             Tables({title: partial(made, self) for title, made in self.tables.items()}),
             self.is_higher_better(self.first),
             None if self.loss is None else float(self.loss(sums)),
+            tuple(self.notes),
         )
 
     def sampled(self, *, seed: int = 0, resamples: int = 1000) -> dict[str, Sampled]:

@@ -16,6 +16,7 @@ class Scores(NamedTuple):
     tables: Mapping[str, Table]
     higher_is_better: bool = True
     loss: float | None = None  # per label, where scoring has found it on the way
+    notes: tuple[str, ...] = ()  # what whoever reads the scores should know
 
     def beats(self, other: float | None) -> bool:
         """Whether the first score is better than another; anything beats nothing, and NaN beats nothing."""

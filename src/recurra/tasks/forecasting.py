@@ -22,9 +22,12 @@ from recurra.data.batches import Batches, in_order_of_length
 from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
+from recurra.data.unit import Unit
 from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, DataError
-from recurra.metrics.forecasts import origins_of
+from recurra.metrics.conformal import Calibration, conformal_scores
+from recurra.metrics.forecast_errors import naive_errors
+from recurra.metrics.forecasts import came_true, origins_of
 from recurra.opening import read_file
 from recurra.reading.asked import read_by
 from recurra.reading.covariates import Widths, check_ahead, encoded, widths
@@ -35,7 +38,7 @@ from recurra.reading.schema import Schema
 from recurra.reading.series import SHORTEST, Steps, compared, sequences, with_columns
 from recurra.reading.steps_asked import asked_steps, sent_steps
 from recurra.scoring.counted import Counted
-from recurra.scoring.forecast_scores import frame_scores, value_scores
+from recurra.scoring.forecast_scores import Measures, frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
 from recurra.views.purpose import SERIES
@@ -63,6 +66,15 @@ FIT_FOR = dict.fromkeys(COUNTS, "counts (whole numbers from 0)") | dict.fromkeys
 SAMPLED = 60
 """Steps of a sample that is kept with what is known beside them."""
 
+CALIBRATION = "calibration.json"
+"""The file of a run with what corrects its intervals."""
+
+POINT, PATHS = "point", "paths"
+"""Of forecasts without an interval, and of the 90 % interval of sampled paths."""
+
+CALIBRATED = 500
+"""Origins, about, from which paths are drawn to correct their intervals."""
+
 NO_FILE = "input"
 """Where a series is from that is asked about without a file."""
 
@@ -74,7 +86,13 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     name: ClassVar[str] = "forecasting"
 
     def __init__(
-        self, settings: ForecastingSettings, scale: Normal, *, is_binary: bool, facts: Facts | None = None
+        self,
+        settings: ForecastingSettings,
+        scale: Normal,
+        *,
+        is_binary: bool,
+        facts: Facts | None = None,
+        calibrations: Mapping[str, Calibration] | None = None,
     ) -> None:
         self.settings = settings
         self.scale = scale  # of the values, or of their changes, over all series
@@ -84,6 +102,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             frequency = (self.facts.frequency or settings.data.frequency) if self.facts.counts else IRREGULAR
             self.data = dataclasses.replace(settings.data, frequency=frequency)
         self.is_binary = is_binary
+        self.calibrations = calibrations or {}  # of forecasts without an interval, and of that of sampled paths
         self.output: Part = settings.model.output or ("bernoulli" if is_binary else "gaussian")
         self.gives_coins = name_of(self.output) == "bernoulli"
         if self.gives_coins and not is_binary:
@@ -109,7 +128,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     @classmethod
     def resolved(cls, settings: ForecastingSettings) -> ForecastingSettings:
-        return dataclasses.replace(settings, data=with_columns(settings.data, settings.data.files("train")[0]))
+        data, evaluation = with_columns(settings.data, settings.data.files("train")[0]), settings.evaluation
+        if evaluation.score is None and data.series is not None:
+            # Series may have different levels: each error is measured by what is usual in its own.
+            evaluation = dataclasses.replace(evaluation, score="mase")
+        return dataclasses.replace(settings, data=data, evaluation=evaluation)
 
     @classmethod
     def encoding(cls, settings: ForecastingSettings) -> object:
@@ -165,6 +188,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         (folder / "scales.json").write_text(json.dumps(known), "utf-8")
         (folder / "kind.json").write_text(json.dumps({"is_binary": self.is_binary}), "utf-8")
         self.facts.save(folder)
+        if self.calibrations:
+            found = {name: each.to_json() for name, each in self.calibrations.items()}
+            (folder / CALIBRATION).write_text(json.dumps(found), "utf-8")
 
     @classmethod
     def load(cls, settings: ForecastingSettings, folder: Path) -> Self:
@@ -175,10 +201,18 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             raise CheckpointError(
                 f"{folder / 'kind.json'} cannot be read ({error}): the run folder is incomplete."
             ) from error
-        return cls(settings, scale, is_binary=is_binary, facts=Facts.load(folder))
+        path, calibrations = folder / CALIBRATION, dict[str, Calibration]()
+        if path.exists():  # earlier versions wrote none
+            try:
+                known = json.loads(read_file(path))
+                calibrations = {str(name): Calibration.from_json(each) for name, each in known.items()}
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                raise CheckpointError(f"{path} cannot be read ({error}): the run folder is damaged.") from error
+        return cls(settings, scale, is_binary=is_binary, facts=Facts.load(folder), calibrations=calibrations)
 
     def with_settings(self, settings: ForecastingSettings, folder: Path) -> Self:
-        return type(self)(settings, self.scale, is_binary=self.is_binary, facts=self.facts)
+        known = {"facts": self.facts, "calibrations": self.calibrations}
+        return type(self)(settings, self.scale, is_binary=self.is_binary, **known)  # type: ignore[arg-type]
 
     @property
     def is_backward(self) -> bool:
@@ -263,9 +297,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         """How many numbers are read beside the values."""
         return widths(self.data, self.facts)
 
-    def scale_of(self, example: Steps) -> Normal:
-        """The scale of one series, or of all."""
-        return self.facts.scale(example, self.scale, difference=self.settings.data.difference)
+    def unit_of(self, example: Steps) -> Unit:
+        """How the values of one series are scaled."""
+        difference = self.settings.data.difference
+        return Unit(self.facts.scale(example, self.scale, difference=difference), difference)
 
     def encode(self, example: Steps) -> Encoded:
         size = len(self.scale.mean)
@@ -283,12 +318,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"{example.place}: found {odd:g}, but the model accepts only {fit} (model.output = "
                 f"'{name_of(self.output)}')."
             )
-        if self.settings.data.difference:
-            # The first step has no change; it is read as none and never predicted.
-            values = np.diff(values, axis=0, prepend=values[:1])
         return {
             # What was never known is the mean.
-            "values": np.nan_to_num(self.scale_of(example).scaled(values)).astype(np.float32),
+            "values": np.nan_to_num(self.unit_of(example).scaled(values)).astype(np.float32),
             "known": compared(known, difference=self.settings.data.difference),
             "place": np.array([example.file, example.line], np.int64),
             **encoded(example, self.data, self.facts, self.settings.decoding.horizon),
@@ -298,13 +330,6 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if self.from_nothing or len(row["values"]) >= SHORTEST:
             return None
         return f"a series needs at least {SHORTEST} steps to learn from"
-
-    def in_units(
-        self, ahead: NDArray[np.float64], last: NDArray[np.float64], scale: Normal | None = None
-    ) -> NDArray[np.float64]:
-        """Steps ahead, (..., h, d), in the unit of the data; `last`, (..., d), is the step before them."""
-        values = (self.scale if scale is None else scale).unscaled(ahead)
-        return last[..., None, :] + values.cumsum(-2) if self.settings.data.difference else values
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         found: NDArray[np.int64] = rows.lengths("values")
@@ -416,28 +441,132 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def predict(self, model: Any, batch: ForecasterBatch, *, detail: bool = False) -> list[Output]:
         decoding = self.settings.decoding
+        if decoding.coverage is not None and not self.gives_coins:
+            self._check_calibrated(decoding.coverage)
         found: list[Output] = model.predict(batch, horizon=decoding.horizon, paths=decoding.paths, seed=decoding.seed)
         return found
 
-    def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Output]:
+    def outputs(
+        self, model: Any, rows: Sequence[Encoded], *, device: str, paths: int | None = None, stride: int | None = None
+    ) -> list[Output]:
         from recurra.padding import fitted
 
         evaluation, horizon = self.settings.evaluation, self.settings.decoding.horizon
         found: list[Any] = [None] * len(rows)
         has_quantiles = not self.gives_coins and self.has_quantiles
+        paths = evaluation.paths if paths is None else paths
         for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
             chosen = [rows[number] for number in numbers]
             origins = [
-                origins_of(len(row["values"]), first=self._first_scored(row), stride=evaluation.stride)
+                origins_of(len(row["values"]), first=self._first_scored(row), stride=stride or evaluation.stride)
                 for row in chosen
             ]
             if self.gives_coins:
                 origins = [each[:0] for each in origins]
-            batch = fitted(self.batch(chosen), model)
-            reviews = model.review(batch, origins, horizon=horizon, quantiles=has_quantiles)
+            reviews = model.review(
+                fitted(self.batch(chosen), model),
+                origins,
+                horizon=horizon,
+                quantiles=has_quantiles,
+                paths=paths,
+                seed=self.settings.decoding.seed,
+                summed=self.settings.data.difference,
+            )
             for number, review in zip(numbers, reviews, strict=True):
                 found[number] = review
         return found
+
+    # Intervals that hold as often as they say
+
+    def calibrated(
+        self, model: Any, examples: Sequence[Steps], rows: Sequence[Encoded], outputs: Sequence[Any]
+    ) -> Self:
+        """The task that knows the errors of a trained model on examples that it has not seen."""
+        if self.gives_coins or not any(len(review.origins) for review in outputs):
+            return self
+        found = {POINT: self._calibration(examples, outputs, has_fan=False)}
+        decoding = self.settings.decoding
+        if self.has_quantiles and (decoding.paths or self.settings.evaluation.paths):
+            if outputs[0].fan is None:  # from some of the origins, for it takes long
+                count, stride = sum(len(review.origins) for review in outputs), self.settings.evaluation.stride
+                stride *= max(1, count // CALIBRATED)
+                device = str(next(model.parameters()).device)
+                outputs = self.outputs(model, rows, device=device, paths=decoding.paths, stride=stride)
+            found[PATHS] = self._calibration(examples, outputs, has_fan=True)
+        return type(self)(self.settings, self.scale, is_binary=self.is_binary, calibrations=found)
+
+    def _calibration(self, examples: Sequence[Steps], reviews: Sequence[Any], *, has_fan: bool) -> Calibration:
+        scores = []
+        for example, review in zip(examples, reviews, strict=True):
+            if len(review.origins):
+                gold = np.where(example.known, example.values, np.nan)
+                low, high = self._ends(example, review, has_fan=has_fan)
+                came = came_true(gold, review.origins, self.settings.decoding.horizon)
+                scores.append(conformal_scores(low, high, came, self._usual_errors(example.values, review.origins)))
+        return Calibration.of(np.concatenate(scores))
+
+    def _ends(self, example: Steps, review: Any, *, has_fan: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(O, h, d) each: the ends of the 90 % interval of sampled paths; without them both are the forecast."""
+        last = example.values[review.origins - 1]
+        if not has_fan:
+            return (said := self.unit_of(example).ahead(review.ahead, last)), said
+        fan = self.unit_of(example).fan(review.fan, last)
+        return fan[:, :, 0], fan[:, :, -1]
+
+    def _usual_errors(self, values: NDArray[np.float64], origins: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(O, 1, d): in what errors are measured. Series of a panel may have different levels, one alone has one."""
+        spread = np.broadcast_to(self.scale.spread, (len(origins), values.shape[1]))
+        if self.settings.data.series is None or not len(values):
+            return spread[:, None]
+        own = naive_errors(values, origins, self.settings.evaluation.season)
+        return np.where(np.isnan(own), spread, own)[:, None]
+
+    def calibrated_intervals(
+        self, example: Steps, review: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """(O, h, d) each: the ends of intervals that hold `decoding.coverage` of the values; None where unknown."""
+        coverage = self.settings.decoding.coverage
+        has_fan = review.fan is not None and PATHS in self.calibrations
+        if coverage is None or not self.calibrations:
+            return None
+        low, high = self._ends(example, review, has_fan=has_fan)
+        return self._widened(low, high, example.values, review.origins, PATHS if has_fan else POINT)
+
+    def _widened(
+        self,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        values: NDArray[np.float64],
+        origins: NDArray[np.int64],
+        which: str,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        coverage = self.settings.decoding.coverage
+        assert coverage is not None
+        self._check_calibrated(coverage)
+        horizon = self.settings.decoding.horizon
+        more = self._usual_errors(values, origins) * self.calibrations[which].at(coverage)[:horizon]
+        low, high = low - more, high + more
+        middle = (low + high) / 2  # ends that were drawn in too far meet there
+        low, high = np.minimum(low, middle), np.maximum(high, middle)
+        return (np.maximum(low, 0.0), np.maximum(high, 0.0)) if name_of(self.output) in FIT_FOR else (low, high)
+
+    def _check_calibrated(self, coverage: float) -> None:
+        decoding = self.settings.decoding
+        if not self.calibrations:
+            if decoding.paths:
+                return  # the quantiles of the paths themselves
+            raise SettingError(
+                f"decoding.coverage = {coverage:g} needs the errors on validation data, but this run was trained "
+                f"without any. Train with --valid, or take the interval of sampled paths: decoding.paths = 100.",
+                ("decoding", "coverage"),
+            )
+        known = min(each.horizon for each in self.calibrations.values())
+        if decoding.horizon > known:
+            raise SettingError(
+                f"decoding.coverage = {coverage:g}: intervals are known for {known} steps ahead, but decoding.horizon "
+                f"is {decoding.horizon}. Train with this horizon, or leave decoding.coverage out.",
+                ("decoding", "coverage"),
+            )
 
     def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
         """From each origin that is scored on, as far as the horizon; of frames, from each horizon to the next."""
@@ -476,7 +605,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     @property
     def unused_in_scores(self) -> Collection[str]:
-        return ("paths", "seed")  # the mean is fed back, and what is drawn is not scored
+        # The mean is fed back; what is drawn is scored only with evaluation.paths.
+        return ("paths",) if self.settings.evaluation.paths else ("paths", "seed")
 
     def most_written(self, lengths: Sequence[int]) -> float:
         decoding = self.settings.decoding
@@ -487,18 +617,28 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if len(example) == 0 and not self.from_nothing:
             return Prediction("", "", 0.0, example.line, {**detail, "values": []})
         last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
-        scale = self.scale_of(example)
-        values = self.in_units(output.values, last, scale)
+        unit = self.unit_of(example)
+        values = said = unit.ahead(output.values, last)
+        coverage, which = self.settings.decoding.coverage, POINT
+        ends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         if output.paths is not None:
-            paths = self.in_units(output.paths, last, scale)
-            low, values, high = np.quantile(paths, (0.05, 0.5, 0.95), axis=0)
+            paths = unit.ahead(output.paths, last)
+            outside = 0.1 if coverage is None or self.calibrations else 1 - coverage
+            low, values, high = np.quantile(paths, (outside / 2, 0.5, 1 - outside / 2), axis=0)
+            ends, which = (low, high), PATHS
             if self.gives_coins:
                 values = (values > 0.5).astype(float)
                 detail["probabilities"] = paths.mean(0).round(6).tolist()
-            else:
-                detail |= {"low": low.tolist(), "high": high.tolist()}
         elif self.gives_coins:
             detail["probabilities"] = output.means.round(6).tolist()
+        if not self.gives_coins and coverage is not None and self.calibrations:
+            if ends is None or which not in self.calibrations:
+                ends, which = (said, said), POINT
+            low, high = (end[None] for end in ends)
+            low, high = self._widened(low, high, example.values, np.array([len(example)]), which)
+            ends = low[0], high[0]
+        if not self.gives_coins and ends is not None:
+            detail |= {"low": ends[0].tolist(), "high": ends[1].tolist()}
         if self.is_backward:  # the steps before the first, in the order of time
             values = values[::-1]
             detail |= {name: detail[name][::-1] for name in ("low", "high", "probabilities") if name in detail}
@@ -512,14 +652,18 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def counted(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Counted:
         if self.gives_coins:
             return frame_scores(examples, outputs, settings=self.settings)
-        return value_scores(
-            examples,
-            outputs,
-            in_units=self.in_units,
-            spread=self.scale.spread,
-            scales=[self.scale_of(example) for example in examples],
+        return value_scores(examples, outputs, measures=self.measures, settings=self.settings)
+
+    @property
+    def measures(self) -> Measures:
+        """How outputs become values in the unit of the data."""
+        return Measures(
+            self.unit_of,
+            self.scale.spread,
+            has_sizes=name_of(self.output) not in COUNTS,
             has_density=self.has_density,
-            settings=self.settings,
+            has_quantiles=self.has_quantiles,
+            calibrated=self.calibrated_intervals,
         )
 
     # Views
@@ -553,8 +697,13 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 "are hidden to compare the forecast with them, and at least 2 must be left as input. Give a "
                 "longer series, or set a smaller --set decoding.horizon=…."
             )
-        paths = forecasts.PATHS if self.has_quantiles else 0
-        decoding = dataclasses.replace(self.settings.decoding, paths=paths)
+        coverage = self.settings.decoding.coverage
+        # What was calibrated without paths is shown without them.
+        has_paths = self.has_quantiles and (coverage is None or not self.calibrations or PATHS in self.calibrations)
+        paths = forecasts.PATHS if has_paths else 0
+        if coverage is not None and not self.calibrations and not paths:
+            coverage = None
+        decoding = dataclasses.replace(self.settings.decoding, paths=paths, coverage=coverage)
         task = self._decoding_by(decoding)
         if isinstance(asked.model, Together):
             tasks = [each._decoding_by(decoding) for each in asked.model.tasks]
@@ -577,6 +726,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             low,
             high,
             "step back" if self.is_backward else "step ahead",
+            0.9 if coverage is None else coverage,
         )
 
     def _decoding_by(self, decoding: ForecastingDecoding) -> Self:

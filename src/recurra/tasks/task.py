@@ -429,6 +429,15 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     # Scores
 
+    def calibrated(
+        self, model: nn.Module, examples: Sequence[Example], rows: Sequence[Encoded], outputs: Sequence[Output]
+    ) -> Self:
+        """The task that also knows what a trained model got wrong on validation data, which `save` writes.
+
+        It is asked for once, after training; most tasks have no use for it.
+        """
+        return self
+
     @abstractmethod
     def counted(self, examples: Sequence[Example], outputs: Sequence[Output]) -> Counted:
         """Outputs against the answers of the examples: counts of each item, and the scores that are made of them."""
