@@ -219,6 +219,8 @@ def held_out(task: Task[Any, Any, Any], store: Store, progress: Progress) -> dic
     for which in found:
         if (said := share_in_words(task, store, found, which)) is not None:
             progress.note(f"{which}: {said}")
+        if (said := task.preceded(found[which].examples)) is not None:
+            progress.note(f"{which}: {said}")
     if (said := task.noticed(valid.examples)) is not None:
         progress.note(said)
     return found

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
 from recurra.config.forecasting import ForecastingDecoding, ForecastingEvaluation
+from recurra.data.normal import Normal
+from recurra.data.unit import Unit
 from recurra.metrics.forecast_errors import LEVELS
 from recurra.metrics.forecasts import origins_of
 from recurra.models.forecaster import Review
@@ -56,10 +58,9 @@ def measures(unit: float = 1.0, width: int = 1) -> Measures:
     """Values are multiples of a unit."""
     units = np.full(width, unit)
     return Measures(
-        lambda ahead, last: ahead * unit,
-        lambda fan, last: fan * unit,
+        lambda example: Unit(Normal(np.zeros_like(units), units)),
         units,
-        np.log(units),
+        has_sizes=True,
         has_density=True,
         has_quantiles=True,
         calibrated=lambda example, given: (given.ahead * unit - 0.5, given.ahead * unit + 0.5),

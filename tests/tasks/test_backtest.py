@@ -61,7 +61,10 @@ def test_each_window_is_forecast_from_what_lies_before_it_alone(model: Trained, 
     for each in found.forecasts:
         values = whole[each.series]
         assert each.origin == len(values) - HORIZON - 2 * (3 - each.window)
-        [alone] = model.predict([[[value] for value in values[: each.origin]]], detail=True)
+        cut = write(
+            tmp_path / "cut.csv", "series,x\n" + "".join(f"{each.series},{v!r}\n" for v in values[: each.origin])
+        )
+        [alone] = model.predict_file(cut, [], detail=True)
         np.testing.assert_allclose(each.said["model"], alone.detail["values"], rtol=1e-6)
         np.testing.assert_array_equal(each.actual[:, 0], values[each.origin : each.origin + HORIZON])
         assert list(each.moments) == [str(each.origin + k) for k in (1, 2, 3)]

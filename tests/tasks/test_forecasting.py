@@ -166,10 +166,10 @@ def test_every_density_learns_a_wave_of_counts_and_draws_paths_in_its_units(tmp_
     draw = np.random.default_rng(0)
     rates = 20 + 15 * np.sin(2 * np.pi * np.arange(120) / 6)
     file = write(tmp_path / "a.csv", "x\n" + "".join(f"{max(1, k)}\n" for k in draw.poisson(rates)))
-    settings = ("evaluation.context=20", "data.window=20", "training.epochs=14", "training.learning_rate=0.05")
+    settings = ("evaluation.context=20", "data.window=20", "training.epochs=25", "training.learning_rate=0.05")
     model = trained(tmp_path, file, f"model.output={output}", *settings)
     scores = model.evaluate(file).values
-    assert scores["mae_to_last_value"] < 0.8
+    assert scores["mae_to_last_value"] < 0.7
     assert 0.75 < scores["coverage"] <= 1
     assert ("nll" in scores) == ("quantiles" not in output)
     [answer] = model.with_settings(["decoding.paths=61"]).predict_file(file, [], detail=True)
@@ -270,8 +270,8 @@ def test_missing_values_are_read_as_those_before_and_neither_learned_nor_scored(
     text = "time,x\n" + "".join(f"{t},{'' if t in (5, 6, 12) else t % 3}.\n".replace(",.", ",") for t in range(20))
     file = write(tmp_path / "a.csv", text)
     with pytest.raises(DataError, match=r"a\.csv:7: the value of 'x' is missing. .*data\.missing = \"previous\""):
-        trained(tmp_path, file)
-    model = trained(tmp_path, file, "data.missing=previous", "training.steps=3", "decoding.horizon=1")
+        trained(tmp_path, file, "data.missing=refuse")
+    model = trained(tmp_path, file, "training.steps=3", "decoding.horizon=1")
     [steps] = model.task.read([file])
     assert steps.values[4:8, 0].tolist() == [1, 1, 1, 1]
     assert (~steps.known[:, 0]).nonzero()[0].tolist() == [5, 6, 12]
@@ -501,17 +501,15 @@ TABLES: dict[str, tuple[str, list[str], str]] = {
     ),
     "a word": ("x,y\n1,2\n3,four\n", [], r"a\.csv:3: 'y' must be a number, but is 'four'"),
     "infinite": ("x\n1\ninf\n", [], r"a\.csv:3: 'x' must be a finite number, but is 'inf'"),
-    "missing": ("x,y\n1,2\n3,NaN\n", [], r"a\.csv:3: the value of 'y' is missing\. Fill it in, or set data\.missing"),
-    "missing at first": (
-        "x,y\n1,\n3,2\n",
-        ["data.missing=previous"],
-        r"a\.csv:2: 'y' begins with a missing value, and there is no earlier value to fill it with. Remove the row",
+    "missing": (
+        "x,y\n1,2\n3,NaN\n",
+        ["data.missing=refuse"],
+        r"a\.csv:3: the value of 'y' is missing\. Fill it in, or set data\.missing",
     ),
-    "one step": ("time,x\n1,1\n", [], r"a\.csv:2: the series has only one step"),
-    "one step of one series": (
-        "time,series,x\n1,a,1\n2,a,3\n1,b,1\n",
-        [],
-        r"a\.csv:4: the series 'b' has only one step, so there is nothing to predict. Remove it, or add steps",
+    "one step": (
+        "time,x,y\n1,1,0\n",
+        ["data.values=x"],
+        r"no training examples are left: a series needs at least 2 steps to learn from",
     ),
     "constant": (
         "x,y\n1,5\n2,5\n",
@@ -584,7 +582,7 @@ FRAMES: dict[str, tuple[str, list[str], str]] = {
     ),
     "null": (
         '{"frames": [[1], [null]]}\n',
-        [],
+        ["data.missing=refuse"],
         r"a\.jsonl:1: 'frames' contains a number at step 2 that is missing, infinite or NaN",
     ),
     "nothing": (

@@ -55,7 +55,8 @@ def predict(options: argparse.Namespace) -> None:
             count = write_joined(Path(options.out), answers, file, model.task.settings.data)
             print(f"{count:,} answers written to {options.out}")
             return
-        for answer in model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived):
+        say = lambda said: print(said, file=sys.stderr)  # noqa: E731
+        for answer in model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived, say=say):
             if links is not None:
                 from recurra.analysis.alignment import alignment_of, pharaoh
 

@@ -38,7 +38,7 @@ def evaluate(options: argparse.Namespace) -> None:
     exposure = model.free_running(options.data) if options.free_running else None
     if exposure is not None and options.out is not None:
         exposure.view().write(options.out)
-    scores = model.evaluate(options.data)
+    scores = model.evaluate(options.data, say=lambda said: print(said, file=sys.stderr))
     if options.json:
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
         found = {name: int(value) if name in COUNTS else value for name, value in finite.items()}

@@ -18,6 +18,7 @@ from recurra.config.common import (
     idle_without_validation,
 )
 from recurra.config.forcing import Forcing
+from recurra.config.frequency import IRREGULAR, Frequency, checked_zone
 from recurra.config.transformer import (
     USUAL_CELL,
     CausalTransformerModel,
@@ -26,7 +27,9 @@ from recurra.config.transformer import (
     idle_transformer,
     suited,
 )
-from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
+from recurra.settings import Part, SettingError, about, at_least, name_of, rates, section, setting
+
+Calendar = Literal["hour", "weekday", "day", "day_of_year", "week", "month", "quarter", "holiday"]
 
 COUNTS = ("poisson", "negative_binomial")
 """Outputs for whole numbers from 0."""
@@ -54,8 +57,35 @@ class ForecastingData(Data):
         None, "column with the name of the series that a row belongs to; none: `series`, `unique_id`, … if it exists"
     )
     values: list[str] | None = setting(None, "columns to predict; none: all other columns with numbers")
+    layout: Literal["long", "wide"] = setting(
+        "long", "long: columns are values of one step; wide: each column of data.values is a series of its own"
+    )
+    frequency: str | None = setting(
+        None,
+        "step between times: 30s, 15min, 1h, 1d, 1b (weekdays), 1w, 1mo, 1q, 1y, a number, or irregular (rows are "
+        "counted); none: found in the training data",
+    )
+    timezone: str | None = setting(
+        None, "time zone of the times, such as Europe/Istanbul; none: as written, without summer time"
+    )
+    future: list[str] = setting([], "columns known ahead, such as prices: the table has rows for coming steps")
+    past: list[str] = setting([], "columns known only up to now, which help to predict")
+    static: list[str] = setting([], "columns that are the same for all steps of a series")
+    categories: list[str] | None = setting(
+        None, "columns of future, past and static whose cells are names; none: those that hold no numbers"
+    )
+    calendar: list[Calendar] = setting(
+        [], "parts of the date to read: hour, weekday, day, day_of_year, week, month, quarter, holiday"
+    )
+    holidays: str | None = setting(None, "file with the dates of holidays, one a line, for calendar = holiday")
+    elapsed: bool = setting(False, "read the time since the last step, for irregular times")
+    scaling: Literal["columns", "series"] | None = setting(
+        None,
+        "columns: by the mean and spread of a column over all series; series: of each series by itself; none: series "
+        "if there are several",
+    )
     missing: Literal["refuse", "previous"] = setting(
-        "refuse", "previous: fill a missing value with the previous one, and do not score it"
+        "previous", "previous: fill a missing value with the previous one, and do not score it; refuse: stop"
     )
     difference: bool = setting(
         False, "model the difference from step to step instead of the value, for series with a trend"
@@ -77,6 +107,12 @@ class ForecastingData(Data):
                 ("data", "overlap"),
             )
         of_a_table = [name for name in ("time", "series", "values") if getattr(self, name) is not None]
+        of_a_table += [
+            name
+            for name in ("future", "past", "static", "calendar", "elapsed", "frequency", "timezone", "scaling")
+            if getattr(self, name)
+        ]
+        self._check_covariates()
         if self.frames is not None and of_a_table:
             raise SettingError(
                 f"data.frames and data.{of_a_table[0]} cannot be used together: a row is either a whole sequence or "
@@ -94,6 +130,89 @@ class ForecastingData(Data):
                 "earlier value to subtract. Leave it out.",
                 ("data", "difference"),
             )
+
+    def _check_covariates(self) -> None:
+        roles = {name: getattr(self, name) or [] for name in ("values", "future", "past", "static")}
+        named: dict[str, str] = {}
+        for role, columns in roles.items():
+            for column in columns:
+                if column in named:
+                    twice = f"data.{role} names '{column}' twice" if named[column] == role else None
+                    raise SettingError(
+                        (twice or f"'{column}' is named by data.{named[column]} and by data.{role}")
+                        + ": a column has one role. Leave it out of one of them.",
+                        ("data", role),
+                    )
+                named[column] = role
+        for column in self.categories or ():
+            if column not in named or named[column] == "values":
+                raise SettingError(
+                    f"data.categories names '{column}', which is not in data.future, data.past or data.static. Name it "
+                    "there too.",
+                    ("data", "categories"),
+                )
+        if self.frequency is not None and self.frequency != IRREGULAR:
+            with about("data", "frequency"):
+                Frequency.of(self.frequency)
+        if self.timezone is not None:
+            with about("data", "timezone"):
+                checked_zone(self.timezone)
+        if ("holiday" in self.calendar) != (self.holidays is not None):
+            raise SettingError(
+                "data.calendar names holiday, so data.holidays must name the file of their dates."
+                if self.holidays is None
+                else f"data.holidays = '{self.holidays}' has no effect: data.calendar does not name holiday. Add it.",
+                ("data", "holidays"),
+            )
+        if len({*self.calendar}) < len(self.calendar):
+            raise SettingError("data.calendar names a part of the date twice.", ("data", "calendar"))
+        if self.layout == "wide" and (self.series is not None or self.static):
+            other = "series" if self.series is not None else "static"
+            raise SettingError(
+                f'data.layout = "wide" makes each column a series, so data.{other} has no meaning. Leave it out.',
+                ("data", other),
+            )
+
+    @property
+    def covariates(self) -> list[str]:
+        """Columns that are read and not predicted."""
+        return [*self.future, *self.past, *self.static]
+
+    @property
+    def words(self) -> list[str]:
+        """Columns of names among them."""
+        return [column for column in self.covariates if column in (self.categories or ())]
+
+    @property
+    def future_numbers(self) -> list[str]:
+        return [column for column in self.future if column not in self.words]
+
+    @property
+    def past_numbers(self) -> list[str]:
+        return [column for column in self.past if column not in self.words]
+
+    @property
+    def static_numbers(self) -> list[str]:
+        return [column for column in self.static if column not in self.words]
+
+    @property
+    def static_words(self) -> list[str]:
+        return [column for column in self.static if column in self.words]
+
+    @property
+    def words_by_role(self) -> dict[str, list[str]]:
+        """The columns of names that change from step to step."""
+        return {role: [column for column in getattr(self, role) if column in self.words] for role in ("future", "past")}
+
+    @property
+    def has_coming(self) -> bool:
+        """Whether rows at the end of a series without values are those of coming steps."""
+        return bool(self.future) or self.elapsed
+
+    @property
+    def has_future(self) -> bool:
+        """Whether anything is known ahead."""
+        return self.has_coming or bool(self.calendar)
 
 
 @dataclass(frozen=True)
@@ -172,6 +291,11 @@ class ForecastingDecoding:
         "validation data; none: 0.9 of the sampled paths, without a correction",
     )
     seed: int = setting(1, "random seed")
+    history: str | None = setting(
+        None,
+        "file with the steps before those of a file that is forecast; none: the end of the training series, where a "
+        "file goes on with them",
+    )
 
     def __post_init__(self) -> None:
         at_least(1, "decoding", self, "horizon")

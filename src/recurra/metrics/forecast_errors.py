@@ -36,13 +36,16 @@ def naive_errors(
     if len(values) <= season:
         return np.full((len(origins), values.shape[1]), np.nan)
     apart = np.abs(values[season:] - values[:-season]) ** power
-    sums = np.concatenate([np.zeros((1, values.shape[1])), apart.cumsum(0)])
-    count = np.clip(origins - season, 0, len(apart))
-    first = np.zeros_like(count) if recent is None else np.maximum(0, count - recent)
+    is_known = ~np.isnan(apart)
+    nothing = np.zeros((1, values.shape[1]))
+    sums = np.concatenate([nothing, np.where(is_known, apart, 0.0).cumsum(0)])
+    counts = np.concatenate([nothing, is_known.cumsum(0)])
+    last = np.clip(origins - season, 0, len(apart))
+    first = np.zeros_like(last) if recent is None else np.maximum(0, last - recent)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (sums[count] - sums[first]) / (count - first)[:, None]
+        found = (sums[last] - sums[first]) / (counts[last] - counts[first])
     # The errors of what repeats itself exactly are rounding errors.
-    size = np.abs(values).mean(0) ** power
+    size = np.nanmean(np.abs(values), axis=0) ** power if (~np.isnan(values)).any(0).all() else np.zeros(1)
     return np.where(found > 1e-12 * size, found, np.nan)
 
 

@@ -67,7 +67,9 @@ def drift(values: Values, origins: Origins, horizon: int) -> Futures:
     [[1.0, 1.0], [4.0, 5.0]]
     """
     last = values[origins - 1]
-    slope = (last - values[:1]) / np.maximum(origins - 1, 1)[:, None]
+    first = np.argmax(~np.isnan(values), axis=0)  # the first that is known, column by column
+    begin = values[first, np.arange(values.shape[1])]
+    slope = (last - begin) / np.maximum(origins[:, None] - 1 - first, 1)
     return np.asarray(last[:, None] + np.arange(1, horizon + 1)[:, None] * slope[:, None], np.float64)
 
 

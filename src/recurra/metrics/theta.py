@@ -54,7 +54,8 @@ def theta(values: Values, origins: Origins, horizon: int, season: int = 1) -> Fu
 
 
 def theta_of(histories: Sequence[Floats], horizon: int, season: int = 1) -> Floats:
-    """(N, h): how each of N histories goes on."""
+    """(N, h): how each of N histories goes on; NaN for one of which nothing is known."""
+    histories = [_known(history) for history in histories]
     found = np.zeros((len(histories), horizon))
     longest = max(map(len, histories), default=1)
     together = max(1, AT_ONCE // longest)
@@ -68,6 +69,16 @@ def theta_of(histories: Sequence[Floats], horizon: int, season: int = 1) -> Floa
                 ahead = ahead * seasons if (history > 0).all() else ahead + seasons
             found[start + row] = np.maximum(ahead, 0) if (history >= 0).all() else ahead
     return found
+
+
+def _known(history: Floats) -> Floats:
+    """A history from its first known value on; a missing one later is that of the step before."""
+    is_known = ~np.isnan(history)
+    if is_known.all():
+        return history
+    first = int(is_known.argmax())
+    places = np.maximum.accumulate(np.where(is_known, np.arange(len(history)), 0))
+    return history[places][first:] if is_known.any() else history[:1]
 
 
 def is_seasonal(history: Floats, season: int) -> bool:

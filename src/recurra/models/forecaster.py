@@ -14,6 +14,7 @@ from recurra.analysis.exposure import Exposed
 from recurra.config import ForecastingModel
 from recurra.data.store import Encoded, Rows
 from recurra.densities import Bernoulli, Density
+from recurra.encoders.covariates import Beside, Covariates
 from recurra.encoders.dropout import LockedDropout
 from recurra.metrics.forecast_errors import LEVELS
 from recurra.models.forcing import ALWAYS, Coins, Forced
@@ -40,13 +41,34 @@ class ForecasterBatch(NamedTuple):
 
     values: Padded  # (B, T, d)
     known: Tensor  # (B, T, d), False where a value was missing
+    future: Tensor | None = None  # (B, T', k), T' ≥ T: known ahead; of a row of T_b steps, from T_b on of coming ones
+    past: Tensor | None = None  # (B, T, p): known up to now
+    static_numbers: Tensor | None = None  # (B, s): of the whole series
+    static_names: Tensor | None = None  # (B, c): categories of the whole series
+
+    @property
+    def beside(self) -> Beside:
+        """All but the values."""
+        return Beside(self.future, self.past, self.static_numbers, self.static_names)
 
 
 def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
     """The batch with empty rows and steps, of a size that occurs again."""
     B, T = batch.known.shape[:2]
     B, T = coarser(B, parts=2), coarser(T)
-    return ForecasterBatch(batch.values.widened(B, T), widened(batch.known, B, T))
+    more = T - batch.known.shape[1]
+
+    def wider(tensor: Tensor | None, *sizes: int) -> Tensor | None:
+        return None if tensor is None else widened(tensor, B, *sizes)
+
+    return ForecasterBatch(
+        batch.values.widened(B, T),
+        widened(batch.known, B, T),
+        None if batch.future is None else wider(batch.future, batch.future.shape[1] + more),
+        wider(batch.past, T),
+        wider(batch.static_numbers),
+        wider(batch.static_names),
+    )
 
 
 class Forecast(NamedTuple):
@@ -86,22 +108,33 @@ class Forecaster(nn.Module):
     h_t        = Recurrent(W x_1 … W x_t)          or a causal Transformer, whose states are keys and values
     x_{t+1}    ~ density(h_t)
 
-    With `from_nothing`, a vector of zeros is read first, and the first step is predicted too.
+    With `from_nothing`, a vector of zeros is read first, and the first step is predicted too. Where there are
+    covariates, u_t stands for x_t: what is known beside the values of a step.
     """
 
-    def __init__(self, settings: ForecastingModel, *, output: Part, size: int, from_nothing: bool) -> None:
+    def __init__(
+        self,
+        settings: ForecastingModel,
+        *,
+        output: Part,
+        size: int,
+        from_nothing: bool,
+        covariates: Covariates | None = None,
+    ) -> None:
         super().__init__()
         self.size = size
         self.from_nothing = from_nothing
         self.input_dropout = settings.input_dropout
-        self.embedding = nn.Linear(size, settings.embedding) if settings.embedding else None
+        self.covariates = covariates
+        width = size + (0 if covariates is None else covariates.size)  # of what is read at a step
+        self.embedding = nn.Linear(width, settings.embedding) if settings.embedding else None
         self.drop = LockedDropout(settings.dropout)
         self.recurrent: Recurrent | None = None
         self.transformer: Transformer | None = None
         if settings.encoder == "transformer":
             own = settings.transformer
             self.transformer = Transformer(
-                settings.embedding or size,
+                settings.embedding or width,
                 settings.widths[0],
                 layers=len(settings.widths),
                 heads=own.heads,
@@ -114,7 +147,7 @@ class Forecaster(nn.Module):
         else:
             self.recurrent = Recurrent(
                 settings.cell,
-                settings.embedding or size,
+                settings.embedding or width,
                 settings.hidden,
                 layers=settings.layers,
                 mix=settings.mix,
@@ -133,14 +166,18 @@ class Forecaster(nn.Module):
         assert found is not None
         return found
 
-    def read(self, x: Padded, states: States | None = None) -> tuple[Padded, States]:
-        """(B, T, H): what the density sees after each step, and the states after the last."""
-        outputs, states = self.stack(self._inputs(x), states)
+    def read(
+        self, x: Padded, states: States | None = None, beside: Beside | None = None, *, start: int = 0
+    ) -> tuple[Padded, States]:
+        """(B, T, H): what the density sees after each step from `start` on, and the states after the last."""
+        outputs, states = self.stack(self._inputs(x, beside, start), states)
         return self.drop(outputs), states
 
-    def read_states(self, x: Padded, states: States | None) -> tuple[Padded, States, Callable[[int, Tensor], States]]:
+    def read_states(
+        self, x: Padded, states: States | None, beside: Beside | None = None, *, start: int = 0
+    ) -> tuple[Padded, States, Callable[[int, Tensor], States]]:
         """What `read` gives, and the states of one row after each of some of its steps, as rows of their own."""
-        inputs = self._inputs(x)
+        inputs = self._inputs(x, beside, start)
         if self.transformer is None:
             assert self.recurrent is not None
             outputs, every = self.recurrent(inputs, states, every=True)
@@ -157,11 +194,19 @@ class Forecaster(nn.Module):
         """Origins of a row from which steps are predicted at once: each has keys and values of its own."""
         return CHUNK if self.transformer is None else ORIGINS
 
-    def _inputs(self, x: Padded) -> Padded:
+    def _joined(self, values: Tensor, beside: Beside | None, start: int) -> Tensor:
+        """(B, T, d + size): values with what is known beside them."""
+        if self.covariates is None or beside is None:
+            return values
+        found: Tensor = self.covariates(values, beside, start=start)
+        return found
+
+    def _inputs(self, x: Padded, beside: Beside | None = None, start: int = 0) -> Padded:
         """What the network reads of each step."""
         values = x.values.to(next(self.parameters()).dtype)
         if self.training and self.input_dropout:
             values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
+        values = self._joined(values, beside, start)
         inputs = Padded(values, x.lengths)
         if self.embedding is not None:  # else a mask for all steps would take a whole column away
             inputs = self.drop(Padded(self.embedding(values), x.lengths))
@@ -185,11 +230,15 @@ class Forecaster(nn.Module):
         x = Padded(read.values[:, :-1], both(lambda n: (n - 1).clamp_min(0), read.lengths))  # the last has no answer
         if x.values.shape[1] == 0:
             return x.values.new_zeros((), requires_grad=True), 0
-        features = self.led(x, forced) if self.training and not forced.is_always else self.read(x)[0]
+        beside = batch.beside
+        if self.training and self.covariates is not None:
+            beside = self.covariates.held(beside)
+        is_led = self.training and not forced.is_always
+        features = self.led(x, forced, beside) if is_led else self.read(x, beside=beside)[0]
         losses = self.density.loss(features.values, self.targets(batch), features.mask)
         return losses.sum(), int(x.lengths.sum())
 
-    def led(self, x: Padded, forced: Forced) -> Padded:
+    def led(self, x: Padded, forced: Forced, beside: Beside | None = None) -> Padded:
         """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.
 
             x̃_t = x_t with chance p,  else what is expected of x_t given x̃_1 … x̃_{t-1}, or drawn from its density
@@ -206,7 +255,8 @@ class Forecaster(nn.Module):
         for number in range(steps):
             if self.input_dropout:
                 values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
-            read = values if self.embedding is None else self.embedding(values) * of_input
+            joined = self._joined(values.unsqueeze(1), beside, number).squeeze(1)
+            read = joined if self.embedding is None else self.embedding(joined) * of_input
             h, states = advance(read, states)
             outputs.append(h * of_output)
             if number + 1 < steps:
@@ -235,34 +285,45 @@ class Forecaster(nn.Module):
         found: Padded = self.drop(Padded.full(like.new_ones(len(like), 1, size)))
         return found.values.squeeze(1)
 
-    def step(self, x: Tensor, states: States) -> tuple[Tensor, States]:
-        """(B, H) features after one more step, (B, d)."""
+    def step(self, x: Tensor, states: States, beside: Beside | None = None, number: int = 0) -> tuple[Tensor, States]:
+        """(B, H) features after one more step, (B, d), of which `beside` knows more under its number."""
+        x = self._joined(x.unsqueeze(1), beside, number).squeeze(1)
         return self.stack.step(x if self.embedding is None else self.embedding(x), states)
 
     @torch.no_grad()
     def ahead(
-        self, features: Tensor, states: States, horizon: int, shares: Tensor | None = None
+        self,
+        features: Tensor,
+        states: States,
+        horizon: int,
+        shares: Tensor | None = None,
+        beside: Beside | None = None,
     ) -> tuple[Tensor, Tensor]:
         """(B, h, d): the steps that follow, each fed back, and the features (B, h, H) that they come from.
 
-        Where there are shares, (B, h, d), the steps are drawn: they are the quantiles at these shares.
+        Where there are shares, (B, h, d), the steps are drawn: they are the quantiles at these shares. `beside` is
+        what is known of these steps (`_coming`).
         """
         found: list[Tensor] = []
         seen = [features]
         for step in range(horizon):
             if step:
-                features, states = self.step(found[-1], states)
+                features, states = self.step(found[-1], states, beside, step - 1)
                 seen.append(features)
             share = None if shares is None else shares[:, step]
             found.append(self.density.best(features) if share is None else self.density.quantile(features, share))
         return torch.stack(found, dim=1), torch.stack(seen, dim=1)
+
+    def _coming(self, batch: ForecasterBatch, rows: Tensor, at: Tensor, horizon: int) -> Beside | None:
+        """What is known of the steps after step `at` of some rows of a batch."""
+        return None if self.covariates is None else self.covariates.ahead(batch.beside, rows, at, horizon)
 
     def _shares(self, paths: int, horizon: int, seed: int) -> Tensor:
         """(n, h, d): the shares at which paths are drawn."""
         generator = torch.Generator().manual_seed(seed)
         return torch.rand(paths, horizon, self.size, generator=generator, dtype=torch.float64)
 
-    def _fan(self, features: Tensor, states: States, shares: Tensor, *, summed: bool) -> Tensor:
+    def _fan(self, features: Tensor, states: States, shares: Tensor, coming: Beside | None, *, summed: bool) -> Tensor:
         """(O, h, L, d): quantiles of the paths from O origins, some of which are followed at once."""
         paths, horizon, found = len(shares), shares.shape[1], list[Tensor]()
         levels = torch.tensor(LEVELS, dtype=torch.float64, device=features.device)
@@ -270,7 +331,8 @@ class Forecaster(nn.Module):
             copies = some.repeat_interleave(paths)
             drawn = shares.repeat(len(some), 1, 1).to(features)
             states_here = _chosen(states, lambda field: field[copies])  # noqa: B023
-            values = self.ahead(features[copies], states_here, horizon, drawn)[0].double()
+            beside = None if coming is None else coming.chosen(copies)
+            values = self.ahead(features[copies], states_here, horizon, drawn, beside)[0].double()
             values = values.view(len(some), paths, horizon, self.size)
             values = values.cumsum(2) if summed else values
             found.append(torch.quantile(values, levels, dim=1).permute(1, 2, 0, 3))
@@ -280,21 +342,24 @@ class Forecaster(nn.Module):
     def predict(self, batch: ForecasterBatch, *, horizon: int, paths: int = 0, seed: int = 0) -> list[Forecast]:
         """How each row goes on. What is drawn for a row depends on the seed alone, not on its neighbours."""
         read = self.questions(batch.values)
-        outputs, states = self.read(read)
+        outputs, states = self.read(read, beside=batch.beside)
         rows = len(read.lengths)
         features = outputs.values.new_zeros(rows, self.stack.output_size)
+        every = torch.arange(rows, device=features.device)
+        last = (beside(read.lengths, features) - 1).clamp_min(0)
         if read.values.shape[1]:
-            last = (beside(read.lengths, features) - 1).clamp_min(0)
-            features = outputs.values[torch.arange(rows, device=features.device), last]
-        found, seen = self.ahead(features, states, horizon)
+            features = outputs.values[every, last]
+        coming = self._coming(batch, every, last, horizon) if read.values.shape[1] else None
+        found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None
         if paths:
-            shares = (
-                self._shares(paths, horizon, seed).repeat(rows, 1, 1).to(features)
-            )  # (B × paths, h, d), the paths of a row together
+            # (B × paths, h, d), the paths of a row together
+            shares = self._shares(paths, horizon, seed).repeat(rows, 1, 1).to(features)
             copies = _chosen(states, lambda field: field.repeat_interleave(paths, 0))
-            drawn = self.ahead(features.repeat_interleave(paths, 0), copies, horizon, shares)[0].double().cpu().numpy()
+            many = features.repeat_interleave(paths, 0)
+            coming = None if coming is None else coming.chosen(every.repeat_interleave(paths))
+            drawn = self.ahead(many, copies, horizon, shares, coming)[0].double().cpu().numpy()
             drawn = drawn.reshape(rows, paths, horizon, self.size)
         values, means, scores = (tensor.double().cpu().numpy() for tensor in (found, self.density.mean(seen), log_p))
         return [
@@ -312,14 +377,14 @@ class Forecaster(nn.Module):
         first = 0 if self.from_nothing else 1
         read, targets = self.questions(batch.values), self.targets(batch)
         x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))
-        features, _, states_at = self.read_states(x, None)
+        features, _, states_at = self.read_states(x, None, batch.beside)
         h, found = features.values, list[Exposed]()
         for row, (length, begins) in enumerate(zip(batch.values.lengths.tolist(), origins, strict=True)):
             places = torch.from_numpy(begins - first).to(h.device)
             costs = h.new_zeros(3, len(places), horizon, dtype=torch.float64)
             if len(places):
                 some = places.split(self.at_once)
-                free = torch.cat([self.ahead(h[row, at], states_at(row, at), horizon)[1] for at in some])  # (O, h, H)
+                free = torch.cat([self._ahead_from(batch, h, states_at, row, at, 0, horizon)[1] for at in some])
                 later = places.unsqueeze(1) + torch.arange(horizon, device=h.device)
                 is_there = later < length - first
                 later = later.clamp(max=max(0, length - first - 1))
@@ -329,6 +394,20 @@ class Forecaster(nn.Module):
                 costs[2] = (~wanted.isnan()).any(2).double()
             found.append(Exposed(*costs.sum(1).cpu().numpy()))
         return found
+
+    def _ahead_from(
+        self,
+        batch: ForecasterBatch,
+        features: Tensor,
+        states_at: Callable[[int, Tensor], States],
+        row: int,
+        places: Tensor,
+        start: int,
+        horizon: int,
+    ) -> tuple[Tensor, Tensor]:
+        """The steps after some places of a row, of which features (B, T, H) from `start` on are known."""
+        coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
+        return self.ahead(features[row, places], states_at(row, places), horizon, beside=coming)
 
     def _cost(self, features: Tensor, wanted: Tensor) -> Tensor:
         """(O, h): what each step (O, h, d) costs; 0 for one of which nothing is known."""
@@ -347,7 +426,7 @@ class Forecaster(nn.Module):
         for start in range(0, steps, CHUNK):
             end = min(start + CHUNK, steps)
             x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
-            features, states = self.read(x, states)
+            features, states = self.read(x, states, batch.beside, start=start)
             h, values = features.values, targets[:, start:end].nan_to_num(0.0)
             low, high = (self.density.quantile(h, torch.full_like(values, q)) for q in INSIDE)
             costs, tails = self.density.costs(h, values), self.density.tail(h, values)
@@ -394,9 +473,9 @@ class Forecaster(nn.Module):
             end = min(start + CHUNK, steps)
             x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
             if are_wanted:
-                features, states, states_at = self.read_states(x, states)
+                features, states, states_at = self.read_states(x, states, batch.beside, start=start)
             else:
-                features, states = self.read(x, states)
+                features, states = self.read(x, states, batch.beside, start=start)
             h, mask = features.values, features.mask
             losses[:, start:end] = self.density.loss(h, targets[:, start:end], mask)
             means[:, start:end] = self.density.mean(h).masked_fill(~mask.unsqueeze(2), torch.nan)
@@ -411,10 +490,11 @@ class Forecaster(nn.Module):
                 here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start
                 for some in np.array_split(here, -(-len(here) // self.at_once)) if len(here) else ():
                     places = torch.from_numpy(some).to(h.device)
+                    coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
                     at, states_here = h[row, places], states_at(row, places)
-                    futures[row].append(self.ahead(at, states_here, horizon)[0])
+                    futures[row].append(self.ahead(at, states_here, horizon, beside=coming)[0])
                     if shares is not None:
-                        fans[row].append(self._fan(at, states_here, shares, summed=summed))
+                        fans[row].append(self._fan(at, states_here, shares, coming, summed=summed))
         tensors = (losses.double(), means.double(), inside, bounds.double(), crps.double())
         numbers = [tensor.cpu().numpy() for tensor in tensors]
         found = []
@@ -494,7 +574,18 @@ def combined_review(
 def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
     """Encoded sequences as one batch."""
     rows = Rows.of(rows)
-    return ForecasterBatch(padded(rows, "values", np.float32), padded(rows, "known", np.bool_).values)
+
+    def steps(field: str, dtype: type) -> Tensor | None:
+        return padded(rows, field, dtype).values if rows.has(field) else None
+
+    return ForecasterBatch(
+        padded(rows, "values", np.float32),
+        padded(rows, "known", np.bool_).values,
+        steps("future", np.float32),
+        steps("past", np.float32),
+        steps("static_numbers", np.float32),
+        steps("static_names", np.int64),
+    )
 
 
 def _chosen(states: States, choose: Callable[[Tensor], Tensor]) -> States:

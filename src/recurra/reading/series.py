@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import itertools
-import math
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +17,12 @@ from recurra.data.formats import Row, rows
 from recurra.data.roles import IDS, MOMENTS, SERIES, is_called, is_date, kind_of, number_in, order_of, when
 from recurra.errors import DataError
 from recurra.named import did_you_mean
+from recurra.reading.panel import column_of, is_missing, is_number, panel_of, series_of
 from recurra.reading.parts import drawn, nothing_left
 from recurra.reading.sentences import matrix, shown
+from recurra.reading.steps import Steps
 
-MISSING = ("", "na", "nan", "null", "none")
-"""How tables write that a value is not known."""
+__all__ = ["SHORTEST", "Steps", "compared", "filled", "of_frames", "sequences", "table_rows", "with_columns"]
 
 WINDOW = 128
 
@@ -40,25 +39,6 @@ DATED = 0.9
 """Share of the cells that are dates in a column of times."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Steps:
-    """One example: the values of successive steps, and where they stand."""
-
-    name: str  # of the series; "" where there is but one
-    values: NDArray[np.float64]  # (T, d); a missing value is that of the step before
-    known: NDArray[np.bool_]  # (T, d): False where the value was missing
-    file: int
-    line: int
-    place: str
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def reversed(self) -> Steps:
-        """The same steps from the last to the first."""
-        return dataclasses.replace(self, values=self.values[::-1].copy(), known=self.known[::-1].copy())
-
-
 def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
     """The settings with the columns that the first row has, where none were named."""
     ahead = list(itertools.islice(table_rows(path, data), LOOKED_AT))
@@ -68,7 +48,7 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
     is_table = data.time is not None or data.series is not None or data.values is not None
     if data.frames is not None or (not is_table and "frames" in columns):
         data = dataclasses.replace(data, frames=data.frames or "frames")
-        _column(row, data.frames or "", place)
+        column_of(row, data.frames or "", place)
         return data
     moments = [name for name in columns if name.lower() in MOMENTS]
     moments = [
@@ -78,8 +58,10 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
     series = data.series or next((name for name in columns if name.lower() in SERIES), None)
     for name in (time, series, *(data.values or ())):
         if name is not None:
-            _column(row, name, place)
-    others = [name for name in columns if name not in (time, series)]
+            column_of(row, name, place)
+    for name in data.covariates:
+        column_of(row, name, place)
+    others = [name for name in columns if name not in (time, series, *data.covariates)]
     numbers = [name for name in others if _holds_numbers(name, ahead)]
     values = data.values or [name for name in numbers if not is_called(name, IDS)] or numbers
     if not values:
@@ -91,13 +73,25 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
         )
     if twice := {time, series} & {*values}:
         raise DataError(f"data.values names '{twice.pop()}', which is already used as the time or the series column.")
+    if shared := {time} & {*data.covariates}:
+        raise DataError(f"'{shared.pop()}' is the time: parts of it are read by data.calendar. Name no covariate so.")
+    if time is None and (asked := [name for name in ("calendar", "elapsed", "timezone") if getattr(data, name)]):
+        raise DataError(f"{place}: data.{asked[0]} needs a column of times, and none was found: name it by data.time.")
+    categories = data.categories
+    if categories is None:
+        categories = [name for name in data.covariates if not _holds_numbers(name, ahead)]
     return dataclasses.replace(
-        data, time=time, series=series, values=values, window=WINDOW if data.window is None else data.window
+        data,
+        time=time,
+        series=series,
+        values=values,
+        categories=categories if data.covariates else None,
+        window=WINDOW if data.window is None else data.window,
     )
 
 
-def sequences(files: Sequence[str | Path], data: ForecastingData, *, shortest: int = 2) -> Iterator[Steps]:
-    """The sequences of some files, each checked. A series of a table has at least so many steps.
+def sequences(files: Sequence[str | Path], data: ForecastingData) -> Iterator[Steps]:
+    """The sequences of some files, each checked.
 
     A share that is held out is drawn from whole sequences, and taken from the end of each series of a table.
     """
@@ -109,27 +103,26 @@ def sequences(files: Sequence[str | Path], data: ForecastingData, *, shortest: i
 
     if data.frames is not None:
         return drawn(files, whole, lambda steps: steps.values.tobytes())
-    return _in_time(files, _of_tables(files, data, shortest), lead=data.window or WINDOW)
+    return _in_time(files, _of_tables(files, data), lead=data.window or WINDOW)
 
 
-def _of_tables(files: Sequence[str | Path], data: ForecastingData, shortest: int) -> Iterator[Steps]:
+def _of_tables(files: Sequence[str | Path], data: ForecastingData) -> Iterator[Steps]:
     for number, path in enumerate(files):
-        for steps in _of_table(path, data, number):
-            named = f"the series '{steps.name}'" if steps.name else "the series"
-            if data.drop_last and len(steps) - data.drop_last < shortest:
-                raise DataError(
-                    f"{steps.place}: {named} has {len(steps)} steps, of which data.drop_last = {data.drop_last} leaves "
-                    f"fewer than {shortest}. Remove the series, or drop fewer steps."
-                )
-            if data.drop_last:
-                kept = slice(None, len(steps) - data.drop_last)
-                steps = dataclasses.replace(steps, values=steps.values[kept], known=steps.known[kept])
-            if len(steps) < shortest:
-                raise DataError(
-                    f"{steps.place}: {named} has only one step, so there is nothing to predict. Remove it, or add "
-                    f"steps."
-                )
-            yield steps
+        panel = panel_of(table_rows(path, data), path, data, _order(path, data))
+        found = series_of(panel, path, data, number)
+        yield from map(partial(_without_last, data.drop_last), found) if data.drop_last else found
+
+
+def _without_last(count: int, steps: Steps) -> Steps:
+    """A series without its last steps, of which enough must be left to learn from."""
+    left = len(steps) - count
+    if left < SHORTEST:
+        named = f"the series '{steps.name}'" if steps.name else "the series"
+        raise DataError(
+            f"{steps.place}: {named} has {len(steps)} steps, of which data.drop_last = {count} leaves fewer than "
+            f"{SHORTEST}. Remove the series, or drop fewer steps."
+        )
+    return steps.cut(0, left)
 
 
 def _in_time(files: Sequence[str | Path], found: Iterator[Steps], *, lead: int) -> Iterator[Steps]:
@@ -154,9 +147,7 @@ def _in_time(files: Sequence[str | Path], found: Iterator[Steps], *, lead: int) 
             continue
         is_empty = False
         start = first if part.name == "train" else max(0, first - lead)
-        known = steps.known[start:last].copy()
-        known[: first - start] = False
-        yield dataclasses.replace(steps, values=steps.values[start:last], known=known)
+        yield steps.cut(start, last).unscored(first - start)
     if is_empty:
         raise nothing_left(parts, f"{count:,} steps")
 
@@ -204,14 +195,6 @@ def table_rows(path: str | Path, data: ForecastingData) -> Iterator[Row]:
     return rows(path, format=data.format, columns=data.columns)
 
 
-def _is_number(cell: object) -> bool:
-    try:
-        number = number_in(cell) if isinstance(cell, str) else float(cell)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return not math.isnan(number) and not _is_missing(cell)
-
-
 def _dates(columns: Sequence[str], ahead: Sequence[Row]) -> str | None:
     """The only column of dates, whatever it is called; None where there is none, or more than one.
 
@@ -229,7 +212,7 @@ def _even_numbers(columns: Sequence[str], ahead: Sequence[Row]) -> str | None:
     """The first column, where its numbers ascend by equal steps and other columns hold numbers too; or None."""
     first = columns[0]
     cells = [row.values.get(first) for row in ahead]
-    if len(ahead) < FEWEST or not all(_is_number(cell) for cell in cells) or is_called(first, IDS):
+    if len(ahead) < FEWEST or not all(is_number(cell) for cell in cells) or is_called(first, IDS):
         return None
     steps = np.diff([number_in(str(cell)) for cell in cells])
     is_even = steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-6)
@@ -239,84 +222,8 @@ def _even_numbers(columns: Sequence[str], ahead: Sequence[Row]) -> str | None:
 def _holds_numbers(name: str, ahead: Sequence[Row]) -> bool:
     """Whether the first cell of a column that is not missing is a number."""
     cells = (row.values.get(name) for row in ahead)
-    first = next((cell for cell in cells if not _is_missing(cell)), None)
-    return first is not None and (kind_of(first) == "number" or _is_number(first)) and not isinstance(first, list)
-
-
-def _is_missing(cell: object) -> bool:
-    return cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING)
-
-
-def _column(row: Row, name: str, place: str) -> object:
-    if name not in row.values:
-        raise DataError(f"{place}: there is no column '{name}'. {did_you_mean(name, row.values)}")
-    return row.values[name]
-
-
-@dataclasses.dataclass
-class _Growing:
-    """A series while its rows are read."""
-
-    line: int
-    numbers: array[float]
-    time: float = -math.inf
-
-
-def _of_table(path: str | Path, data: ForecastingData, file: int) -> Iterator[Steps]:
-    columns = data.values or []
-    found: dict[str, _Growing] = {}
-    were_dates: bool | None = None
-    order = _order(path, data)
-    for row in table_rows(path, data):
-        place = f"{path}:{row.line}"
-        name = "" if data.series is None else str(_column(row, data.series, place) or "").strip()
-        if data.series is not None and not name:
-            raise DataError(f"{place}: the row has no series name: '{data.series}' is empty.")
-        growing = found.setdefault(name, _Growing(row.line, array("d")))
-        if data.time is not None:
-            cell = _column(row, data.time, place)
-            time, was_date = moment(cell, place, data.time, order), not _is_number(cell)
-            if were_dates not in (None, was_date):
-                raise DataError(
-                    f"{place}: '{data.time}' is {shown(cell)}, but earlier rows contain another kind of time."
-                )
-            were_dates = was_date
-            if time <= growing.time:
-                what = "is there twice" if time == growing.time else "comes after a later one"
-                of = f" of '{name}'" if name else ""
-                raise DataError(
-                    f"{place}: the time {shown(cell)}{of} {what}. Sort the rows by '{data.time}', and give each "
-                    "time only once"
-                    + ("." if data.series else ', or name the column that identifies the series: data.series = "…".')
-                )
-            growing.time = time
-        growing.numbers.extend(_number(_column(row, column, place), place, column, data) for column in columns)
-    for name, growing in found.items():
-        values = np.array(growing.numbers).reshape(-1, len(columns))
-        known = ~np.isnan(values)
-        place = f"{path}:{growing.line}"
-        first = next((column for column, is_known in zip(columns, known[0], strict=True) if not is_known), "")
-        yield Steps(name, filled(values, known, place, first), known, file, growing.line, place)
-
-
-def _number(cell: object, place: str, column: str, data: ForecastingData) -> float:
-    if _is_missing(cell):
-        if data.missing == "previous":
-            return math.nan
-        raise DataError(f"{place}: the value of '{column}' is missing. Fill it in, or set data.missing = \"previous\".")
-    try:
-        number = number_in(cell) if isinstance(cell, str) and "," in cell else float(cell)  # type: ignore[arg-type]
-        if math.isnan(number) and "," in str(cell):
-            raise DataError(
-                f"{place}: '{column}' is {shown(cell)}: the comma could be a decimal point or a thousands "
-                "separator. Write numbers as 1234.5."
-            )
-    except (TypeError, ValueError) as error:
-        aside = f' If a row holds a whole sequence, set data.frames = "{column}".' if isinstance(cell, list) else ""
-        raise DataError(f"{place}: '{column}' must be a number, but is {shown(cell)}.{aside}") from error
-    if not math.isfinite(number):
-        raise DataError(f"{place}: '{column}' must be a finite number, but is {shown(cell)}.")
-    return number
+    first = next((cell for cell in cells if not is_missing(cell)), None)
+    return first is not None and (kind_of(first) == "number" or is_number(first)) and not isinstance(first, list)
 
 
 def _order(path: str | Path, data: ForecastingData) -> str:
@@ -332,22 +239,3 @@ def _order(path: str | Path, data: ForecastingData) -> str:
             "apart in this file. Write dates as 2026-11-15."
         )
     return found or "ymd"
-
-
-def moment(cell: object, place: str, column: str, order: str = "ymd") -> float:
-    """A time as a number: itself, or the seconds of a date as ISO 8601 writes it, or in another order of its parts.
-
-    >>> moment("1970-01-02", "a.csv:2", "date"), moment("1970-02", "a.csv:3", "date"), moment("12", "a.csv:4", "t")
-    (86400.0, 2678400.0, 12.0)
-    >>> moment("02.01.1970", "a.csv:2", "date", "dmy")
-    86400.0
-    """
-    if _is_number(cell) and math.isfinite(number := number_in(str(cell))):
-        return number
-    found = when(str(cell), order)
-    if found is None:
-        raise DataError(
-            f"{place}: '{column}' must be a number or a date such as 2026-11-15 or 2026-11-15T08:30, "
-            f"but is {shown(cell)}."
-        )
-    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).timestamp()

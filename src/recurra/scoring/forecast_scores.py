@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
+from recurra.data.unit import Unit
 from recurra.errors import DataError
 from recurra.metrics.forecast_errors import (
     LEVELS,
@@ -72,10 +73,9 @@ def frame_scores(examples: Sequence[Steps], reviews: Sequence[Review], *, settin
 class Measures(NamedTuple):
     """How what a model says becomes values in the unit of the data. O origins, h steps, L levels, d columns."""
 
-    in_units: Callable[[Floats, Floats], Floats]  # steps ahead (O, h, d), and the step before them (O, d)
-    fan_in_units: Callable[[Floats, Floats], Floats]  # their quantiles (O, h, L, d)
+    unit: Callable[[Steps], Unit]  # of the values of a series
     spread: Floats  # (d,): of the values in training
-    log_unit: Floats  # (d,): added to −log p of a scaled value, it is that of the value itself
+    has_sizes: bool  # whether −log p of a value depends on its unit; that of a count does not
     has_density: bool  # whether the loss is −log p
     has_quantiles: bool
     calibrated: Callable[[Steps, Review], tuple[Floats, Floats] | None] = lambda example, review: None
@@ -113,9 +113,10 @@ def value_scores(
         if not len(example):
             continue
         origins, whole = review.origins, example.values
+        unit = measures.unit(example)
         gold = came_true(np.where(example.known, whole, np.nan), origins, horizon)
         found = _said(whole, origins, horizon, season)
-        found["model"] = measures.in_units(review.ahead, whole[origins - 1])
+        found["model"] = unit.ahead(review.ahead, whole[origins - 1])
         known[row] = (~np.isnan(gold)).sum(0)
         scales = _scales(whole, origins, season)
         for name in methods:
@@ -127,15 +128,16 @@ def value_scores(
         by_step["smape"][row] = _mean(symmetric_percentage_errors(gold, found["model"]), axis=(0, 2))
         is_scored, is_compared = _scored(example, review, settings)
         losses = review.losses[is_scored]
-        nats = losses + (is_compared * measures.log_unit).sum(1)[is_scored]
+        log_size = np.where(is_compared, unit.log_size(whole), 0.0) if measures.has_sizes else 0.0 * is_compared
+        nats = losses + log_size.sum(1)[is_scored]
         inside = np.zeros(0) if review.inside is None else review.inside[is_scored][is_compared[is_scored]]
         crps = np.zeros(0)
         if review.crps is not None:
-            crps = (review.crps * measures.spread)[is_scored][is_compared[is_scored]]
+            crps = (review.crps * unit.scale.spread)[is_scored][is_compared[is_scored]]
         near = is_near_zero(gold).sum()
         counts[row] = nats.sum(), losses.sum(), is_scored.sum(), inside.sum(), len(inside), crps.sum(), near
         if review.fan is not None:
-            fan = measures.fan_in_units(review.fan, whole[origins - 1]).swapaxes(2, 3)  # (O, h, d, L)
+            fan = unit.fan(review.fan, whole[origins - 1]).swapaxes(2, 3)  # (O, h, d, L)
             for name, each in _fan_counts(fan, gold).items():
                 fans[name][row] = each
         if (ends := measures.calibrated(example, review)) is not None:

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from recurra.config import ForecastingSettings
 from recurra.config.forcing import Forcing
 from recurra.config.forecasting import COUNTS, POINTS, POSITIVE, WITHOUT_LOG_P, ForecastingDecoding
+from recurra.config.frequency import IRREGULAR
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import Batches, in_order_of_length
 from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
+from recurra.data.unit import Unit
 from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.conformal import Calibration, conformal_scores
@@ -29,10 +31,13 @@ from recurra.metrics.forecasts import came_true, origins_of, simple_rules
 from recurra.metrics.theta import theta_of
 from recurra.opening import read_file
 from recurra.reading.asked import read_by
+from recurra.reading.covariates import Widths, check_ahead, encoded, widths
+from recurra.reading.facts import Facts, FactsCounted, facts_in_words
+from recurra.reading.history import continued
 from recurra.reading.samples import spread, windows
 from recurra.reading.schema import Schema
-from recurra.reading.sentences import matrix
-from recurra.reading.series import Steps, compared, filled, sequences, with_columns
+from recurra.reading.series import SHORTEST, Steps, compared, sequences, with_columns
+from recurra.reading.steps_asked import asked_steps, sent_steps
 from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import Measures, frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
@@ -60,6 +65,9 @@ NAMED = 8
 
 FIT_FOR = dict.fromkeys(COUNTS, "counts (whole numbers from 0)") | dict.fromkeys(POSITIVE, "values above 0")
 """Outputs that not every value suits, and which do."""
+
+SAMPLED = 60
+"""Steps of a sample that is kept with what is known beside them."""
 
 CALIBRATION = "calibration.json"
 """The file of a run with what corrects its intervals."""
@@ -95,10 +103,16 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         scale: Normal,
         *,
         is_binary: bool,
+        facts: Facts | None = None,
         calibrations: Mapping[str, Calibration] | None = None,
     ) -> None:
         self.settings = settings
-        self.scale = scale  # of the values, or of their changes
+        self.scale = scale  # of the values, or of their changes, over all series
+        self.facts = facts or Facts()
+        self.data = settings.data  # with the frequency of the training data; a run of an earlier version counts rows
+        if settings.data.frames is None:
+            frequency = (self.facts.frequency or settings.data.frequency) if self.facts.counts else IRREGULAR
+            self.data = dataclasses.replace(settings.data, frequency=frequency)
         self.is_binary = is_binary
         self.calibrations = calibrations or {}  # of forecasts without an interval, and of that of sampled paths
         self.output: Part = settings.model.output or ("bernoulli" if is_binary else "gaussian")
@@ -134,11 +148,15 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     @classmethod
     def encoding(cls, settings: ForecastingSettings) -> object:
-        return "backward" if settings.model.direction == "backward" else None
+        data = settings.data
+        # Of what is known ahead, as many steps are kept as the horizon has.
+        ahead = {"horizon": settings.decoding.horizon} if data.has_future else {}
+        return "backward" if settings.model.direction == "backward" else ahead or None
 
     @classmethod
     def prepared(cls, settings: ForecastingSettings) -> Self:
         data = settings.data
+        facts = FactsCounted(data)
         counted = Normal.counted()
         is_binary = not data.difference
         is_empty = True
@@ -152,8 +170,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                     f"'gaussian', 'student_t' or 'quantiles'.",
                     ("model", "output"),
                 )
+            if data.frames is None:
+                facts.add(steps)
             values = np.where(steps.known, steps.values, np.nan)
-            is_binary = is_binary and bool(np.isin(steps.values, (0, 1)).all())
+            is_binary = is_binary and bool(np.isin(steps.values[steps.known], (0, 1)).all())
             counted.add(np.diff(values, axis=0) if data.difference else values, steps.place)
             if len(values):
                 least = np.fmin(least, np.fmin.reduce(values))
@@ -172,12 +192,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             scale = Normal(np.zeros_like(scale.mean), np.where(scale.mean > 0, scale.mean, 1.0))
         if is_binary:  # notes stay 0 and 1, however rare
             scale = Normal(np.zeros_like(scale.mean), np.ones_like(scale.spread))
-        return cls(settings, scale, is_binary=is_binary)
+        learned = None if data.frames is not None else facts.finished(scale, is_binary=is_binary or output in FIT_FOR)
+        return cls(settings, scale, is_binary=is_binary, facts=learned)
 
     def save(self, folder: Path) -> None:
         known = {"values": self.scale.to_json()}
         (folder / "scales.json").write_text(json.dumps(known), "utf-8")
         (folder / "kind.json").write_text(json.dumps({"is_binary": self.is_binary}), "utf-8")
+        self.facts.save(folder)
         if self.calibrations:
             found = {name: each.to_json() for name, each in self.calibrations.items()}
             (folder / CALIBRATION).write_text(json.dumps(found), "utf-8")
@@ -198,10 +220,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 calibrations = {str(name): Calibration.from_json(each) for name, each in known.items()}
             except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
                 raise CheckpointError(f"{path} cannot be read ({error}): the run folder is damaged.") from error
-        return cls(settings, scale, is_binary=is_binary, calibrations=calibrations)
+        return cls(settings, scale, is_binary=is_binary, facts=Facts.load(folder), calibrations=calibrations)
 
     def with_settings(self, settings: ForecastingSettings, folder: Path) -> Self:
-        return type(self)(settings, self.scale, is_binary=self.is_binary, calibrations=self.calibrations)
+        known = {"facts": self.facts, "calibrations": self.calibrations}
+        return type(self)(settings, self.scale, is_binary=self.is_binary, **known)  # type: ignore[arg-type]
 
     @property
     def is_backward(self) -> bool:
@@ -210,38 +233,86 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return backward
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Steps]:
-        return map(in_order_of(self.settings), sequences(files, self.settings.data))
+        for steps in self._continued(sequences(files, self.data)):
+            scored = dataclasses.replace(steps, origin=max(*self._origins, steps.lead))
+            yield in_order_of(self.settings)(scored)
+
+    @property
+    def _origins(self) -> tuple[int, int]:
+        """Steps that must be known before a forecast is scored, for either reason."""
+        return self.settings.evaluation.context, self.settings.evaluation.season
+
+    def _continued(self, series: Iterable[Steps]) -> Iterator[Steps]:
+        """Series of a table with the steps before them, where these are known."""
+        data, file = self.data, self.settings.decoding.history
+        if data.frames is not None or self.is_backward:
+            return iter(series)
+        ends = self.facts.ends
+        longest = data.window or 0
+        if file is not None:
+            by = read_by(file, data) or data
+            ends = {steps.name: steps for steps in continued(sequences([file], by), ends, longest=longest)}
+        return continued(series, ends, longest=longest)
+
+    def preceded(self, examples: Sequence[Steps]) -> str | None:
+        file = self.settings.decoding.history
+        own = [steps for steps in examples if steps.preceding]
+        if not own:
+            return None
+        most = max(steps.preceding for steps in own)
+        of = "the series" if len(examples) == 1 else f"{len(own):,} of {len(examples):,} series"
+        source = f"'{file}'" if file is not None else "the training data"
+        go = "goes" if len(own) == 1 else "go"
+        return f"{of} {go} on with {source}: up to {most:,} steps before are read and not scored"
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
-        return map(in_order_of(self.settings), self._questions(file, lines))
+        for steps in self._continued(self._questions(file, lines)):
+            check_ahead(steps, self.data, self.settings.decoding.horizon)
+            if not len(steps) and steps.later is not None:
+                raise DataError(
+                    f"{steps.place}: there is no value of the series '{steps.name}' to start from: give some steps of "
+                    "it, or --set decoding.history=FILE."
+                )
+            yield in_order_of(self.settings)(steps)
 
     def _questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
-        data = self.settings.data
-        if file is not None and (by := read_by(file, data)) is not None:
-            yield from sequences([file], by, shortest=1)
+        if file is not None and (by := read_by(file, self.data)) is not None:
+            yield from sequences([file], by)
             return
         for number, line in enumerate(lines, 1):
             place = f"{file or NO_FILE}:{number}"
             try:
-                given = json.loads(line or "[]") if isinstance(line, str) else list(line)
+                given = json.loads(line or "[]") if isinstance(line, str) else line
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(
                     f"{place}: each line must be a JSON list of steps, each a number or a list of numbers."
                 ) from error
-            values = matrix(given, place, "input", np.float64, missing=data.missing == "previous")
-            known = ~np.isnan(values)
-            yield Steps("", filled(values, known, place, "input"), known, 0, number, place)
+            yield asked_steps(given, self.data, number, place)
 
     def schema(self) -> Schema:
         data = self.settings.data
         return Schema("series", list(data.values or []), series=data.series or "")
 
     def sent(self, example: Steps) -> object:
-        return in_order_of(self.settings)(example).values.tolist()
+        return sent_steps(in_order_of(self.settings)(example), self.data)
 
     def samples(self, examples: Sequence[Steps], count: int) -> list[object]:
         examples = [in_order_of(self.settings)(example) for example in examples[:count]]
-        return list(spread([cut for example in examples[:count] for cut in windows(example.values, count)], count))
+        if not self.widths.are_any:
+            return list(spread([cut for example in examples for cut in windows(example.values, count)], count))
+        horizon = self.settings.decoding.horizon
+        ends = [(steps, len(steps) - horizon) for steps in examples if len(steps) > horizon + 1]
+        return [sent_steps(steps.cut(max(0, end - SAMPLED), end), self.data) for steps, end in ends][:count]
+
+    @property
+    def widths(self) -> Widths:
+        """How many numbers are read beside the values."""
+        return widths(self.data, self.facts)
+
+    def unit_of(self, example: Steps) -> Unit:
+        """How the values of one series are scaled."""
+        difference = self.settings.data.difference
+        return Unit(self.facts.scale(example, self.scale, difference=difference), difference)
 
     def encode(self, example: Steps) -> Encoded:
         size = len(self.scale.mean)
@@ -250,8 +321,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             values, known = np.zeros((0, size)), np.zeros((0, size), bool)
         if values.shape[1] != size:
             raise DataError(f"{example.place}: found {values.shape[1]} values per step, but the model expects {size}.")
-        if self.gives_coins and not np.isin(values, (0, 1)).all():
-            odd = values[~np.isin(values, (0, 1))][0]
+        if self.gives_coins and not np.isin(values[~np.isnan(values)], (0, 1)).all():
+            odd = values[~np.isin(values, (0, 1)) & ~np.isnan(values)][0]
             raise DataError(f"{example.place}: found {odd:g}, but the model accepts only the values 0 and 1.")
         if (odd := unfit(values, name_of(self.output))) is not None:
             fit = FIT_FOR[name_of(self.output)]
@@ -259,26 +330,18 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"{example.place}: found {odd:g}, but the model accepts only {fit} (model.output = "
                 f"'{name_of(self.output)}')."
             )
-        if self.settings.data.difference:
-            # The first step has no change; it is read as none and never predicted.
-            values = np.diff(values, axis=0, prepend=values[:1])
         return {
-            "values": self.scale.scaled(values).astype(np.float32),
+            # What was never known is the mean.
+            "values": np.nan_to_num(self.unit_of(example).scaled(values)).astype(np.float32),
             "known": compared(known, difference=self.settings.data.difference),
             "place": np.array([example.file, example.line], np.int64),
+            **encoded(example, self.data, self.facts, self.settings.decoding.horizon),
         }
 
-    def in_units(self, ahead: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Steps ahead, (..., h, d), in the unit of the data; `last`, (..., d), is the step before them."""
-        values = self.scale.unscaled(ahead)
-        return last[..., None, :] + values.cumsum(-2) if self.settings.data.difference else values
-
-    def fan_in_units(self, fan: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Quantiles of steps ahead, (..., h, L, d), in the unit of the data; those of changes are of their sums."""
-        if not self.settings.data.difference:
-            return self.scale.unscaled(fan)
-        steps = np.arange(1, fan.shape[-3] + 1)[:, None, None]
-        return last[..., None, None, :] + fan * self.scale.spread + steps * self.scale.mean
+    def left_out(self, row: Encoded) -> str | None:
+        if self.from_nothing or len(row["values"]) >= SHORTEST:
+            return None
+        return f"a series needs at least {SHORTEST} steps to learn from"
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         found: NDArray[np.int64] = rows.lengths("values")
@@ -292,7 +355,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         many = f"{data.values[0]} to {data.values[-1]}" if len(data.values) > NAMED else ", ".join(data.values)
         time = f"time: {data.time}" if data.time is not None else "no column is the time, the rows are in order"
         series = f"; series: {data.series}" if data.series is not None else ""
-        return f"{time}{series}; values: {many}"
+        if data.layout == "wide":
+            series = "; each column is a series"
+        return f"{time}{series}; values: {many}{facts_in_words(data, self.facts)}"
 
     def held_out(self, part: Rows, parts: Sequence[Any]) -> str:
         if self.settings.data.frames is not None:
@@ -328,13 +393,23 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if windows is None:
             return super().chosen(store, numbers)
         begins = np.cumsum(self.lengths(store)) - self.lengths(store)
+        has, horizon = self.widths, self.settings.decoding.horizon
         found: list[Encoded] = []
         for row, start, end in (windows[int(number)] for number in numbers):
             first, last = int(begins[row]) + start, int(begins[row]) + end
             values, known = (store.span(name, first, last) for name in ("values", "known"))
             if self.from_nothing and start:  # a frame in the middle does not follow on silence
                 known = np.concatenate([np.zeros_like(known[:1]), known[1:]])
-            found.append({"values": values, "known": known, "place": store.span("place", 2 * row, 2 * row + 2)})
+            some = {"values": values, "known": known, "place": store.span("place", 2 * row, 2 * row + 2)}
+            if has.past:
+                some["past"] = store.span("past", first, last)
+            if has.future:  # of each row as many more as the horizon has steps
+                ahead = row * horizon
+                some["future"] = store.span("future", first + ahead, last + ahead + horizon)
+            for name, width in (("static_numbers", has.static), ("static_names", len(has.categories))):
+                if width:
+                    some[name] = store.span(name, width * row, width * (row + 1))
+            found.append(some)
         return found
 
     def batch(self, rows: Sequence[Encoded]) -> ForecasterBatch:
@@ -347,10 +422,16 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return False
 
     def build(self) -> Forecaster:
+        from recurra.encoders.covariates import Covariates
         from recurra.models.forecaster import Forecaster
 
-        size = len(self.scale.mean)
-        model = Forecaster(self.settings.model, output=self.output, size=size, from_nothing=self.from_nothing)
+        model = Forecaster(
+            self.settings.model,
+            output=self.output,
+            size=len(self.scale.mean),
+            from_nothing=self.from_nothing,
+            covariates=Covariates(**self.widths._asdict()) if self.widths.are_any else None,
+        )
         model.density.measured_in(self.scale.spread.tolist())
         return model
 
@@ -378,24 +459,23 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return found
 
     def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Output]:
-        return self._reviews(model, rows, self._origins(rows), device=device, paths=self.settings.evaluation.paths)
+        return self._reviews(model, rows, self._places(rows), paths=self.settings.evaluation.paths)
 
-    def _origins(self, rows: Sequence[Encoded], *, thinned: int = 1) -> list[NDArray[np.int64]]:
+    def _places(self, rows: Sequence[Encoded], *, thinned: int = 1) -> list[NDArray[np.int64]]:
         """From where the steps of each row are forecast to be scored, or from every so-many-th of these places."""
         stride = self.settings.evaluation.stride * thinned
         found = [origins_of(len(row["values"]), first=self._first_scored(row), stride=stride) for row in rows]
         return [each[:0] for each in found] if self.gives_coins else found
 
     def _reviews(
-        self, model: Any, rows: Sequence[Encoded], origins: Sequence[NDArray[np.int64]], *, device: str, paths: int
+        self, model: Any, rows: Sequence[Encoded], origins: Sequence[NDArray[np.int64]], *, paths: int
     ) -> list[Any]:
+        from recurra.padding import fitted
+
         found: list[Any] = [None] * len(rows)
         for numbers in in_order_of_length(self.lengths(Rows(rows)), tokens=TOKENS):
-            batch = self.batch([rows[number] for number in numbers])
-            values = batch.values._replace(values=batch.values.values.to(device))
-            batch = batch._replace(values=values, known=batch.known.to(device))
             reviews = model.review(
-                batch,
+                fitted(self.batch([rows[number] for number in numbers]), model),
                 [origins[number] for number in numbers],
                 horizon=self.settings.decoding.horizon,
                 quantiles=not self.gives_coins and self.has_quantiles,
@@ -433,10 +513,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         paths, decoding = self.settings.evaluation.paths or self.settings.decoding.paths, self.settings.decoding
         if not paths and self.has_quantiles and len(examples) * len(back) * horizon <= ROLLED:
             paths = ROLLED_PATHS
-        device = str(next(model.parameters()).device)
-        reviews = self._reviews(
-            model, [self.encode(example) for example in examples], origins, device=device, paths=paths
-        )
+        reviews = self._reviews(model, [self.encode(example) for example in examples], origins, paths=paths)
         histories = [
             column[:o] for e, places in zip(examples, origins, strict=True) for o in places for column in e.values.T
         ]
@@ -445,13 +522,12 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         )
         found = []
         for example, review in zip(examples, reviews, strict=True):
-            whole, places = example.values, review.origins
+            whole, places, unit = example.values, review.origins, self.unit_of(example)
+            moments = self.moments(example)
             gold = came_true(np.where(example.known, whole, np.nan), places, horizon)
-            said = {MODEL: self.in_units(review.ahead, whole[places - 1])} | simple_rules(
-                whole, places, horizon, season
-            )
+            said = {MODEL: unit.ahead(review.ahead, whole[places - 1])} | simple_rules(whole, places, horizon, season)
             scales, squares = (naive_errors(whole, places, season, power=power) for power in (1, 2))
-            fan = None if review.fan is None else self.fan_in_units(review.fan, whole[places - 1])
+            fan = None if review.fan is None else unit.fan(review.fan, whole[places - 1])
             ends = self.calibrated_intervals(example, review)
             if ends is None and fan is not None:
                 ends = fan[:, :, 0], fan[:, :, -1]
@@ -461,7 +537,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                         example.name,
                         number + 1,
                         origin,
-                        [self.moment(example, origin + ahead) for ahead in range(horizon)],
+                        moments[origin : origin + horizon],
                         gold[number],
                         {name: each[number] for name, each in said.items()} | {"theta": next(smooth)},
                         scales[number],
@@ -471,13 +547,20 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                         whole[max(0, origin - BEFORE) : origin],
                     )
                 )
-        names = self.settings.data.values or [str(number + 1) for number in range(len(self.scale.mean))]
         is_corrected = decoding.coverage is not None and bool(self.calibrations)
-        return Backtest(found, list(names), decoding.coverage if is_corrected else 0.9)
+        return Backtest(found, self._columns, decoding.coverage if is_corrected else 0.9)
 
-    def moment(self, example: Steps, step: int) -> str:
-        """When a step is, counted from 0: its number, from 1."""
-        return str(step + 1)
+    @property
+    def _columns(self) -> list[str]:
+        """The names of the values of a step."""
+        names = self.data.values or []
+        is_wide = self.data.layout == "wide"  # each column is a series of its own
+        return list(names) if names and not is_wide else [str(number + 1) for number in range(len(self.scale.mean))]
+
+    def moments(self, example: Steps) -> list[str]:
+        """When each step is: its time, or its number from 1."""
+        times = example.times if example.times is not None else example.numbers
+        return self.steps(example) if times is None else example.written(times)
 
     def _examples_to_roll(self, files: Sequence[str | Path], back: Sequence[int]) -> list[Steps]:
         """The series of files with all their steps, if they are long enough."""
@@ -486,8 +569,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             raise ConfigError(
                 f"recurra backtest is for series of real values out of a table, but this run predicts {what}."
             )
-        data = dataclasses.replace(self.settings.data, drop_last=0)
-        examples = list(sequences(files, data))
+        examples = list(sequences(files, dataclasses.replace(self.data, drop_last=0)))
         before = max(2, self.settings.evaluation.season)
         needed = before + max(back)
         short = [example for example in examples if len(example) < needed]
@@ -510,27 +592,28 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"--anomalies needs a distribution, which model.output = '{name_of(self.output)}' does not predict. "
                 f"Train with model.output = 'gaussian' or 'student_t'."
             )
-        names = self.settings.data.values or [str(number + 1) for number in range(len(self.scale.mean))]
-        log_unit, device = self.measures.log_unit, str(next(model.parameters()).device)
+        from recurra.padding import fitted
+
+        names = self._columns
+        has_sizes = self.measures.has_sizes
         examples = list(self.read(files))
-        encoded = [self.encode(example) for example in examples]
+        of_examples = [self.encode(example) for example in examples]
         seen: list[Any] = [None] * len(examples)
-        for numbers in in_order_of_length(self.lengths(Rows(encoded)), tokens=TOKENS):
-            batch = self.batch([encoded[number] for number in numbers])
-            values = batch.values._replace(values=batch.values.values.to(device))
-            for number, found in zip(
-                numbers, model.observed(batch._replace(values=values, known=batch.known.to(device))), strict=True
-            ):
+        for numbers in in_order_of_length(self.lengths(Rows(of_examples)), tokens=TOKENS):
+            batch = fitted(self.batch([of_examples[number] for number in numbers]), model)
+            for number, found in zip(numbers, model.observed(batch), strict=True):
                 seen[number] = found
         rows: list[list[object]] = []
         for example, found in zip(examples, seen, strict=True):
             is_scored = compared(example.known, difference=self.settings.data.difference) & ~np.isnan(found.tails)
             before = np.concatenate([example.values[:1], example.values[:-1]])
-            said = [self.in_units(each[:, None], before)[:, 0] for each in (found.expected, *found.bounds)]
+            unit, moments = self.unit_of(example), self.moments(example)
+            said = [unit.ahead(each[:, None], before)[:, 0] for each in (found.expected, *found.bounds)]
+            sizes = unit.log_size(example.values) if has_sizes else np.zeros_like(example.values)
             for t, j in np.argwhere(is_scored).tolist():
                 expected = [float(each[t, j]) for each in said]
-                surprise = [float(found.costs[t, j] + log_unit[j])] if self.has_density else []
-                moment = [example.name, self.moment(example, t), names[j], float(example.values[t, j])]
+                surprise = [float(found.costs[t, j] + sizes[t, j])] if self.has_density else []
+                moment = [example.name, moments[t], names[j], float(example.values[t, j])]
                 rows.append([*moment, *expected, *surprise, float(found.tails[t, j])])
         head = ["series", "time", "column", "value", "expected", "low", "high"]
         return Table([*head, *(["surprise"] if self.has_density else []), "tail"], rows)
@@ -547,11 +630,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         decoding = self.settings.decoding
         if self.has_quantiles and (decoding.paths or self.settings.evaluation.paths):
             if outputs[0].fan is None:  # from some of the origins, for it takes long
-                some = self._origins(rows, thinned=max(1, sum(len(each.origins) for each in outputs) // CALIBRATED))
-                device = str(next(model.parameters()).device)
-                outputs = self._reviews(model, rows, some, device=device, paths=decoding.paths)
+                some = self._places(rows, thinned=max(1, sum(len(each.origins) for each in outputs) // CALIBRATED))
+                outputs = self._reviews(model, rows, some, paths=decoding.paths)
             found[PATHS] = self._calibration(examples, outputs, has_fan=True)
-        return type(self)(self.settings, self.scale, is_binary=self.is_binary, calibrations=found)
+        return type(self)(self.settings, self.scale, is_binary=self.is_binary, facts=self.facts, calibrations=found)
 
     def _calibration(self, examples: Sequence[Steps], reviews: Sequence[Any], *, has_fan: bool) -> Calibration:
         scores = []
@@ -568,8 +650,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         """(O, h, d) each: the ends of the 90 % interval of sampled paths; without them both are the forecast."""
         last = example.values[review.origins - 1]
         if not has_fan:
-            return (said := self.in_units(review.ahead, last)), said
-        fan = self.fan_in_units(review.fan, last)
+            return (said := self.unit_of(example).ahead(review.ahead, last)), said
+        fan = self.unit_of(example).fan(review.fan, last)
         return fan[:, :, 0], fan[:, :, -1]
 
     def _usual_errors(
@@ -649,7 +731,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def _first_scored(self, row: Encoded) -> int:
         """How many steps of a series must be known before a forecast is scored."""
-        first = max(self.settings.evaluation.context, self.settings.evaluation.season)
+        first = max(self._origins)
         # Before the first known step are those that only lead up to what was held out.
         return max(first, int(row["known"].any(1).argmax()) if len(row["known"]) else 0)
 
@@ -666,7 +748,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def units(self) -> object:
         kind = self.is_binary, self.has_density, self.gives_coins
-        return self.scale.to_json(), self.settings.data.difference, self.from_nothing, self.is_backward, kind
+        scales = self.scale.to_json(), self.facts.means.tolist(), self.facts.spreads.tolist(), dict(self.facts.names)
+        return scales, self.settings.data.difference, self.from_nothing, self.is_backward, kind
 
     @property
     def unused_in_scores(self) -> Collection[str]:
@@ -682,11 +765,12 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if len(example) == 0 and not self.from_nothing:
             return Prediction("", "", 0.0, example.line, {**detail, "values": []})
         last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
-        values = said = self.in_units(output.values, last)
+        unit = self.unit_of(example)
+        values = said = unit.ahead(output.values, last)
         coverage, which = self.settings.decoding.coverage, POINT
         ends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         if output.paths is not None:
-            paths = self.in_units(output.paths, last)
+            paths = unit.ahead(output.paths, last)
             outside = 0.1 if coverage is None or self.calibrations else 1 - coverage
             low, values, high = np.quantile(paths, (outside / 2, 0.5, 1 - outside / 2), axis=0)
             ends, which = (low, high), PATHS
@@ -707,6 +791,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             values = values[::-1]
             detail |= {name: detail[name][::-1] for name in ("low", "high", "probabilities") if name in detail}
         detail["values"] = values.tolist()
+        ahead = None if self.is_backward else example.moments_ahead(len(values))
+        if ahead is not None:
+            detail["times"] = example.written(ahead)
         text = " ".join(",".join(f"{number:.6g}" for number in step) for step in values)
         return Prediction(example.name, text, output.score, example.line, detail)
 
@@ -718,14 +805,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     @property
     def measures(self) -> Measures:
         """How outputs become values in the unit of the data."""
-        # log p of a value in its own unit is that of the scaled one less the logarithm of its spread; a count has none.
-        spread = self.scale.spread
-        log_unit = np.zeros_like(spread) if name_of(self.output) in COUNTS else np.log(spread)
         return Measures(
-            self.in_units,
-            self.fan_in_units,
-            spread,
-            log_unit,
+            self.unit_of,
+            self.scale.spread,
+            has_sizes=name_of(self.output) not in COUNTS,
             has_density=self.has_density,
             has_quantiles=self.has_quantiles,
             calibrated=self.calibrated_intervals,
@@ -773,8 +856,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if isinstance(asked.model, Together):
             tasks = [each._decoding_by(decoding) for each in asked.model.tasks]
             asked = asked._replace(model=Together(tasks, list(asked.model.members)))
-        read = slice(max(0, now - forecasts.READ), now)
-        known = dataclasses.replace(series, values=series.values[read], known=series.known[read])
+        known = series.cut(max(0, now - forecasts.READ), now)
         answer = task.answered(asked._replace(example=known))
         names = self.settings.data.values or [str(number + 1) for number in range(series.values.shape[1])]
         low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
@@ -813,9 +895,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             for each in examples
             if len(each) - (back + 1) * horizon >= 2
         ][:count]
-        return [
-            (dataclasses.replace(each, values=each.values[:end], known=each.known[:end]), end) for each, end in ends
-        ]
+        return [(each.cut(0, end), end) for each, end in ends]
 
     def answer_kind(self) -> AnswerKind:
         return "text" if self.is_backward else "series"  # which the page draws after the input
@@ -849,5 +929,6 @@ def unfit(values: NDArray[np.float64], output: str | None) -> float | None:
     """The first value that an output is not for, if there is one."""
     if output not in FIT_FOR:
         return None
+    values = values[~np.isnan(values)]
     is_odd = (values < 0) | (values != np.round(values)) if output in COUNTS else values <= 0
     return float(values[is_odd][0]) if is_odd.any() else None

@@ -268,6 +268,9 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def noticed(self, examples: Sequence[Example]) -> str | None:  # most tasks have nothing to say
         """What is odd about examples that training does not see, in a sentence."""
 
+    def preceded(self, examples: Sequence[Example]) -> str | None:  # most tasks read files alone
+        """What else was read with some examples of a file, such as the steps before them, in a sentence."""
+
     def noticed_in_training(self, rows: Any) -> str | None:  # most tasks have nothing to say
         """What is odd about the store of encoded examples that training sees, in a sentence."""
 

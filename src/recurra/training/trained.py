@@ -126,8 +126,11 @@ class Trained:
         *,
         detail: bool = False,
         has_arrived: Callable[[], bool] = lambda: True,
+        say: Callable[[str], None] = lambda _: None,
     ) -> Iterator[Prediction]:
         """Answers to the examples of a file or to lines, in order, computed in batches.
+
+        `say` is told what else was read with them.
 
         `has_arrived` says whether the next line is there already: before one has to be waited for, all that came
         before it are answered.
@@ -136,9 +139,15 @@ class Trained:
         for example in self.task.questions(file, lines):
             waiting.append(example)
             if len(waiting) >= AHEAD or not has_arrived():
+                self._say_preceded(waiting, say)
                 yield from self.answers(waiting, detail=detail)
                 waiting = []
+        self._say_preceded(waiting, say)
         yield from self.answers(waiting, detail=detail)
+
+    def _say_preceded(self, examples: Sequence[Any], say: Callable[[str], None]) -> None:
+        if (said := self.task.preceded(examples)) is not None:
+            say(said)
 
     def header_in(self, file: str | Path) -> str | None:
         """What is said where the first line of a file is taken for a header of other names than training's; or None."""
@@ -159,10 +168,13 @@ class Trained:
         answer, unknown = self.task.answer(example, output), self.task.not_in_vocabulary(example)
         return answer._replace(detail={**answer.detail, "not_in_vocabulary": unknown}) if unknown else answer
 
-    def evaluate(self, files: str | Path | Sequence[str | Path]) -> Scores:
-        """Scores on files with answers."""
+    def evaluate(
+        self, files: str | Path | Sequence[str | Path], *, say: Callable[[str], None] = lambda _: None
+    ) -> Scores:
+        """Scores on files with answers; `say` is told what else was read with them."""
         began = time.monotonic()
         examples, outputs = self.to_score([files] if isinstance(files, str | Path) else files)
+        self._say_preceded(examples, say)
         scores = self.task.score(examples, outputs)
         return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
 

@@ -1,0 +1,321 @@
+"""What a run keeps of the tables it was trained with: their frequency, scales, names, and the end of every series.
+
+Scale of a series of n known values with mean m, variance v and mean size a = mean |x|
+
+    s² = (n v + κ s₀²) / (n + κ),   s₀ = a · median over the training series of √v / a        κ = 2
+
+so that a series of a few steps, or of equal ones, has a spread too; the column's own where that is 0 as well.
+With data.difference, v and m are of the changes from step to step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import ForecastingData
+from recurra.config.frequency import IRREGULAR, Frequency
+from recurra.data.calendar import read_holidays
+from recurra.data.normal import Normal
+from recurra.data.times import Clock
+from recurra.errors import CheckpointError
+from recurra.opening import read_file
+from recurra.reading.steps import Steps, usual_step
+
+KAPPA = 2.0
+"""Values that the usual spread of a series counts as much as."""
+
+MOST_NAMES = 256
+"""Names of a column that are told apart, the most frequent ones; all others are one."""
+
+FACTS, SERIES = "tables.json", "series.npz"
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What training learned of its tables; that of a run of an earlier version is empty."""
+
+    frequency: str | None = None  # the step between times, or irregular; None: rows are counted, whatever their time
+    clock: Clock | None = None
+    by_series: bool = False  # whether each series has a scale of its own
+    usual: NDArray[np.float64] | None = None  # (d,): the usual √v / a of a series
+    names: Mapping[str, int] = dataclasses.field(default_factory=dict)  # of the series that have a scale
+    means: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))  # (S, d)
+    spreads: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))  # (S, d)
+    covariates: Mapping[str, Normal] = dataclasses.field(default_factory=dict)  # by role: future, past, static
+    words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)  # of each column, the frequent first
+    holidays: Sequence[int] = ()  # days since 1970
+    step: float = 1.0  # what times are usually apart: seconds, or numbers
+    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    ends: Mapping[str, Steps] = dataclasses.field(default_factory=dict)  # the last steps of each series
+
+    def scale(self, steps: Steps, column: Normal, *, difference: bool) -> Normal:
+        """The scale of one series: that of training where it was there, else by its steps before the first origin."""
+        if not self.by_series:
+            return column
+        if (number := self.names.get(steps.name)) is not None:
+            return Normal(self.means[number], self.spreads[number])
+        seen = steps if steps.origin is None else steps.cut(0, max(1, steps.origin))
+        return own_scale(seen, column, self.usual, difference=difference)
+
+    def save(self, folder: Path) -> None:
+        """Write what `load` reads; a run without facts has no such files."""
+        if not self.counts:
+            return
+        known: dict[str, Any] = {
+            "frequency": self.frequency,
+            "clock": None if self.clock is None else self.clock.to_json(),
+            "by_series": self.by_series,
+            "usual": None if self.usual is None else self.usual.tolist(),
+            "covariates": {role: scale.to_json() for role, scale in self.covariates.items()},
+            "words": {column: list(words) for column, words in self.words.items()},
+            "holidays": list(self.holidays),
+            "step": self.step,
+            "counts": dict(self.counts),
+        }
+        (folder / FACTS).write_text(json.dumps(known), "utf-8")
+        arrays: dict[str, Any] = {"names": np.array([*self.names], np.str_), "means": self.means}
+        arrays |= {"spreads": self.spreads, **_packed(self.ends)}
+        np.savez(folder / SERIES, **arrays)
+
+    @classmethod
+    def load(cls, folder: Path) -> Facts:
+        """The facts of a run."""
+        if not (folder / FACTS).exists():  # of an earlier version, or of frames
+            return cls()
+        try:
+            known = json.loads(read_file(folder / FACTS))
+            with np.load(folder / SERIES, allow_pickle=False) as arrays:
+                stored = {name: arrays[name] for name in arrays.files}
+            scales = {role: _normal(scale) for role, scale in known["covariates"].items()}
+            clock = None if known["clock"] is None else Clock(**known["clock"])
+            return cls(
+                known["frequency"],
+                clock,
+                bool(known["by_series"]),
+                None if known["usual"] is None else np.array(known["usual"], float),
+                {name: number for number, name in enumerate(stored["names"].tolist())},
+                stored["means"],
+                stored["spreads"],
+                scales,
+                known["words"],
+                known["holidays"],
+                float(known["step"]),
+                known["counts"],
+                _unpacked(stored, clock, _frequency(known["frequency"])),
+            )
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise CheckpointError(
+                f"{folder / FACTS} cannot be read ({error}): the run folder is incomplete."
+            ) from error
+
+
+def _frequency(text: str | None) -> Frequency | None:
+    return None if text in (None, IRREGULAR) else Frequency.of(str(text))
+
+
+def _normal(scale: Mapping[str, Any]) -> Normal:
+    return Normal(np.array(scale["mean"], float), np.array(scale["spread"], float))
+
+
+def _moved(steps: Steps, *, difference: bool) -> NDArray[np.float64]:
+    """What is scaled: values, or their changes; NaN where one is not known."""
+    values = np.where(steps.measured, steps.values, np.nan)
+    return np.diff(values, axis=0) if difference else values
+
+
+class _Moments:
+    """n, mean, variance and size of the known values of a series, each (d,)."""
+
+    def __init__(self, steps: Steps, *, difference: bool) -> None:
+        moved, values = _moved(steps, difference=difference), np.where(steps.measured, steps.values, np.nan)
+        known = ~np.isnan(moved)
+        self.count = known.sum(0)
+        least = np.maximum(self.count, 1)
+        self.mean = np.where(known, moved, 0.0).sum(0) / least
+        self.variance = (np.where(known, moved - self.mean, 0.0) ** 2).sum(0) / least
+        there = ~np.isnan(values)
+        self.size = np.where(there, np.abs(values), 0.0).sum(0) / np.maximum(there.sum(0), 1)
+
+
+def own_scale(steps: Steps, column: Normal, usual: NDArray[np.float64] | None, *, difference: bool) -> Normal:
+    """The scale of a series by its own values."""
+    return _shrunk(_Moments(steps, difference=difference), column, usual)
+
+
+def _shrunk(own: _Moments, column: Normal, usual: NDArray[np.float64] | None) -> Normal:
+    expected = own.size * (0.0 if usual is None else usual)
+    expected = np.where(expected > 0, expected, column.spread)
+    spread = np.sqrt((own.count * own.variance + KAPPA * expected**2) / (own.count + KAPPA))
+    return Normal(np.where(own.count > 0, own.mean, column.mean), np.where(spread > 0, spread, column.spread))
+
+
+class FactsCounted:
+    """Gathers facts from one series after the other."""
+
+    def __init__(self, data: ForecastingData) -> None:
+        self.data = data
+        self.frequency: Frequency | None = None
+        self.clock: Clock | None = None
+        self.has_times = False
+        self.moments: dict[str, _Moments] = {}
+        self.scales = {role: Normal.counted() for role in ("future", "past", "static")}
+        self.words: dict[str, Counter[str]] = {name: Counter() for name in data.words}
+        self.steps: list[float] = []
+        self.counts = Counter[str](series=0, steps=0, gaps=0, gappy=0, missing=0, short=0)
+        self.ends: dict[str, Steps] = {}
+
+    def add(self, steps: Steps) -> None:
+        """Count one series of the training data in."""
+        data = self.data
+        self.counts["series"] += 1
+        self.counts["steps"] += len(steps)
+        self.counts["gaps"] += steps.gaps
+        self.counts["gappy"] += steps.gaps > 0
+        self.counts["missing"] += int((~steps.measured).sum()) - steps.gaps * steps.values.shape[1]
+        moments = steps.times if steps.times is not None else steps.numbers
+        if moments is not None and len(moments):
+            self.has_times = True
+            self.clock = self.clock or steps.clock
+            self.frequency = self.frequency or steps.frequency
+            numbers: Any = moments.astype("M8[us]").astype(np.float64) / 1e6 if steps.times is not None else moments
+            if (step := usual_step(numbers)) is not None:
+                self.steps.append(step)
+        self.moments[steps.name] = _Moments(steps, difference=data.difference)
+        for role in ("future", "past"):
+            if (array := getattr(steps, role)) is not None:
+                self.scales[role].add(array, steps.place)
+            if (names := getattr(steps, f"{role}_names")) is not None:
+                for column, cells in zip(data.words_by_role[role], names.T, strict=True):
+                    self.words[column].update(cells.tolist())
+        if steps.static_numbers is not None and len(steps.static_numbers):
+            self.scales["static"].add(steps.static_numbers[None], steps.place)
+        for column, word in zip(data.static_words, steps.static_names, strict=True):
+            self.words[column][word] += 1
+        if moments is not None and len(steps):
+            self.ends[steps.name] = steps.cut(max(0, len(steps) - (data.window or len(steps))), len(steps)).copied()
+
+    def finished(self, column: Normal, *, is_binary: bool) -> Facts:
+        """All that was learned; `column` is the scale over all series."""
+        data = self.data
+        by_series = data.scaling == "series" if data.scaling is not None else self.counts["series"] > 1
+        by_series = by_series and not is_binary
+        usual, means, spreads = None, np.zeros((0, 0)), np.zeros((0, 0))
+        if by_series:
+            usual = self._usual()
+            scales = [_shrunk(own, column, usual) for own in self.moments.values()]
+            means, spreads = np.stack([scale.mean for scale in scales]), np.stack([scale.spread for scale in scales])
+        covariates = {role: counted.finished() for role, counted in self.scales.items() if counted.count is not None}
+        words = {
+            name: [word for word, _ in counts.most_common() if word][:MOST_NAMES] for name, counts in self.words.items()
+        }
+        frequency = str(self.frequency) if self.frequency is not None else IRREGULAR if self.has_times else None
+        return Facts(
+            frequency,
+            self.clock,
+            by_series,
+            usual,
+            {name: number for number, name in enumerate(self.moments)} if by_series else {},
+            means,
+            spreads,
+            covariates,
+            words,
+            read_holidays(data.holidays) if data.holidays is not None else (),
+            float(np.median(self.steps)) if self.steps else 1.0,
+            self.counts,
+            self.ends,
+        )
+
+    def _usual(self) -> NDArray[np.float64]:
+        """(d,): the median of √v / a over all series with more than one value."""
+        owns = [own for own in self.moments.values() if (own.count > 1).any()]
+        if not owns:
+            return np.zeros(len(next(iter(self.moments.values())).mean))
+        size = np.stack([own.size for own in owns])
+        shares = np.sqrt(np.stack([own.variance for own in owns])) / np.where(size > 0, size, np.nan)
+        is_empty = np.isnan(shares).all(0)
+        return np.where(is_empty, 0.0, np.nanmedian(np.where(is_empty, 0.0, shares), axis=0))
+
+
+_FIELDS = ("values", "known", "times", "numbers", "future", "past")
+_WORDS = ("future_names", "past_names")
+
+
+def _packed(ends: Mapping[str, Steps]) -> dict[str, NDArray[Any]]:
+    """The ends of all series as arrays one after the other."""
+    found: dict[str, NDArray[Any]] = {"end_names": np.array([*ends], np.str_)}
+    found["end_lengths"] = np.array([len(steps) for steps in ends.values()], np.int64)
+    for field in (*_FIELDS, *_WORDS):
+        parts = [_until_now(steps, field) for steps in ends.values()]
+        if parts and parts[0] is not None:
+            whole = np.concatenate([part for part in parts if part is not None])
+            if field == "times":
+                whole = whole.astype("M8[us]").astype(np.int64)
+            found[f"end_{field}"] = whole.astype(np.str_) if field in _WORDS else whole
+    return found
+
+
+def _until_now(steps: Steps, field: str) -> NDArray[Any] | None:
+    if field == "known":
+        return steps.measured
+    array: NDArray[Any] | None = getattr(steps, field)
+    return None if array is None else array[: len(steps)]
+
+
+def _unpacked(stored: Mapping[str, NDArray[Any]], clock: Clock | None, frequency: Frequency | None) -> dict[str, Steps]:
+    lengths = stored["end_lengths"].tolist()
+    begins = np.cumsum([0, *lengths]).tolist()
+    found = {}
+    for name, start, length in zip(stored["end_names"].tolist(), begins, lengths, strict=False):
+        fields: dict[str, Any] = {
+            field: stored[f"end_{field}"][start : start + length]
+            for field in (*_FIELDS, *_WORDS)
+            if f"end_{field}" in stored
+        }
+        if "times" in fields:
+            micros = fields["times"]
+            fields["times"] = (
+                micros.astype("M8[us]") if (micros % 1_000_000).any() else (micros // 1_000_000).astype("M8[s]")
+            )
+        fields |= {field: fields[field].astype(object) for field in _WORDS if field in fields}
+        found[name] = Steps(name=name, file=0, line=0, place="", clock=clock, frequency=frequency, **fields)
+    return found
+
+
+def facts_in_words(data: ForecastingData, facts: Facts) -> str:
+    """What was found in the training tables, to follow what their columns are taken for."""
+    if not facts.counts:
+        return ""
+    counts, said = facts.counts, list[str]()
+    frequency = _frequency(facts.frequency)
+    if frequency is not None:
+        origin = "a step is" if data.frequency is not None else "a step is, by its times,"
+        said.append(f"{origin} {frequency.in_words()}")
+    elif facts.frequency == IRREGULAR and data.frequency is None:
+        aside = "" if data.elapsed else "; data.elapsed = true reads the time between them"
+        said.append(f"times are irregular, so rows are counted{aside}")
+    if gaps := counts["gaps"]:
+        where = f" in {counts['gappy']:,} series" if counts["series"] > 1 else ""
+        said.append(f"{_counted(gaps, 'step')} without a row{where} {'is' if gaps == 1 else 'are'} read as missing")
+    if missing := counts["missing"]:
+        are = "is" if missing == 1 else "are"
+        said.append(f"{_counted(missing, 'missing value')} {are} filled with the one before")
+    for role, about in (("future", "known ahead"), ("past", "known up to now"), ("static", "of a whole series")):
+        if columns := getattr(data, role):
+            said.append(f"{about}: {', '.join(columns)}")
+    if words := [f"{name} ({len(facts.words[name]):,})" for name in data.words]:
+        said.append(f"names: {', '.join(words)}")
+    if facts.by_series:
+        said.append(f"each of {counts['series']:,} series is scaled by itself")
+    return "".join(f"; {each}" for each in said)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
