@@ -18,6 +18,7 @@ from recurra.metrics.forecast_errors import (
     symmetric_percentage_errors,
 )
 from recurra.metrics.forecasts import drift
+from recurra.metrics.theta import theta
 
 
 @given(st.integers(1, 14), st.integers(0, 4), st.integers(1, 2), st.sampled_from([None, 1, 3]), st.integers(0, 100))
@@ -98,3 +99,17 @@ def test_many_paths_and_many_quantiles_give_the_crps_of_a_normal_distribution() 
     levels = (np.arange(400) + 0.5) / 400
     quantiles = np.quantile(paths[:, 0], levels)
     np.testing.assert_allclose(2 * pinball(np.tile(quantiles, (3, 1)), gold, levels).mean(-1), wanted, atol=0.02)
+
+
+def test_a_series_that_begins_with_missing_values_is_as_if_it_began_later() -> None:
+    values = np.random.default_rng(0).normal(size=(12, 2)) + 5
+    late = np.concatenate([np.full((3, 2), np.nan), values])
+    origins = np.arange(4, 12)
+    for season in (1, 4):
+        for recent in (None, 2):
+            wanted = naive_errors(values, origins, season, recent=recent)
+            np.testing.assert_allclose(naive_errors(late, origins + 3, season, recent=recent), wanted)
+    np.testing.assert_allclose(drift(late, origins + 3, 4), drift(values, origins, 4))
+    np.testing.assert_allclose(theta(late, origins + 3, 4, 2), theta(values, origins, 4, 2))
+    assert np.isnan(naive_errors(np.full((5, 1), np.nan), np.array([3]))).all()
+    assert np.isnan(theta(np.full((5, 1), np.nan), np.array([3]), 2)).all()
