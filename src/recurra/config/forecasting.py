@@ -367,6 +367,13 @@ class ForecastingSettings:
         known = ("forecasting", "language_model")  # a language whose tokens are vectors
         if self.task not in known and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of forecasting.", ("task",))
+        data = self.data
+        if self.model.direction == "backward" and (data.covariates or data.calendar or data.elapsed):
+            raise SettingError(
+                "model.direction = 'backward' reads no covariates: leave data.future, data.past, data.static, "
+                "data.calendar and data.elapsed out.",
+                ("model", "direction"),
+            )
         is_drawn = Forcing.of(self.training.forcing).replacement == "sampled"
         if is_drawn and self.model.output is not None and name_of(self.model.output) == "squared_error":
             raise SettingError(

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ class Trained:
 
     def predict(
         self,
-        inputs: Sequence[str | Sequence[Any] | NDArray[Any]] | NDArray[Any],
+        inputs: Sequence[str | Sequence[Any] | Mapping[str, Any] | NDArray[Any]] | NDArray[Any],
         *,
         detail: bool = False,
         batch_tokens: int = TOKENS,
@@ -91,7 +91,8 @@ class Trained:
         forced: Sequence[str] | None = None,
         seed: int | None = None,
     ) -> list[Prediction]:
-        """One answer per input, in order. An input is a text, a list of words, or an array of numbers.
+        """One answer per input, in order. An input is a text, a list of words, or an array of numbers; of a series
+        also a dict with its times and covariates.
 
         `search` and those after it replace settings of [decoding] for this call, if the model has them: `temperature`,
         `top_k`, `top_p` and `seed` are for search = "sampling", `forced` lists tokens that every answer must contain.
@@ -101,7 +102,7 @@ class Trained:
             raise DataError("predict needs a list of inputs: predict([text]).")
         given: list[Any] = [each.tolist() if isinstance(each, np.ndarray) else each for each in inputs]
         for text in given:
-            if not isinstance(text, str | list | tuple):
+            if not isinstance(text, str | list | tuple | dict):
                 raise DataError(f"an input must be a text or a list, but is {text!r:.60}.")
         asked = self.searching(
             search=search,
