@@ -52,7 +52,7 @@ def by_hand(model: Forecaster, batch: ForecasterBatch, row: int, values: list[Te
         past = batch.past[row, min(t, known - 1)].clone()
         if t >= known:
             past[2:] = 0
-        embedded = model.covariates.embeddings[0].weight[batch.static_names[row, 0]]  # type: ignore[index, union-attr]
+        embedded = model.covariates.embeddings[0].weight[batch.static_names[row, 0]]  # type: ignore[index]
         u = torch.cat([value, past, batch.future[row, t + 1], batch.static_numbers[row], embedded])
         u = u if model.embedding is None else model.embedding(u)
         features, states = model.stack.step(u.unsqueeze(0), states)

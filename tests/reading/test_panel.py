@@ -212,5 +212,6 @@ def test_a_series_that_goes_on_is_read_after_the_end_of_the_first(old: int, new:
     assert joined.numbers.tolist() == list(range(old - kept, old + gap + new))
     [other] = continued([steps], {"b": before}, longest=longest)
     assert other is steps
-    overlapping = dataclasses.replace(steps, numbers=steps.numbers - old - gap)  # type: ignore[operator]
+    assert steps.numbers is not None
+    overlapping = dataclasses.replace(steps, numbers=steps.numbers - old - gap)
     assert next(continued([overlapping], {"a": before}, longest=longest)) is overlapping

@@ -72,7 +72,7 @@ class ForecastingData(Data):
     layout: Literal["long", "wide"] = setting(
         "long", "long: columns are values of one step; wide: each column of data.values is a series of its own"
     )
-    frequency: str | None = setting(
+    frequency: str | float | None = setting(
         None,
         "step between times: 30s, 15min, 1h, 1d, 1b (weekdays), 1w, 1mo, 1q, 1y, a number, or irregular (rows are "
         "counted); none: found in the training data",
@@ -159,7 +159,7 @@ class ForecastingData(Data):
                 )
         if self.frequency is not None and self.frequency != IRREGULAR:
             with about("data", "frequency"):
-                Frequency.of(self.frequency)
+                Frequency.of(str(self.frequency))
         if self.timezone is not None:
             with about("data", "timezone"):
                 checked_zone(self.timezone)

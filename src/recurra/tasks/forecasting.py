@@ -147,12 +147,12 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         facts = FactsCounted(data)
         counted = Normal.counted()
         is_binary = not data.difference
-        is_empty = True
+        is_empty, longest = True, 0
         least, most = np.array(np.inf), np.array(-np.inf)  # of each column
         output = None if settings.model.output is None else name_of(settings.model.output)
         for steps in map(in_order_of(settings), sequences(data.files("train"), data)):
-            is_empty = False
-            if (odd := unfit(steps.values, output)) is not None:
+            is_empty, longest = False, max(longest, len(steps))
+            if (odd := unfit(steps.values[steps.known], output)) is not None:
                 raise SettingError(
                     f"model.output = '{output}' is for {FIT_FOR[str(output)]}, but {steps.place} contains {odd:g}. Use "
                     f"'gaussian', 'student_t' or 'quantiles'.",
@@ -169,7 +169,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if is_empty:
             raise DataError(f"{', '.join(data.files('train'))} contains no sequences to train on.")
         scale = counted.finished()
-        if data.values and not is_binary:
+        if data.values and not is_binary and longest >= SHORTEST:
             for column, low, high in zip(data.values, least, most, strict=True):
                 if low == high:
                     raise DataError(
