@@ -222,6 +222,16 @@ def test_a_file_that_goes_on_is_read_after_the_training_data(
     assert f"goes on with '{after}'" in capsys.readouterr().err
 
 
+def test_a_file_goes_on_with_what_was_held_out_too(tmp_path: Path) -> None:
+    rows = prices(60)
+    train, after = write(tmp_path / "a.csv", table(rows[:50])), write(tmp_path / "b.csv", table(rows[50:]))
+    options = ("data.values=sold", "training.steps=1", "data.window=20")
+    model = trained(tmp_path, train, *options, valid="20%")
+    [joined] = model.task.read([after])
+    assert joined.values[:, 0].tolist() == [sold for _, sold, _ in rows[30:]]
+    assert joined.lead == 20
+
+
 def test_coming_rows_alone_are_forecast_where_the_run_knows_what_came_before(tmp_path: Path) -> None:
     rows = prices(40)
     train = write(tmp_path / "a.csv", table(rows[:36]))

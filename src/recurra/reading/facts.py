@@ -199,6 +199,12 @@ class FactsCounted:
             self.scales["static"].add(steps.static_numbers[None], steps.place)
         for column, word in zip(data.static_words, steps.static_names, strict=True):
             self.words[column][word] += 1
+        self.end(steps)
+
+    def end(self, steps: Steps) -> None:
+        """Keep the end of a series, for files that go on with it."""
+        data = self.data
+        moments = steps.times if steps.times is not None else steps.numbers
         if moments is not None and len(steps):
             self.ends[steps.name] = steps.cut(max(0, len(steps) - (data.window or len(steps))), len(steps)).copied()
 

@@ -205,7 +205,7 @@ def _numbers(cells: list[Any], lines: Sequence[int], path: object, name: str, *,
 
 
 def _spelled(cells: list[Any], spellings: dict[str, int]) -> NDArray[np.int64]:
-    words = ("" if is_missing(cell) else str(cell).strip() for cell in cells)
+    words = ("" if cell is None else str(cell).strip() for cell in cells)  # "none" may be a name
     return np.fromiter((spellings.setdefault(word, len(spellings)) for word in words), np.int64, len(cells))
 
 

@@ -180,6 +180,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             scale = Normal(np.zeros_like(scale.mean), np.where(scale.mean > 0, scale.mean, 1.0))
         if is_binary:  # notes stay 0 and 1, however rare
             scale = Normal(np.zeros_like(scale.mean), np.ones_like(scale.spread))
+        if data.frames is None and data.shares is not None:  # a file goes on with all that is there, held out or not
+            for steps in sequences([data.train] if isinstance(data.train, str) else data.train, data):
+                facts.end(steps)
         learned = None if data.frames is not None else facts.finished(scale, is_binary=is_binary or output in FIT_FOR)
         return cls(settings, scale, is_binary=is_binary, facts=learned)
 
@@ -255,7 +258,6 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
         for steps in self._continued(self._questions(file, lines)):
-            check_ahead(steps, self.data, self.settings.decoding.horizon)
             if not len(steps) and steps.later is not None:
                 raise DataError(
                     f"{steps.place}: there is no value of the series '{steps.name}' to start from: give some steps of "
@@ -617,6 +619,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if len(example) == 0 and not self.from_nothing:
             return Prediction("", "", 0.0, example.line, {**detail, "values": []})
         last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
+        check_ahead(example, self.data, self.settings.decoding.horizon)
         unit = self.unit_of(example)
         values = said = unit.ahead(output.values, last)
         coverage, which = self.settings.decoding.coverage, POINT
@@ -758,12 +761,20 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         which = "the earlier" if self.is_backward else "the next"
         return SERIES._replace(does=f"predicts {which} {what}", asked=f"input.{kind}")
 
+    def _beside_in_words(self) -> str:
+        """What is read beside the values."""
+        data = self.settings.data
+        names = [*data.covariates, *data.calendar, *(["time elapsed"] if data.elapsed else [])]
+        if not names:
+            return ""
+        return f" with {len(names)} covariates" if len(names) > NAMED else f" with {', '.join(names)}"
+
     def described(self) -> str:
         model = self.settings.model
         what = "frames of" if self.from_nothing else "series of"
         size = len(self.scale.mean)
         under = f", linear layer {model.embedding}" if model.embedding else ""
-        values = f"{what} {size} value{'s' if size > 1 else ''}"
+        values = f"{what} {size} value{'s' if size > 1 else ''}{self._beside_in_words()}"
         cell = cell_in_words(model.cell, direction=model.direction)
         stack = layers_in_words(cell, model.hidden, model.layers, model.mix)
         if model.encoder == "transformer":
