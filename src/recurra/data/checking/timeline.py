@@ -58,7 +58,7 @@ def _series_in_words(table: SeriesTable, codes: dict[str, int], rows: int) -> st
     return f"one series of {rows:,} rows" if table.series is None else f"{len(codes):,} series ({table.series})"
 
 
-def _steps(table: SeriesTable, group: np.ndarray, times: np.ndarray, is_number: bool) -> list[str]:  # type: ignore[type-arg]
+def _steps(table: SeriesTable, group: np.ndarray, times: np.ndarray, is_number: bool) -> list[str]:
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     same = group[1:] == group[:-1]
     values = f"values: {', '.join(table.values)}"
