@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from recurra.cli import main
-from recurra.errors import DataError, RecurraError
+from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.runs import setup
+from recurra.tasks.task import Task
 from recurra.training.preparation import prepared
 from recurra.training.trained import Trained
-from tests.tasks.test_forecasting import trained, write
+from tests.tasks.test_forecasting import trained, write, write_frames
 
 HORIZON = 3
 
@@ -218,8 +220,20 @@ def test_a_file_that_goes_on_is_read_after_the_training_data(
     said = capsys.readouterr().err
     assert "the series goes on with the training data: up to 50 steps before are read and not scored" in said
     later = write(tmp_path / "d.csv", table(prices(10, start=60)))
-    assert main(["predict", str(tmp_path / "run"), later, "--set", f"decoding.history={after}"]) == 0
+    assert main(["predict", str(tmp_path / "run"), later, "--history", after]) == 0
     assert f"goes on with '{after}'" in capsys.readouterr().err
+    [joined] = model.preceded_by(after).task.read([later])
+    assert joined.lead == 50, "of which the last ten are those of the file between"
+    assert joined.values[40:50, 0].tolist() == [sold for _, sold, _ in rows[50:]]
+
+
+def test_only_series_with_times_go_on_with_a_file(tmp_path: Path) -> None:
+    model = trained(tmp_path, write_frames(tmp_path / "a.jsonl", [[[1, 0], [0, 1]]] * 3), "training.steps=1")
+    with pytest.raises(ConfigError, match=r"--history needs series with times that are read forward"):
+        model.preceded_by("b.csv")
+    other: Any = SimpleNamespace(name="tagging")
+    with pytest.raises(ConfigError, match=r"--history is for series that go on with another file: tagging has none"):
+        Task.preceded_by(other, "b.csv")
 
 
 def test_a_file_goes_on_with_what_was_held_out_too(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ def evaluate(options: argparse.Namespace) -> None:
     model = load(options.run, device=options.device, trust=options.trust)
     model.check_used(options.set, scoring=True)
     model = model.with_settings(options.set)
+    if options.history is not None:
+        model = model.preceded_by(options.history)
     exposure = model.free_running(options.data) if options.free_running else None
     if exposure is not None and options.out is not None:
         exposure.view().write(options.out)

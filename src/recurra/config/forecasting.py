@@ -297,11 +297,6 @@ class ForecastingDecoding:
         "validation data; none: 0.9 of the sampled paths, without a correction",
     )
     seed: int = setting(1, "random seed")
-    history: str | None = setting(
-        None,
-        "file with the steps before those of a file that is forecast; none: the end of the training series, where a "
-        "file goes on with them",
-    )
 
     def __post_init__(self) -> None:
         at_least(1, "decoding", self, "horizon")

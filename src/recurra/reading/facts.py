@@ -55,6 +55,7 @@ class Facts:
     step: float = 1.0  # what times are usually apart: seconds, or numbers
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ends: Mapping[str, Steps] = dataclasses.field(default_factory=dict)  # the last steps of each series
+    source: str | None = None  # the file that these are from; None: the training data
 
     def scale(self, steps: Steps, column: Normal, *, difference: bool) -> Normal:
         """The scale of one series: that of training where it was there, else by its steps before the first origin."""

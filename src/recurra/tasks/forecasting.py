@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
@@ -24,7 +25,7 @@ from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
 from recurra.data.unit import Unit
 from recurra.data.windows import Windows
-from recurra.errors import CheckpointError, DataError
+from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.conformal import Calibration, conformal_scores
 from recurra.metrics.forecast_errors import naive_errors
 from recurra.metrics.forecasts import came_true, origins_of
@@ -235,24 +236,28 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def _continued(self, series: Iterable[Steps]) -> Iterator[Steps]:
         """Series of a table with the steps before them, where these are known."""
-        data, file = self.data, self.settings.decoding.history
+        data = self.data
         if data.frames is not None or self.is_backward:
             return iter(series)
-        ends = self.facts.ends
-        longest = data.window or 0
-        if file is not None:
-            by = read_by(file, data) or data
-            ends = {steps.name: steps for steps in continued(sequences([file], by), ends, longest=longest)}
-        return continued(series, ends, longest=longest)
+        return continued(series, self.facts.ends, longest=data.window or 0)
+
+    def preceded_by(self, file: str | Path) -> Self:
+        data = self.data
+        if data.frames is not None or self.is_backward or data.time is None:
+            raise ConfigError("--history needs series with times that are read forward, which this run does not have.")
+        by = read_by(file, data) or data
+        series = continued(sequences([file], by), self.facts.ends, longest=data.window or 0)
+        found = copy.copy(self)
+        found.facts = dataclasses.replace(self.facts, ends={steps.name: steps for steps in series}, source=str(file))
+        return found
 
     def preceded(self, examples: Sequence[Steps]) -> str | None:
-        file = self.settings.decoding.history
         own = [steps for steps in examples if steps.preceding]
         if not own:
             return None
         most = max(steps.preceding for steps in own)
         of = "the series" if len(examples) == 1 else f"{len(own):,} of {len(examples):,} series"
-        source = f"'{file}'" if file is not None else "the training data"
+        source = f"'{self.facts.source}'" if self.facts.source is not None else "the training data"
         go = "goes" if len(own) == 1 else "go"
         return f"{of} {go} on with {source}: up to {most:,} steps before are read and not scored"
 
@@ -261,7 +266,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             if not len(steps) and steps.later is not None:
                 raise DataError(
                     f"{steps.place}: there is no value of the series '{steps.name}' to start from: give some steps of "
-                    "it, or --set decoding.history=FILE."
+                    "it, or the file before it by --history FILE."
                 )
             yield in_order_of(self.settings)(steps)
 

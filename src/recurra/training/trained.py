@@ -223,6 +223,15 @@ class Trained:
         model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
         return Trained(task, model, self.folder, others=self.others, quick=quick)
 
+    def preceded_by(self, file: str | Path) -> Trained:
+        """The same model, which reads the steps of a file before those of the series that go on with it."""
+        task = self.task.preceded_by(file)
+        if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
+            return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+        tasks = [task, *(other.preceded_by(file) for other in self.model.tasks[1:])]
+        model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
+        return Trained(task, model, self.folder, others=self.others, quick=quick)
+
     def _changed_task(self, task: Task[Any, Any, Any], given: Given, folder: Path) -> Task[Any, Any, Any]:
         """A task with what was given over its settings."""
         settings = task.settings
