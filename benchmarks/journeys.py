@@ -108,6 +108,18 @@ def weekend_sells_most(output: str) -> str | None:
     return "sold " + " ".join(f"{number:.0f}" for number in sold)
 
 
+def cheap_days_sell_most(output: str) -> str | None:
+    """Finds a week for each of three shops in which every cheap day sells more than twice what a dear one does."""
+    lines = [line.split() for line in output.splitlines() if re.fullmatch(r"[-\d. ]+", line)]
+    weeks = [[float(number) for number in line] for line in lines if len(line) == len(PLANNED)]
+    for week in weeks:
+        cheap = [sold for sold, price in zip(week, PLANNED, strict=True) if price == 1]
+        dear = [sold for sold, price in zip(week, PLANNED, strict=True) if price == 3]
+        if min(cheap) < 2 * max(dear):
+            return None
+    return "; ".join(" ".join(f"{sold:.0f}" for sold in week) for week in weeks) if len(weeks) == 3 else None
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What the newcomers bring
 # ---------------------------------------------------------------------------------------------------------------------
@@ -274,6 +286,28 @@ def sales(folder: Path, _: Path) -> None:
         (folder / name).write_text(text + "\n", encoding="utf-8")
 
 
+PLANNED = (1, 3, 1, 3, 3, 1, 3)
+"""Prices of the coming week."""
+
+
+def shops(folder: Path, _: Path) -> None:
+    """Days of three shops of different size with their prices, some days left out, and the prices of a coming week."""
+    draw = random.Random(8)
+    rows, plan = [], []
+    for shop, size in (("north", 4), ("south", 60), ("west", 15)):
+        for number in range(400 + len(PLANNED)):
+            day = date(2025, 1, 1) + timedelta(days=number)
+            price = draw.choice((1, 2, 3)) if number < 400 else PLANNED[number - 400]
+            sold = size * (7 - 2 * price) * (1 + draw.gauss(0, 0.05))
+            if number >= 400:
+                plan.append([shop, str(day), "", str(price)])
+            elif draw.random() > 0.04 or number == 0:
+                rows.append([shop, str(day), f"{sold:.1f}", str(price)])
+    for name, part in (("shops.csv", rows), ("plan.csv", plan)):
+        text = "\n".join(",".join(row) for row in [["shop", "date", "sold", "price"], *part])
+        (folder / name).write_text(text + "\n", encoding="utf-8")
+
+
 def own_cell(folder: Path, checkout: Path) -> None:
     """The file lab.py of docs/your_cell.md, and data to try it on."""
     page = (checkout / "docs" / "your_cell.md").read_text(encoding="utf-8")
@@ -395,6 +429,19 @@ FORECASTER = Journey(
     ],
 )
 
+PLANNER = Journey(
+    "planner",
+    "sales of three shops with dates, gaps and prices, and the prices of the coming week",
+    shops,
+    [
+        Step(["recurra check shops.csv"], shows("(3 series).*(a step is a day).*(steps have no row)"), NO_COMMAND),
+        Step(
+            ["@check forecasting --set data.future=price --set decoding.horizon=7"], shows(r"(mae_to_last_value \S+)")
+        ),
+        Step(["recurra predict runs/forecasting plan.csv"], cheap_days_sell_most, is_success=True),
+    ],
+)
+
 STUDENT = Journey(
     "student",
     "nothing: wants to see equations, gates and what attention does",
@@ -445,7 +492,7 @@ LAPTOP = Journey(
     has_compiler=False,
 )
 
-JOURNEYS = (LINGUIST, ANALYST, ENGINEER, FORECASTER, STUDENT, RESEARCHER, LAPTOP)
+JOURNEYS = (LINGUIST, ANALYST, ENGINEER, FORECASTER, PLANNER, STUDENT, RESEARCHER, LAPTOP)
 REPEATED = "laptop"
 """The journey that is run again to measure noise."""
 

@@ -236,6 +236,11 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change an evaluation setting"
     )
+    sub.add_argument(
+        "--history",
+        metavar="FILE",
+        help="of forecasting: the steps before those of the data (default: training's last)",
+    )
     sub.add_argument("--tables", action="store_true", help="also show detailed tables, such as scores per tag")
     sub.add_argument(
         "--free-running",
@@ -316,6 +321,11 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     sub.add_argument(
         "--json", action="store_true", help="print one JSON object per line, with tokens and probabilities"
+    )
+    sub.add_argument(
+        "--history",
+        metavar="FILE",
+        help="of forecasting: the steps before those of the data (default: training's last)",
     )
     sub.add_argument(
         "--out",

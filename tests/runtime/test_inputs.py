@@ -57,6 +57,18 @@ def test_every_task_says_what_it_is_asked_with_and_takes_it(name: str, tasks: di
     task.encode(question(task, GOOD[KINDS[name]]))
 
 
+def test_a_series_may_be_an_object_and_nothing_else_may(tasks: dict[str, AnyTask]) -> None:
+    given = {"values": [1, 2.5, 3], "times": [4, 5, 7]}
+    steps = question(tasks["forecasting"], given)
+    assert steps.values[:, 0].tolist() == [1, 2.5, 2.5, 3], "the sixth step has no row"
+    with pytest.raises(DataError, match="the input of this model must be a text, but found"):
+        question(tasks["tagging"], given)
+    with pytest.raises(DataError, match="nested more than"):
+        question(tasks["forecasting"], {"values": [[[[[[1]]]]]]})
+    with pytest.raises(DataError, match="too large to compute with"):
+        question(tasks["forecasting"], {"values": [10**400]})
+
+
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("value", [None, 5, True, {"a": 1}, 0.5, ["a", 1]], ids=str)
 def test_what_is_no_input_is_refused_with_what_is_one(name: str, value: object, tasks: dict[str, AnyTask]) -> None:

@@ -34,6 +34,8 @@ def predict(options: argparse.Namespace) -> None:
     model = load(options.run, device=options.device, trust=options.trust)
     model.check_used(options.set, scoring=False)
     model = model.searching(search=options.search, width=options.width, best=options.best, changes=options.set)
+    if options.history is not None:
+        model = model.preceded_by(options.history)
     file = None if options.file in (None, "-") else options.file
     if file is not None and (said := model.header_in(file)) is not None:
         print(said, file=sys.stderr)

@@ -33,6 +33,8 @@ def evaluate(options: argparse.Namespace) -> None:
     model = load(options.run, device=options.device, trust=options.trust)
     model.check_used(options.set, scoring=True)
     model = model.with_settings(options.set)
+    if options.history is not None:
+        model = model.preceded_by(options.history)
     if options.anomalies is not None:
         print(write_anomalies(model.anomalies(options.data), Path(options.anomalies)), file=sys.stderr)
     exposure = model.free_running(options.data) if options.free_running else None

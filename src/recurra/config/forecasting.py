@@ -60,7 +60,7 @@ class ForecastingData(Data):
     layout: Literal["long", "wide"] = setting(
         "long", "long: columns are values of one step; wide: each column of data.values is a series of its own"
     )
-    frequency: str | None = setting(
+    frequency: str | float | None = setting(
         None,
         "step between times: 30s, 15min, 1h, 1d, 1b (weekdays), 1w, 1mo, 1q, 1y, a number, or irregular (rows are "
         "counted); none: found in the training data",
@@ -153,7 +153,7 @@ class ForecastingData(Data):
                 )
         if self.frequency is not None and self.frequency != IRREGULAR:
             with about("data", "frequency"):
-                Frequency.of(self.frequency)
+                Frequency.of(str(self.frequency))
         if self.timezone is not None:
             with about("data", "timezone"):
                 checked_zone(self.timezone)
@@ -291,11 +291,6 @@ class ForecastingDecoding:
         "validation data; none: 0.9 of the sampled paths, without a correction",
     )
     seed: int = setting(1, "random seed")
-    history: str | None = setting(
-        None,
-        "file with the steps before those of a file that is forecast; none: the end of the training series, where a "
-        "file goes on with them",
-    )
 
     def __post_init__(self) -> None:
         at_least(1, "decoding", self, "horizon")
@@ -361,6 +356,13 @@ class ForecastingSettings:
         known = ("forecasting", "language_model")  # a language whose tokens are vectors
         if self.task not in known and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of forecasting.", ("task",))
+        data = self.data
+        if self.model.direction == "backward" and (data.covariates or data.calendar or data.elapsed):
+            raise SettingError(
+                "model.direction = 'backward' reads no covariates: leave data.future, data.past, data.static, "
+                "data.calendar and data.elapsed out.",
+                ("model", "direction"),
+            )
         is_drawn = Forcing.of(self.training.forcing).replacement == "sampled"
         if is_drawn and self.model.output is not None and name_of(self.model.output) == "squared_error":
             raise SettingError(

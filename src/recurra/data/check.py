@@ -14,6 +14,7 @@ from recurra.data.checking.pairs import PairReport, PairSurvey
 from recurra.data.checking.pointed import PointSurvey, pointing
 from recurra.data.checking.series import SeriesSurvey, SeriesTable
 from recurra.data.checking.tasks import ParallelSurvey, Request, Service, roles_of, services
+from recurra.data.checking.timeline import timeline_in_words
 from recurra.data.checking.words import in_words
 from recurra.data.files import PathLike
 from recurra.data.formats import reader, rows
@@ -128,6 +129,9 @@ def check(
     first, seen = files[0], surveys[0]
     table = seen.series_table(first.columns)
     said = services(request, first.format, first.columns, seen.parallel.found(), table)
+    if table is not None and any(service.task == "forecasting" and service.command for service in said):
+        timeline = timeline_in_words(rows(train[0], format=format, columns=columns), table)
+        said = [each._replace(found=timeline) if each.task == "forecasting" else each for each in said]
     return Report(
         files,
         overlaps,

@@ -18,7 +18,7 @@ import datetime
 import re
 import zoneinfo
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,7 +181,13 @@ def inferred_of_numbers(numbers: NDArray[np.float64], group: NDArray[np.int64]) 
     steps, counts = np.unique(apart.round(9), return_counts=True)
     step = float(steps[counts.argmax()])
     shares = apart / step
-    return Frequency(step, "") if np.abs(shares - shares.round()).max() < 1e-6 else None
+    is_whole = np.abs(shares - shares.round()).max() < 1e-6
+    return Frequency(step, "") if is_whole and _is_usual(shares.round()) else None
+
+
+def _is_usual(steps: NDArray[Any]) -> bool:
+    """Whether times so many steps apart are regular with gaps: half are one apart, or half of all are there."""
+    return bool((steps == 1).mean() >= 0.5 or len(steps) >= 0.5 * steps.sum())
 
 
 def inferred(utc: Micros, wall: Micros, group: NDArray[np.int64]) -> Frequency | None:
@@ -197,18 +203,20 @@ def inferred(utc: Micros, wall: Micros, group: NDArray[np.int64]) -> Frequency |
     apart, on_wall = np.diff(utc)[same], np.diff(wall)[same]
     if on_wall.min() >= LEAST_MONTH and (months := _months(wall, group)) is not None:
         step = int(np.gcd.reduce(np.diff(months)[same]))
+        if not _is_usual(np.diff(months)[same] // step):
+            return None
         unit = "y" if step % 12 == 0 else "q" if step % 3 == 0 else "mo"
         return Frequency(step // MONTHS[unit], unit)
     if (on_wall % DAY == 0).all():
         days, counts = np.unique(on_wall // DAY, return_counts=True)
         step = int(days[counts.argmax()])
-        if (days % step == 0).all():
+        if (days % step == 0).all() and _is_usual(on_wall // DAY // step):
             if step == 1 and len(wall) >= WEEK and days.max() > 1 and np.is_busday(_days(wall)).all():
                 return Frequency(1, "b")
             return Frequency(step // 7, "w") if step % 7 == 0 else Frequency(step, "d")
     steps, counts = np.unique(apart, return_counts=True)
     fixed = int(steps[counts.argmax()])
-    if (steps % fixed != 0).any():
+    if (steps % fixed != 0).any() or not _is_usual(apart // fixed):
         return None
     unit = next(unit for unit in ("h", "min", "s") if fixed % FIXED[unit] == 0 or unit == "s")
     return Frequency(fixed / FIXED[unit], unit)

@@ -41,8 +41,9 @@ function one(given, answer, column, names) {
     const what = `Step ${before + step + 1}`;
     if (step < past.length) return `${what}, given: ${short(past[step], 5)}`;
     const ahead = step - past.length;
+    const when = answer.times ? `, ${answer.times[ahead]}` : "";
     const range = band ? `, with 90 % from ${short(answer.low[ahead][column], 4)} to ${short(answer.high[ahead][column], 4)}` : "";
-    return `${what}, ${ahead + 1} ahead: ${short(next[ahead], 5)}${range}`;
+    return `${what}${when}, ${ahead + 1} ahead: ${short(next[ahead], 5)}${range}`;
   };
   const picture = chart({
     lines: [
@@ -85,7 +86,7 @@ function coins(given, answer, names) {
 }
 
 function table(answer, names, given) {
-  const heads = ["step", ...names.flatMap((name) => (answer.low ? [name, "5 %", "95 %"] : [name]))];
+  const heads = [answer.times ? "time" : "step", ...names.flatMap((name) => (answer.low ? [name, "5 %", "95 %"] : [name]))];
   const body = answer.values.map((step, ahead) => {
     const cells = step.flatMap((value, column) =>
       answer.low ? [value, answer.low[ahead][column], answer.high[ahead][column]] : [value],
@@ -93,7 +94,7 @@ function table(answer, names, given) {
     return element(
       "tr",
       {},
-      element("th", { scope: "row" }, given + ahead + 1),
+      element("th", { scope: "row" }, answer.times?.[ahead] ?? given + ahead + 1),
       cells.map((cell) => element("td", {}, short(cell, 5))),
     );
   });

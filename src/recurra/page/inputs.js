@@ -44,6 +44,7 @@ export function fromURL(kind, text) {
   try {
     const found = JSON.parse(text);
     if (kind === "strokes") return strokesIn(found);
+    if (kind === "series" && Array.isArray(found?.values)) return found;
     const depth = Array.isArray(found) ? (shape(found)?.length ?? 0) : 0;
     return DEPTHS[kind].includes(depth) ? found : null;
   } catch {

@@ -40,7 +40,7 @@ export function numbersField(run, { onchange }) {
     node.classList.toggle("wrong", problem !== null);
     const names = columns.length > 1 ? `: ${columns.join(", ")}` : "";
     said.textContent = problem ?? (value === null ? hint() : `${told(value)}${names}${note && ` (${note})`}`);
-    const steps = value === null || value.length < 2 ? null : rows(value);
+    const steps = value === null || listed(value).length < 2 ? null : rows(value);
     preview.replaceChildren(...(steps ? [sparkline(steps)] : []));
   }
 
@@ -77,7 +77,7 @@ export function numbersField(run, { onchange }) {
       tell(null);
     },
     label: told,
-    preview: (of) => (of.length > 1 && rows(of) ? sparkline(rows(of), { width: 90, height: 22 }) : null),
+    preview: (of) => (listed(of).length > 1 && rows(of) ? sparkline(rows(of), { width: 90, height: 22 }) : null),
   };
 }
 
@@ -93,7 +93,8 @@ export function shape(value) {
 /** The numbers of a text, and what was left out of it; an Error says what is wrong with it. */
 export function parsed(text, input = {}) {
   const { columns = [], kind } = input;
-  const { numbers, note } = /^\s*[[{]/.test(text) ? { numbers: fromJSON(text), note: "" } : fromTable(text, input);
+  const { numbers, note } = /^\s*[[{]/.test(text) ? { numbers: fromJSON(text, kind), note: "" } : fromTable(text, input);
+  if (!Array.isArray(numbers)) return { numbers, note }; // a series with its times and covariates
   const width = Array.isArray(numbers[0]) ? numbers[0].length : 1;
   const isRow = numbers.length === 1 && Array.isArray(numbers[0]) && columns.length === 1 && width > 1;
   if (kind === "series" && columns.length > 1 && width !== columns.length) {
@@ -103,13 +104,14 @@ export function parsed(text, input = {}) {
   return { numbers: isRow ? numbers[0].map((number) => [number]) : numbers, note };
 }
 
-function fromJSON(text) {
+function fromJSON(text, kind) {
   let found;
   try {
     found = JSON.parse(text);
   } catch {
     throw new Error("This is not yet JSON: a list of lists of numbers, [[1, 2], [3, 4]].");
   }
+  if (kind === "series" && Array.isArray(found?.values)) return found;
   if (!Array.isArray(found) || shape(found) === null) {
     throw new Error("Every step has as many numbers as the others, and nothing but numbers.");
   }
@@ -118,18 +120,24 @@ function fromJSON(text) {
 
 /** Numbers as they are typed: a line a step, or JSON where they are nested deeper. */
 function written(value) {
+  if (!Array.isArray(value)) return JSON.stringify(value, null, 1);
   const steps = rows(value);
   return steps ? steps.map((step) => step.map((each) => each ?? "NA").join("\t")).join("\n") : JSON.stringify(value);
 }
 
+/** The steps of a value: itself, or the values of a series that has times and covariates. */
+export const listed = (value) => (Array.isArray(value) ? value : (value?.values ?? []));
+
 /** Steps (T × d) of numbers or of lists of them; null where they are no such thing. */
 export function rows(value) {
-  const sizes = shape(value);
-  if (sizes?.length === 1) return value.map((each) => [each]);
-  return sizes?.length === 2 ? value : null;
+  const steps = listed(value);
+  const sizes = shape(steps);
+  if (sizes?.length === 1) return steps.map((each) => [each]);
+  return sizes?.length === 2 ? steps : null;
 }
 
-function described(value) {
+function described(whole) {
+  const value = listed(whole);
   const sizes = shape(value) ?? [value.length];
   if (sizes.length > 2) return `${sizes.slice(0, -1).join(" × ")} places of ${sizes.at(-1)} numbers`;
   const [steps, width = 1] = sizes;

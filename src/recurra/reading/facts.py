@@ -55,6 +55,7 @@ class Facts:
     step: float = 1.0  # what times are usually apart: seconds, or numbers
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ends: Mapping[str, Steps] = dataclasses.field(default_factory=dict)  # the last steps of each series
+    source: str | None = None  # the file that these are from; None: the training data
 
     def scale(self, steps: Steps, column: Normal, *, difference: bool) -> Normal:
         """The scale of one series: that of training where it was there, else by its steps before the first origin."""
@@ -199,6 +200,12 @@ class FactsCounted:
             self.scales["static"].add(steps.static_numbers[None], steps.place)
         for column, word in zip(data.static_words, steps.static_names, strict=True):
             self.words[column][word] += 1
+        self.end(steps)
+
+    def end(self, steps: Steps) -> None:
+        """Keep the end of a series, for files that go on with it."""
+        data = self.data
+        moments = steps.times if steps.times is not None else steps.numbers
         if moments is not None and len(steps):
             self.ends[steps.name] = steps.cut(max(0, len(steps) - (data.window or len(steps))), len(steps)).copied()
 

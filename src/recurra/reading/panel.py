@@ -21,6 +21,7 @@ from recurra.config.frequency import IRREGULAR, Frequency
 from recurra.data.formats import Row
 from recurra.data.roles import MISSING, number_in, when
 from recurra.data.times import (
+    DAY,
     Clock,
     OffGrid,
     after,
@@ -204,7 +205,7 @@ def _numbers(cells: list[Any], lines: Sequence[int], path: object, name: str, *,
 
 
 def _spelled(cells: list[Any], spellings: dict[str, int]) -> NDArray[np.int64]:
-    words = ("" if is_missing(cell) else str(cell).strip() for cell in cells)
+    words = ("" if cell is None else str(cell).strip() for cell in cells)  # "none" may be a name
     return np.fromiter((spellings.setdefault(word, len(spellings)) for word in words), np.int64, len(cells))
 
 
@@ -215,7 +216,7 @@ class _Times:
         self.path, self.data, self.order = path, data, order
         self.is_date: bool | None = None
         self.clock: Clock | None = None
-        self.has_offset = False
+        self.has_offset: bool | None = None  # whether times are written with one
 
     def read(self, cells: list[Any], lines: Sequence[int]) -> NDArray[Any]:
         """Numbers, or microseconds: in UTC where offsets are written, else as the clock on the wall shows them."""
@@ -250,7 +251,9 @@ class _Times:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # of an offset after the time, which NumPy would leave out
-                return np.array(cells, dtype="M8[us]").astype(np.int64)
+                found = np.array(cells, dtype="M8[us]").astype(np.int64)
+                self.has_offset = False
+                return found
         except (ValueError, Warning):
             return None
 
@@ -267,10 +270,9 @@ class _Times:
         found = None if is_number(cell) else when(str(cell), self.order)
         if found is None:
             raise self._other_kind(cell, place) if is_number(cell) else self._no_time(cell, place)
-        if self.has_offset != (found.tzinfo is not None):
-            if self.clock is not None or self.has_offset:
-                raise self._other_kind(cell, place)
-            self.has_offset = True
+        if self.has_offset not in (None, found.tzinfo is not None):
+            raise self._other_kind(cell, place)
+        self.has_offset = found.tzinfo is not None
         plain = found.replace(tzinfo=None) - (found.utcoffset() or np.timedelta64(0, "us").astype(object))
         return int(np.datetime64(plain, "us").astype(np.int64))
 
@@ -339,7 +341,10 @@ def _text_of(panel: Panel, row: int) -> str:
         return str(int(number)) if number % 1 == 0 else f"{number:.12g}"
     assert panel.clock is not None
     assert panel.times is not None
-    return panel.clock.written(panel.times[row : row + 1])[0]
+    [text] = panel.clock.written(panel.times[row : row + 1])
+    if not panel.clock.between and panel.clock.wall(panel.times[row : row + 1])[0] % DAY:
+        return dataclasses.replace(panel.clock, between=" ", seconds="min").written(panel.times[row : row + 1])[0]
+    return text
 
 
 def frequency_of(panel: Panel, path: object, data: ForecastingData) -> Frequency | None:
@@ -347,12 +352,12 @@ def frequency_of(panel: Panel, path: object, data: ForecastingData) -> Frequency
     if (panel.times is None and panel.steps is None) or data.frequency == IRREGULAR:
         return None
     if data.frequency is not None:
-        frequency = Frequency.of(data.frequency)
+        frequency = Frequency.of(str(data.frequency))
         if bool(frequency.unit) != (panel.times is not None):
             what = "numbers" if panel.times is None else "dates"
-            unit = "a number alone, such as 1" if panel.times is None else "a unit, such as 1h"
+            unit = "be a number alone, such as 1" if panel.times is None else "have a unit, such as 1h"
             raise DataError(
-                f"{path}:{panel.lines[0]}: the times of '{data.time}' are {what}, so data.frequency must be {unit}, "
+                f"{path}:{panel.lines[0]}: the times of '{data.time}' are {what}, so data.frequency must {unit}, "
                 f"but is '{data.frequency}'."
             )
         return frequency
@@ -515,8 +520,9 @@ def _check_static(panel: Panel, path: object, data: ForecastingData) -> None:
         if (differs & same).any():
             row = int(np.flatnonzero(differs & same)[0]) + 1
             of = panel.names[panel.group[row]]
+            old, new = column[row - 1 : row + 1].tolist()
             raise DataError(
-                f"{path}:{panel.lines[row]}: '{name}' changes from {shown(column[row - 1])} to {shown(column[row])} "
+                f"{path}:{panel.lines[row]}: '{name}' changes from {shown(old)} to {shown(new)} "
                 f"within the series{f' {of!r}' if of else ''}, but data.static names it as the same for all of it. "
                 "Name it in data.future or data.past."
             )

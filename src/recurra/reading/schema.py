@@ -14,7 +14,8 @@ Kind = Literal["text", "frames", "series", "vector", "places", "picture", "strok
 ABOUT: dict[Kind, str] = {
     "text": "a text",
     "frames": "a list of steps, each a list of numbers",
-    "series": "a list of steps, each a number or a list of numbers",
+    "series": "a list of steps, each a number or a list of numbers, or an object with values, times, future, past and "
+    "static",
     "vector": "a list of numbers",
     "places": "features of places, S × F or H × W × F numbers",
     "picture": "a PNG or JPEG picture as a data URL, data:image/png;base64,…, or its pixels as lists of numbers",

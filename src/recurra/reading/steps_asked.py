@@ -80,8 +80,8 @@ def _of_object(given: Mapping[str, Any], data: ForecastingData, number: int, pla
         for columns_of in ahead.values():
             row |= {column: cells[step] if step < len(cells) else None for column, cells in columns_of.items()}
         row |= {column: static.get(column) for column in data.static}
-        if times is not None:
-            row["time"] = times[step] if step < len(times) else None
+        if times is not None and step < len(times):
+            row["time"] = times[step]
         rows.append(Row(row, number))
     own = dataclasses.replace(
         data,
@@ -98,7 +98,18 @@ def _of_object(given: Mapping[str, Any], data: ForecastingData, number: int, pla
         return Steps(name, empty, empty.astype(bool), 0, number, place)
     texts = [str(time).strip() for time in times or ()]
     order = (order_of(texts) if texts and all(map(is_date, texts)) else "ymd") or "ymd"
-    [steps] = series_of(panel_of(rows, path, own, order), path, own, 0)
+    timed = len(rows) if times is None else len(times)
+    [steps] = series_of(panel_of(rows[:timed], path, own, order), path, own, 0)
+    if timed < len(rows):  # the times of coming steps need not be given
+        counted = dataclasses.replace(own, time=None)
+        [more] = series_of(panel_of(rows[timed:], path, counted, order), path, counted, 0)
+        fields = ("future", "future_names")
+        joined: dict[str, Any] = {
+            field: np.concatenate([getattr(steps, field), getattr(more, field)])
+            for field in fields
+            if getattr(steps, field) is not None
+        }
+        steps = dataclasses.replace(steps, **joined)
     return dataclasses.replace(steps, name=name)
 
 

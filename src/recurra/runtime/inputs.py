@@ -35,13 +35,14 @@ def question(task: Task[Any, Any, Any], value: object) -> Any:
 
 
 def checked(task: Task[Any, Any, Any], value: object) -> Any:
-    """What `task.questions` takes for a value out of JSON: a text or lists of numbers, in which no file is named."""
+    """What `task.questions` takes for a value out of JSON: a text, lists of numbers, or an object of them; no file."""
     kind = task.schema().kind
     if kind == "picture" and isinstance(value, str):
         return _pixels(value)
     size = _size(value)
     are_words = isinstance(value, list) and all(isinstance(each, str) for each in value)
     fits = isinstance(value, str) or are_words if kind == "text" else isinstance(value, list)
+    fits = fits or (kind == "series" and isinstance(value, dict))
     if not fits or (are_words and value and kind != "text"):
         raise DataError(f"the input of this model must be {ABOUT[kind]}, but found {_shown(value)}.")
     if kind == "text" and size > LONGEST:
@@ -65,6 +66,8 @@ def _size(value: object) -> int:
         for each in level:
             if isinstance(each, list):
                 below += each
+            elif isinstance(each, dict):
+                below += [*each, *each.values()]
             elif isinstance(each, str):
                 if any("\ud800" <= letter <= "\udfff" for letter in each):
                     raise DataError("a text contains a lone surrogate, which is not valid Unicode.")

@@ -70,7 +70,7 @@ def view(kind: str, drawn: JsonSchema, numbers: JsonSchema | None = None) -> Jso
 SCHEMAS: dict[str, JsonSchema] = {
     "Error": held({"error": said(TEXT, "what is wrong, and what to do, in a sentence")}),
     "Input": {
-        "type": ["string", "array"],
+        "type": ["string", "array", "object"],
         "items": {},
         "description": "what one run is asked with, by input.kind: "
         + "; ".join(f"{kind}: {ABOUT[kind]}" for kind in get_args(Kind)),
@@ -156,6 +156,7 @@ SCHEMAS: dict[str, JsonSchema] = {
                 {"anyOf": [NUMBERS, listed(NUMBERS)]},
                 "predicted numbers; of a forecast or of tokens, a list for each step",
             ),
+            "times": said(TEXTS, "of a forecast, the times of its steps, as the table of training writes them"),
             "alternatives": said(listed({}), "next best answers, each with output, score and the like; or classes"),
         },
         others=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
@@ -159,12 +160,12 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         facts = FactsCounted(data)
         counted = Normal.counted()
         is_binary = not data.difference
-        is_empty = True
+        is_empty, longest = True, 0
         least, most = np.array(np.inf), np.array(-np.inf)  # of each column
         output = None if settings.model.output is None else name_of(settings.model.output)
         for steps in map(in_order_of(settings), sequences(data.files("train"), data)):
-            is_empty = False
-            if (odd := unfit(steps.values, output)) is not None:
+            is_empty, longest = False, max(longest, len(steps))
+            if (odd := unfit(steps.values[steps.known], output)) is not None:
                 raise SettingError(
                     f"model.output = '{output}' is for {FIT_FOR[str(output)]}, but {steps.place} contains {odd:g}. Use "
                     f"'gaussian', 'student_t' or 'quantiles'.",
@@ -181,7 +182,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if is_empty:
             raise DataError(f"{', '.join(data.files('train'))} contains no sequences to train on.")
         scale = counted.finished()
-        if data.values and not is_binary:
+        if data.values and not is_binary and longest >= SHORTEST:
             for column, low, high in zip(data.values, least, most, strict=True):
                 if low == high:
                     raise DataError(
@@ -192,6 +193,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             scale = Normal(np.zeros_like(scale.mean), np.where(scale.mean > 0, scale.mean, 1.0))
         if is_binary:  # notes stay 0 and 1, however rare
             scale = Normal(np.zeros_like(scale.mean), np.ones_like(scale.spread))
+        if data.frames is None and data.shares is not None:  # a file goes on with all that is there, held out or not
+            for steps in sequences([data.train] if isinstance(data.train, str) else data.train, data):
+                facts.end(steps)
         learned = None if data.frames is not None else facts.finished(scale, is_binary=is_binary or output in FIT_FOR)
         return cls(settings, scale, is_binary=is_binary, facts=learned)
 
@@ -244,34 +248,37 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def _continued(self, series: Iterable[Steps]) -> Iterator[Steps]:
         """Series of a table with the steps before them, where these are known."""
-        data, file = self.data, self.settings.decoding.history
+        data = self.data
         if data.frames is not None or self.is_backward:
             return iter(series)
-        ends = self.facts.ends
-        longest = data.window or 0
-        if file is not None:
-            by = read_by(file, data) or data
-            ends = {steps.name: steps for steps in continued(sequences([file], by), ends, longest=longest)}
-        return continued(series, ends, longest=longest)
+        return continued(series, self.facts.ends, longest=data.window or 0)
+
+    def preceded_by(self, file: str | Path) -> Self:
+        data = self.data
+        if data.frames is not None or self.is_backward or data.time is None:
+            raise ConfigError("--history needs series with times that are read forward, which this run does not have.")
+        by = read_by(file, data) or data
+        series = continued(sequences([file], by), self.facts.ends, longest=data.window or 0)
+        found = copy.copy(self)
+        found.facts = dataclasses.replace(self.facts, ends={steps.name: steps for steps in series}, source=str(file))
+        return found
 
     def preceded(self, examples: Sequence[Steps]) -> str | None:
-        file = self.settings.decoding.history
         own = [steps for steps in examples if steps.preceding]
         if not own:
             return None
         most = max(steps.preceding for steps in own)
         of = "the series" if len(examples) == 1 else f"{len(own):,} of {len(examples):,} series"
-        source = f"'{file}'" if file is not None else "the training data"
+        source = f"'{self.facts.source}'" if self.facts.source is not None else "the training data"
         go = "goes" if len(own) == 1 else "go"
         return f"{of} {go} on with {source}: up to {most:,} steps before are read and not scored"
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Steps]:
         for steps in self._continued(self._questions(file, lines)):
-            check_ahead(steps, self.data, self.settings.decoding.horizon)
             if not len(steps) and steps.later is not None:
                 raise DataError(
                     f"{steps.place}: there is no value of the series '{steps.name}' to start from: give some steps of "
-                    "it, or --set decoding.history=FILE."
+                    "it, or the file before it by --history FILE."
                 )
             yield in_order_of(self.settings)(steps)
 
@@ -765,6 +772,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if len(example) == 0 and not self.from_nothing:
             return Prediction("", "", 0.0, example.line, {**detail, "values": []})
         last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
+        check_ahead(example, self.data, self.settings.decoding.horizon)
         unit = self.unit_of(example)
         values = said = unit.ahead(output.values, last)
         coverage, which = self.settings.decoding.coverage, POINT
@@ -906,12 +914,20 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         which = "the earlier" if self.is_backward else "the next"
         return SERIES._replace(does=f"predicts {which} {what}", asked=f"input.{kind}")
 
+    def _beside_in_words(self) -> str:
+        """What is read beside the values."""
+        data = self.settings.data
+        names = [*data.covariates, *data.calendar, *(["time elapsed"] if data.elapsed else [])]
+        if not names:
+            return ""
+        return f" with {len(names)} covariates" if len(names) > NAMED else f" with {', '.join(names)}"
+
     def described(self) -> str:
         model = self.settings.model
         what = "frames of" if self.from_nothing else "series of"
         size = len(self.scale.mean)
         under = f", linear layer {model.embedding}" if model.embedding else ""
-        values = f"{what} {size} value{'s' if size > 1 else ''}"
+        values = f"{what} {size} value{'s' if size > 1 else ''}{self._beside_in_words()}"
         cell = cell_in_words(model.cell, direction=model.direction)
         stack = layers_in_words(cell, model.hidden, model.layers, model.mix)
         if model.encoder == "transformer":

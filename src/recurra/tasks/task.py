@@ -271,6 +271,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def preceded(self, examples: Sequence[Example]) -> str | None:  # most tasks read files alone
         """What else was read with some examples of a file, such as the steps before them, in a sentence."""
 
+    def preceded_by(self, file: str | Path) -> Self:
+        """The same task, with the steps of a file before those that are read."""
+        raise ConfigError(f"--history is for series that go on with another file: {self.name} has none. Leave it out.")
+
     def noticed_in_training(self, rows: Any) -> str | None:  # most tasks have nothing to say
         """What is odd about the store of encoded examples that training sees, in a sentence."""
 

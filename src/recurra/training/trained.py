@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ class Trained:
 
     def predict(
         self,
-        inputs: Sequence[str | Sequence[Any] | NDArray[Any]] | NDArray[Any],
+        inputs: Sequence[str | Sequence[Any] | Mapping[str, Any] | NDArray[Any]] | NDArray[Any],
         *,
         detail: bool = False,
         batch_tokens: int = TOKENS,
@@ -93,7 +93,8 @@ class Trained:
         forced: Sequence[str] | None = None,
         seed: int | None = None,
     ) -> list[Prediction]:
-        """One answer per input, in order. An input is a text, a list of words, or an array of numbers.
+        """One answer per input, in order. An input is a text, a list of words, or an array of numbers; of a series
+        also a dict with its times and covariates.
 
         `search` and those after it replace settings of [decoding] for this call, if the model has them: `temperature`,
         `top_k`, `top_p` and `seed` are for search = "sampling", `forced` lists tokens that every answer must contain.
@@ -103,7 +104,7 @@ class Trained:
             raise DataError("predict needs a list of inputs: predict([text]).")
         given: list[Any] = [each.tolist() if isinstance(each, np.ndarray) else each for each in inputs]
         for text in given:
-            if not isinstance(text, str | list | tuple):
+            if not isinstance(text, str | list | tuple | dict):
                 raise DataError(f"an input must be a text or a list, but is {text!r:.60}.")
         asked = self.searching(
             search=search,
@@ -249,6 +250,15 @@ class Trained:
             return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
         folders = zip(self.model.tasks[1:], self.others, strict=True)
         tasks = [task, *(self._changed_task(other, given, folder) for other, folder in folders)]
+        model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
+        return Trained(task, model, self.folder, others=self.others, quick=quick)
+
+    def preceded_by(self, file: str | Path) -> Trained:
+        """The same model, which reads the steps of a file before those of the series that go on with it."""
+        task = self.task.preceded_by(file)
+        if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
+            return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+        tasks = [task, *(other.preceded_by(file) for other in self.model.tasks[1:])]
         model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
         return Trained(task, model, self.folder, others=self.others, quick=quick)
 

@@ -110,7 +110,7 @@ TASKS: list[tuple[str, str, dict[str, Any], dict[str, list[str]]]] = [
      {"seq2seq": [], "vec2seq": [], "language_model": ["data.text=target"], "forecasting": []}),
     ("a.csv", "date,rain\n" + "".join(f"2026-0{k},{k / 2}\n" for k in range(1, 6)), {}, {"forecasting": []}),
     ("a.csv", "month,rain,id\n" + "".join(f"2026-0{k},{k / 2 if k % 2 else ''},{k}\n" for k in range(1, 6)), {},
-     {"forecasting": ["data.time=month", 'data.values=["rain"]', "data.missing=previous"]}),
+     {"forecasting": ["data.time=month", 'data.values=["rain"]']}),
     ("a.tsv", "YEAR\tspots\n" + "".join(f"{1700 + k}\t{k % 3}\n" for k in range(12)), {},
      {"forecasting": []}),
     ("a.jsonl", lines({"time": k // 2, "room": "ab"[k % 2], "heat": 20 + k / 3} for k in range(12)), {},

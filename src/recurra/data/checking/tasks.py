@@ -48,6 +48,7 @@ class Service(NamedTuple):
     command: str | None
     reason: str | None
     guess: str | None = None  # what else the command could have named
+    found: str | None = None  # what the task takes the rows for
 
 
 class Request(NamedTuple):
@@ -186,8 +187,6 @@ def _forecasting(request: Request, columns: Sequence[Column], series: SeriesTabl
             settings["series"] = series.series
         if series.others:
             settings["values"] = series.values
-        if series.has_missing:
-            settings["missing"] = "previous"
     else:
         frames = _sequences(columns)
         if not frames or _labels(columns):
@@ -223,7 +222,11 @@ def _guess_of(series: SeriesTable | None) -> str | None:
     if series.is_guess:
         said.append(f"{series.time} as the time, because its numbers ascend")
     if series.left_out:
-        said.append(f"{', '.join(series.values)} as values, and leaves out {', '.join(series.left_out)}")
+        out = ", ".join(series.left_out)
+        said.append(
+            f"{', '.join(series.values)} as values, and leaves out {out}, which data.future, data.past or data.static "
+            "would read"
+        )
     return "; ".join(said) or None
 
 

@@ -32,6 +32,8 @@ def in_words(report: Report) -> str:
         lines.append(f"  {service.task}: {'yes' if service.command else f'no, {service.reason}'}")
         if service.command:
             lines.append(f"    {service.command}")
+        if service.found:
+            lines.append(f"    {service.found}")
         if service.guess:
             lines.append(f"    a guess: it takes {service.guess}.")
     return "\n".join(_visible(line) for line in lines)

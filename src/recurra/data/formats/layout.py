@@ -49,8 +49,12 @@ def table(
     ahead = list(islice(stream, 1 + LOOKED_AT)) if header is None else []
     layout: Columns | None = None
     is_plain = False  # each column has a name of its own
-    blank = 0
+    names: tuple[str, ...] = ()
+    blank = known = 0
     for record in chain(ahead, stream):
+        if known > 1 and len(record.cells) == known and not blank:  # most rows are like those before
+            yield Row(dict(zip(names, record.cells, strict=True)), record.line)
+            continue
         width = len(layout.names if layout is not None else columns or record.cells)
         if not record.cells or (record.cells == [""] and width > 1):
             blank = blank or record.line
@@ -64,6 +68,7 @@ def table(
             has_header = _has_header(path, record, ahead, columns) if header is None else header
             layout = _columns(path, record, columns, has_header, header)
             is_plain = len(set(layout.names)) == len(layout.names) and not set(layout.names) & set(IGNORED)
+            names, known = layout.names, len(layout.names) if is_plain else 0
             if layout.has_header:
                 continue
         if len(record.cells) != len(layout.names):
