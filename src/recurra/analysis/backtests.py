@@ -138,9 +138,11 @@ class Backtest:
                 for j, column in enumerate(self.columns):
                     value = each.actual[step, j]
                     row: list[object] = [each.series, each.window, each.origin, moment, step + 1, column]
-                    row += ["" if math.isnan(value) else f"{value:.9g}", f"{each.said[MODEL][step, j]:.9g}"]
-                    row += [] if each.ends is None else [f"{end[step, j]:.9g}" for end in each.ends]
-                    row += [] if each.fan is None else [f"{q:.9g}" for q in each.fan[step, :, j]]
+                    row += ["" if math.isnan(value) else f"{value:.9g}", f"{each.said[MODEL][step, j]:.7g}"]
+                    row += [] if each.ends is None else [f"{end[step, j]:.7g}" for end in each.ends]
+                    row += (
+                        [] if each.fan is None else [f"{q:.7g}" for q in each.fan[step, :, j]]
+                    )  # as exact as a network
                     yield row
 
     def write_csv(self, path: Path) -> None:
