@@ -125,6 +125,13 @@ def test_a_line_of_json_and_a_table_give_the_same_answer(shop: Trained, tmp_path
     assert of_table.detail["times"] == of_json.detail["times"]
 
 
+def test_a_missing_cell_between_others_is_that_before_it(shop: Trained) -> None:
+    future = asked()["future"]
+    gap, same = ({**future, "price": [2, 3, 1, 2, each, 2]} for each in (None, 2))
+    [one], [other] = (shop.predict([asked(future=each)], detail=True) for each in (gap, same))
+    assert one.detail["values"] == other.detail["values"]
+
+
 def test_an_unseen_category_and_a_new_series_are_answered(shop: Trained) -> None:
     [answer] = shop.predict([asked(series="new", static={"size": 5, "kind": "kiosk"})], detail=True)
     assert np.isfinite(answer.detail["values"]).all()
