@@ -237,9 +237,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change an evaluation setting"
     )
     sub.add_argument(
-        "--history",
-        metavar="FILE",
-        help="of forecasting: the steps before those of the data (default: training's last)",
+        "--history", metavar="FILE", help="in forecasting: the steps before these (default: the last of training)"
     )
     sub.add_argument("--tables", action="store_true", help="also show detailed tables, such as scores per tag")
     sub.add_argument(
@@ -323,9 +321,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "--json", action="store_true", help="print one JSON object per line, with tokens and probabilities"
     )
     sub.add_argument(
-        "--history",
-        metavar="FILE",
-        help="of forecasting: the steps before those of the data (default: training's last)",
+        "--history", metavar="FILE", help="in forecasting: the steps before these (default: the last of training)"
     )
     sub.add_argument(
         "--out",

@@ -63,8 +63,11 @@ def test_a_series_may_be_an_object_and_nothing_else_may(tasks: dict[str, AnyTask
     assert steps.values[:, 0].tolist() == [1, 2.5, 2.5, 3], "the sixth step has no row"
     with pytest.raises(DataError, match="the input of this model must be a text, but found"):
         question(tasks["tagging"], given)
+    deep: Any = 1
+    for _ in range(40):
+        deep = [deep]
     with pytest.raises(DataError, match="nested more than"):
-        question(tasks["forecasting"], {"values": [[[[[[1]]]]]]})
+        question(tasks["forecasting"], {"values": deep})
     with pytest.raises(DataError, match="too large to compute with"):
         question(tasks["forecasting"], {"values": [10**400]})
 

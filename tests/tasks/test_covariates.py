@@ -13,10 +13,12 @@ import pytest
 
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.reports.explaining import explain
 from recurra.runs import setup
 from recurra.tasks.task import Task
 from recurra.training.preparation import prepared
 from recurra.training.trained import Trained
+from recurra.views.lines import Lines
 from tests.tasks.test_forecasting import trained, write, write_frames
 
 HORIZON = 3
@@ -121,6 +123,13 @@ def test_a_line_of_json_and_a_table_give_the_same_answer(shop: Trained, tmp_path
     assert of_table.detail["values"] == of_json.detail["values"]
     assert of_sent.detail["values"] == pytest.approx(np.array(of_json.detail["values"]))
     assert of_table.detail["times"] == of_json.detail["times"]
+
+
+def test_a_missing_cell_between_others_is_that_before_it(shop: Trained) -> None:
+    future = asked()["future"]
+    gap, same = ({**future, "price": [2, 3, 1, 2, each, 2]} for each in (None, 2))
+    [one], [other] = (shop.predict([asked(future=each)], detail=True) for each in (gap, same))
+    assert one.detail["values"] == other.detail["values"]
 
 
 def test_an_unseen_category_and_a_new_series_are_answered(shop: Trained) -> None:
@@ -274,6 +283,26 @@ def test_irregular_times_are_counted_and_the_time_between_is_read(tmp_path: Path
     np.testing.assert_allclose(row["future"][len(times) :, 0], 0, atol=1e-6)
     later = dataclasses.replace(steps, later=np.array([times[-1] + 2.0 * usual]))
     assert task.encode(later)["future"][len(times), 0] == pytest.approx(np.log(2), rel=1e-5)
+
+
+def test_one_network_learns_all_columns_of_a_wide_table(tmp_path: Path) -> None:
+    lines = [f"{day},{5 + day % 2},{500 + 100 * (day % 2)},{day % 3}" for day in range(40)]
+    text = "day,small,large,price\n" + "\n".join(lines) + "\n"
+    file = write(tmp_path / "a.csv", text)
+    options = ("data.layout=wide", 'data.values=["small", "large"]', "data.time=day", "data.past=price")
+    model = trained(tmp_path, file, *options, "training.steps=60", "training.learning_rate=0.05", "data.window=10")
+    assert model.task.described() == "series of 1 value with price, GRU 12, gaussian output"
+    small, large = model.predict_file(file, [], detail=True)
+    assert (small.input, large.input) == ("small", "large")
+    assert np.array(small.detail["values"])[:, 0] == pytest.approx([5, 6, 5], abs=0.3)
+    assert np.array(large.detail["values"])[:, 0] == pytest.approx([500, 600, 500], abs=30)
+    assert model.task.schema().columns == ["value"]
+    asked = {"values": [5, 6, 5, 6], "past": {"price": [0, 1, 2, 0]}, "series": "small"}
+    [answer] = model.predict([asked], detail=True)
+    assert answer.detail["values"][0] == pytest.approx([5], abs=0.5)
+    assert isinstance(
+        explain(model, json.dumps(asked | {"values": [5, 6] * 5, "past": {}}), show="forecast").view, Lines
+    )
 
 
 def test_short_series_are_used_where_they_can_be_and_the_rest_is_counted(tmp_path: Path) -> None:

@@ -174,6 +174,11 @@ class ForecastingData(Data):
             )
 
     @property
+    def predicted(self) -> list[str]:
+        """What the values of one step are called; of a wide table each step has one, whichever column it is from."""
+        return ["value"] if self.layout == "wide" else list(self.values or [])
+
+    @property
     def covariates(self) -> list[str]:
         """Columns that are read and not predicted."""
         return [*self.future, *self.past, *self.static]

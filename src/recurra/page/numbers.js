@@ -120,7 +120,10 @@ function fromJSON(text, kind) {
 
 /** Numbers as they are typed: a line a step, or JSON where they are nested deeper. */
 function written(value) {
-  if (!Array.isArray(value)) return JSON.stringify(value, null, 1);
+  if (!Array.isArray(value)) {
+    const parts = Object.entries(value).map(([name, each]) => `  ${JSON.stringify(name)}: ${JSON.stringify(each)}`);
+    return `{\n${parts.join(",\n")}\n}`;
+  }
   const steps = rows(value);
   return steps ? steps.map((step) => step.map((each) => each ?? "NA").join("\t")).join("\n") : JSON.stringify(value);
 }

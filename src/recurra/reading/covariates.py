@@ -151,11 +151,12 @@ def check_ahead(steps: Steps, data: ForecastingData, horizon: int) -> None:
     for columns, array in ((data.future_numbers, steps.future), (data.words_by_role["future"], steps.future_names)):
         if not columns or array is None:
             continue
-        coming = array[len(steps) : len(steps) + horizon]
+        coming = array[len(steps) :]
         is_there = coming != "" if coming.dtype == object else ~np.isnan(coming)
         for number, column in enumerate(columns):
-            lacking = horizon - int(is_there[:, number].sum())
-            if lacking:
+            known = np.flatnonzero(is_there[:, number])
+            lacking = horizon - (int(known[-1]) + 1 if len(known) else 0)  # one between others is that before it
+            if lacking > 0:
                 named = f"of the series '{steps.name}' " if steps.name else ""
                 raise DataError(
                     f"{steps.place}: a forecast {named}over {horizon} steps needs '{column}' of the coming {horizon} "

@@ -144,7 +144,7 @@ def sent_steps(steps: Steps, data: ForecastingData) -> object:
     values = _plain(steps.values)
     if data.frames is not None or not (data.covariates or data.calendar or data.elapsed):
         return values
-    found: dict[str, Any] = {"values": values}
+    found: dict[str, Any] = {"values": _plain(np.where(steps.measured, steps.values, np.nan))}
     times = steps.times if steps.times is not None else steps.numbers
     if times is not None:
         whole = times if steps.later is None else np.concatenate([times, steps.later])

@@ -183,7 +183,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             raise DataError(f"{', '.join(data.files('train'))} contains no sequences to train on.")
         scale = counted.finished()
         if data.values and not is_binary and longest >= SHORTEST:
-            for column, low, high in zip(data.values, least, most, strict=True):
+            for column, low, high in zip(data.predicted, least, most, strict=True):
                 if low == high:
                     raise DataError(
                         f"the column '{column}' of {', '.join(data.files('train'))} is constant ({low:g}), so there "
@@ -298,7 +298,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def schema(self) -> Schema:
         data = self.settings.data
-        return Schema("series", list(data.values or []), series=data.series or "")
+        return Schema("series", data.predicted, series=data.series or "")
 
     def sent(self, example: Steps) -> object:
         return sent_steps(in_order_of(self.settings)(example), self.data)
@@ -866,7 +866,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             asked = asked._replace(model=Together(tasks, list(asked.model.members)))
         known = series.cut(max(0, now - forecasts.READ), now)
         answer = task.answered(asked._replace(example=known))
-        names = self.settings.data.values or [str(number + 1) for number in range(series.values.shape[1])]
+        names = self.settings.data.predicted or [str(number + 1) for number in range(series.values.shape[1])]
         low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
         file = "" if series.place.startswith(f"{NO_FILE}:") else os.path.basename(series.place)
         steps = f"steps {horizon} to 1" if self.is_backward else f"steps {now + 1} to {len(series)}"
