@@ -76,7 +76,7 @@ class GRUD(Cell[Any, GRUFixed]):
         self.others = input_size - 2 * d - 1 if d else input_size
         if self.others < 0:
             raise ConfigError(
-                f"variables = {d} needs an input of at least {2 * d + 1} numbers (values, masks, and the time since the "
+                f"variables = {d} needs an input of at least {2 * d + 1} numbers (values, masks, the time since the "
                 f"step before), but input_size is {input_size}."
             )
         self.from_input = input_weights(d + self.others, hidden_size, gates=3, bias=bias, init=input_init)
