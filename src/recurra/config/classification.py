@@ -75,7 +75,10 @@ class ClassificationData(Data):
     targets: list[str] | None = setting(None, "columns with numbers to predict; none: `target` or `score`")
     leave_out: list[str] = setting([], 'classes whose rows are left out, such as "-" for no majority in SNLI')
     positive: str | None = setting(None, "with two classes, the one to detect; none: 1, true, yes, …, or the rarer one")
-    vectors: str | None = setting(None, "file with pretrained word vectors, in the text format of word2vec or GloVe")
+    vectors: str | None = setting(
+        None,
+        "file with pretrained word vectors: the text format of word2vec or GloVe, or fastText's binary format (.bin)",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,6 +124,9 @@ class ClassificationModel:
         "ensemble of these; pictures always use image",
     )
     embedding: int = setting(256, "size of the token embeddings; 0: only character-based word embeddings")
+    freeze_embedding: bool = setting(
+        False, "keep the vectors of data.vectors as they are; words without one are read as zeros"
+    )
     characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
@@ -414,6 +420,8 @@ class ClassificationSettings:
         """
         model, data = self.model, self.data
         idle: Idle = {}
+        if data.vectors is None:
+            idle["model", "freeze_embedding"] = "there are no vectors to keep: set data.vectors"
         if data.text.column is not None or data.frames is not None:
             why = "the inputs are texts (data.text)" if data.frames is None else "the inputs are numbers (data.frames)"
             idle |= idle_section(data.image, ("data", "image"), f"{why}, not pictures")

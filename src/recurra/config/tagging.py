@@ -47,7 +47,10 @@ class TaggingData(Data):
     lowercase: bool = setting(True, "lower-case words for word embeddings; character embeddings keep case")
     min_count: int = setting(1, "words that occur less often become <unk>; their characters are still read")
     max_words: int | None = setting(None, "maximum number of word embeddings; the most frequent words are kept")
-    vectors: str | None = setting(None, "file with pretrained word vectors, in the text format of word2vec or GloVe")
+    vectors: str | None = setting(
+        None,
+        "file with pretrained word vectors: the text format of word2vec or GloVe, or fastText's binary format (.bin)",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +93,9 @@ class TaggingModel:
         "rnn", "what reads the elements: a recurrent network, convolutions over time, or a Transformer (self-attention)"
     )
     embedding: int = setting(128, "size of the word embeddings; 0: only character-based embeddings")
+    freeze_embedding: bool = setting(
+        False, "keep the vectors of data.vectors as they are; words without one are read as zeros"
+    )
     characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
@@ -207,6 +213,8 @@ class TaggingSettings:
         """Settings that the others leave without effect, and why."""
         idle = self._idle_of_encoder()
         idle |= idle_batch_tokens(self.training) | idle_without_validation(self.data)
+        if self.data.vectors is None:
+            idle["model", "freeze_embedding"] = "there are no vectors to keep: set data.vectors"
         if self.model.embedding == 0:
             idle["model", "word_dropout"] = "model.embedding = 0 leaves words without vectors"
         if self.model.characters.cell == "none":
@@ -214,7 +222,8 @@ class TaggingSettings:
         if self.data.frames is not None:
             why = "the inputs are numbers (data.frames), not words"
             idle |= {("data", name): why for name in ("lowercase", "min_count", "max_words", "vectors")}
-            idle |= {("model", name): why for name in ("embedding", "word_dropout")} | idle_of_spelling(why, cell=True)
+            idle |= {("model", name): why for name in ("embedding", "freeze_embedding", "word_dropout")}
+            idle |= idle_of_spelling(why, cell=True)
         if self.data.values and self.model.head != "crf":  # which was the usual head, and stands in saved settings
             idle["model", "head"] = "the targets are numbers (data.values), not tags"
         return idle

@@ -84,11 +84,18 @@ class ReadWords(nn.Module):
     """[word vector; spelling], either of which may be left out.
 
     In training, a share `word_dropout` of the words is looked up as unknown, so that the unknown word's vector and the
-    spelling learn to stand alone.
+    spelling learn to stand alone. A frozen table holds vectors from elsewhere, zeros for other words, and stays so.
     """
 
     def __init__(
-        self, words: int, *, unknown: int, embedding: int, word_dropout: float, spelling: Spelling | None
+        self,
+        words: int,
+        *,
+        unknown: int,
+        embedding: int,
+        word_dropout: float,
+        spelling: Spelling | None,
+        frozen: bool = False,
     ) -> None:
         super().__init__()
         self.unknown = unknown
@@ -96,6 +103,10 @@ class ReadWords(nn.Module):
         self.embedding = nn.Embedding(words, embedding) if embedding else None
         if self.embedding is not None:
             nn.init.normal_(self.embedding.weight, std=embedding**-0.5)
+        self.frozen = frozen
+        if frozen and self.embedding is not None:  # `put` gives vectors to the words that have one
+            nn.init.zeros_(self.embedding.weight)
+            self.embedding.weight.requires_grad_(False)
         self.spelling = spelling
         self.output_size = embedding + (spelling.output_size if spelling is not None else 0)
 

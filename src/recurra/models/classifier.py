@@ -335,7 +335,12 @@ def read_words(settings: ClassificationModel, *, words: int, unknown: int, chara
             engine=settings.engine,
         )
     return ReadWords(
-        words, unknown=unknown, embedding=settings.embedding, word_dropout=settings.word_dropout, spelling=spelling
+        words,
+        unknown=unknown,
+        embedding=settings.embedding,
+        word_dropout=settings.word_dropout,
+        spelling=spelling,
+        frozen=settings.freeze_embedding,
     )
 
 

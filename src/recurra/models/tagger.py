@@ -124,6 +124,7 @@ class Tagger(nn.Module):
                 embedding=settings.embedding,
                 word_dropout=settings.word_dropout,
                 spelling=spelling,
+                frozen=settings.freeze_embedding,
             )
         read = frame_size if self.read_words is None else self.read_words.output_size
         assert read is not None, "words or frames are read"

@@ -20,7 +20,7 @@ from recurra.classes.pictures import encoding as encoding_of_pictures
 from recurra.config import ClassificationSettings
 from recurra.config.common import training_differs
 from recurra.config.in_words import cell_in_words, layers_in_words, summary_in_words
-from recurra.data.files import extension, lines
+from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.pictures import is_picture
 from recurra.data.store import Encoded
@@ -31,6 +31,7 @@ from recurra.reading.asked import read_by
 from recurra.reading.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
 from recurra.reading.samples import sent_picture, typed
 from recurra.reading.schema import Schema
+from recurra.reading.word_vectors import word_vectors
 from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
@@ -52,7 +53,6 @@ from recurra.tasks.task import (
 )
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
-from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import PICTURES, SERIES
 from recurra.views.viewer import LOOKED, MATTERED
@@ -385,16 +385,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 "data.vectors needs word embeddings: use text as input, and set model.embedding above 0.",
                 ("data", "vectors"),
             )
-        vectors = read_vectors(lines(path), path, wanted=self.words)
-        if vectors.values.shape[1] != size:
-            found = vectors.values.shape[1]
-            raise SettingError(
-                f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).",
-                ("data", "vectors"),
-            )
+        vectors = word_vectors(path, self.words, size)
         for reader in model.readers:
-            reader.put(self.words.ids(vectors.tokens), vectors.values)
-        return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
+            reader.put(vectors.ids, vectors.values)
+        return vectors.said
 
     def axes(self) -> Mapping[str, Axes]:
         found: dict[str, Axes] = {}

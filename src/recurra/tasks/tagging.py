@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recurra.config import TaggingSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
-from recurra.data.files import extension, lines
+from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
@@ -24,6 +24,7 @@ from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
 from recurra.reading.tables import task_rows, with_columns_of_format
+from recurra.reading.word_vectors import word_vectors
 from recurra.scoring.counted import Counted
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, SettingError, name_of
@@ -43,7 +44,6 @@ from recurra.tasks.task import (
     Viewer,
 )
 from recurra.text.code_points import CodePoints
-from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import SERIES
 from recurra.views.viewer import MATTERED
@@ -278,16 +278,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             return None
         if model.read_words.embedding is None:
             raise SettingError("data.vectors needs word embeddings: set model.embedding above 0.", ("data", "vectors"))
-        vectors = read_vectors(lines(path), path, wanted=self.words)
-        size = self.settings.model.embedding
-        if vectors.values.shape[1] != size:
-            found = vectors.values.shape[1]
-            raise SettingError(
-                f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).",
-                ("data", "vectors"),
-            )
-        model.read_words.put(self.words.ids(vectors.tokens), vectors.values)
-        return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
+        vectors = word_vectors(path, self.words, self.settings.model.embedding)
+        model.read_words.put(vectors.ids, vectors.values)
+        return vectors.said
 
     def axes(self) -> Mapping[str, Axes]:
         found: dict[str, Axes] = {
