@@ -22,6 +22,7 @@ from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, notice_unverified, verify
+from recurra.models.saved import put_weights, read_tensors
 from recurra.models.together import Together
 from recurra.named import fits, with_place
 from recurra.reading.asked import read_by
@@ -30,7 +31,6 @@ from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, field_type, refuse_idle
 from recurra.tasks.task import Prediction, Task
 from recurra.toml import dotted
-from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.device import usable_device
 from recurra.training.evaluation import TOKENS, combined_outputs, outputs_of, outputs_to_score
 from recurra.training.permission import allowed
