@@ -97,6 +97,16 @@ class TaggingModel:
         False, "keep the vectors of data.vectors as they are; words without one are read as zeros"
     )
     characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
+    features: list[str] = setting(
+        [],
+        "runs of language models over characters whose states become features of words: one, or a forward and a "
+        "backward one",
+    )
+    features_layer: int = setting(0, "size of a linear layer over the features; 0: no such layer")
+    features_disk: float = setting(
+        8.0,
+        "gigabytes of disk for the features of the training data; if they need more, each epoch computes them",
+    )
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
@@ -130,7 +140,7 @@ class TaggingModel:
     )
 
     def __post_init__(self) -> None:
-        at_least(0, "model", self, "embedding", "label_weight")
+        at_least(0, "model", self, "embedding", "label_weight", "features_layer", "features_disk")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout")
         check_layers(self.hidden, self.layers)
@@ -185,7 +195,14 @@ class TaggingSettings:
     def __post_init__(self) -> None:
         if self.task != "tagging" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of tagging.", ("task",))
-        if self.model.embedding == 0 and self.model.characters.cell == "none" and self.data.frames is None:
+        if self.model.features and self.data.frames is not None:
+            raise SettingError(
+                "model.features are features of words, but the inputs are numbers (data.frames): leave one of the two "
+                "settings out.",
+                ("model", "features"),
+            )
+        is_blind = self.model.embedding == 0 and self.model.characters.cell == "none" and not self.model.features
+        if is_blind and self.data.frames is None:
             raise SettingError(
                 "model.embedding = 0 and model.characters.cell = 'none' disable both word and character embeddings. "
                 "Enable one of them.",
@@ -215,6 +232,8 @@ class TaggingSettings:
         idle |= idle_batch_tokens(self.training) | idle_without_validation(self.data)
         if self.data.vectors is None:
             idle["model", "freeze_embedding"] = "there are no vectors to keep: set data.vectors"
+        if not self.model.features:
+            idle |= {("model", name): "model.features is empty" for name in ("features_layer", "features_disk")}
         if self.model.embedding == 0:
             idle["model", "word_dropout"] = "model.embedding = 0 leaves words without vectors"
         if self.model.characters.cell == "none":

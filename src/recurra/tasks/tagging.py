@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from recurra.reading.word_vectors import word_vectors
 from recurra.scoring.counted import Counted
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, SettingError, name_of
+from recurra.tasks.language_model import WEIGHTS, features_of, weights_of
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -44,6 +46,7 @@ from recurra.tasks.task import (
     Viewer,
 )
 from recurra.text.code_points import CodePoints
+from recurra.text.json_file import read_json
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import SERIES
 from recurra.views.viewer import MATTERED
@@ -52,8 +55,15 @@ if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe
+    from recurra.models.character_features import CharacterFeatures
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
 
+
+FEATURES = "features"
+"""Where a run keeps its own copies of the language models that it takes features from."""
+
+AT_ONCE = 256
+"""Sentences whose features are computed together."""
 
 MOST_TAGS_OF_A_CRF = 1000
 """With more, a softmax is the usual head: a CRF's time and memory grow with the square of the number of tags."""
@@ -74,7 +84,12 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         labels: Vocabulary | None,
         frames: Normal | None,
         values: Normal | None,
+        features: CharacterFeatures | None = None,
+        *,
+        keeps_features: bool = True,
     ) -> None:
+        self.features = features
+        self.keeps_features = keeps_features  # in encoded sentences; else they are computed for each batch
         self.most_tags = max(map(len, tags), default=0)
         self.chooses_head = settings.model.head == "auto" and self.most_tags > 0
         if self.chooses_head:
@@ -100,7 +115,14 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return with_head(settings, fitting_crf(data)) if settings.model.head == "crf" and data.tags else settings
 
     @classmethod
+    def encoding(cls, settings: TaggingSettings) -> object:
+        runs = [Path(run) for run in settings.model.features]
+        marks = [weights_of(run) for run in runs if (run / WEIGHTS).is_file()]
+        return [*marks, settings.model.features_disk] if runs else None
+
+    @classmethod
     def prepared(cls, settings: TaggingSettings) -> Self:
+        features = _features(settings, [Path(run) for run in settings.model.features])
         data = settings.data
         forms: Counter[str] = Counter()
         tags: list[Counter[str]] = [Counter() for _ in data.tags or ()]
@@ -140,6 +162,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.counted(labels, specials=()) if data.label is not None else None,
             frames.finished() if data.frames is not None else None,
             values.finished() if data.values else None,
+            features,
+            keeps_features=features is None
+            or sum(forms.values()) * features.size * 2 <= settings.model.features_disk * 1e9,
         )
 
     def noticed_in_training(self, rows: Any) -> str | None:
@@ -159,6 +184,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             tags.save(folder / f"vocabulary.tags{number}.json")
         if self.labels is not None:
             self.labels.save(folder / "vocabulary.labels.json")
+        if self.features is not None:
+            self.features.save(folder / FEATURES)
+            (folder / FEATURES / "kept.json").write_text(json.dumps(self.keeps_features), "utf-8")
         scales = {name: scale.to_json() for name in ("frames", "values") if (scale := getattr(self, name)) is not None}
         (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
 
@@ -174,6 +202,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.load(folder / "vocabulary.labels.json") if data.label is not None else None,
             scales.get("frames"),
             scales.get("values"),
+            _features(settings, [folder / FEATURES / str(number) for number in range(len(settings.model.features))]),
+            keeps_features=not settings.model.features or bool(read_json(folder / FEATURES / "kept.json")),
         )
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Sentence]:
@@ -207,6 +237,22 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return " ".join(example.tokens) if example.frames is None else typed(example.frames)
 
     def encode(self, example: Sentence) -> Encoded:
+        [encoded] = self.encode_all([example])
+        return encoded
+
+    def encode_all(self, examples: Iterable[Sentence]) -> Iterator[Encoded]:
+        if self.features is None:
+            yield from map(self._encoded, examples)
+            return
+        left = iter(examples)
+        while some := list(itertools.islice(left, AT_ONCE)):
+            if not self.keeps_features:
+                yield from (self._encoded(each) | as_code_points(each.tokens) for each in some)
+                continue
+            for each, features in zip(some, self.features.of([each.tokens for each in some]), strict=True):
+                yield {**self._encoded(each), "features": features}
+
+    def _encoded(self, example: Sentence) -> dict[str, NDArray[Any]]:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
         if example.frames is not None and self.frames is not None and len(example.frames) == 0:
             encoded["frames"] = np.zeros((0, len(self.frames.mean)), np.float32)
@@ -252,7 +298,11 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def batch(self, rows: Sequence[Encoded]) -> TaggerBatch:
         from recurra.models.tagger import batched
 
-        return batched(rows, columns=len(self.tags), spelling=self.settings.model.characters.cell != "none")
+        features = None
+        if self.features is not None and not self.keeps_features:
+            features = self.features.of([words_in(row["text"], row["text_widths"]) for row in rows])
+        spelling = self.settings.model.characters.cell != "none"
+        return batched(rows, columns=len(self.tags), spelling=spelling, features=features)
 
     @property
     def draws_in_batch(self) -> bool:
@@ -270,6 +320,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             labels=self.labels.tokens if self.labels is not None else None,
             frame_size=len(self.frames.mean) if self.frames is not None else None,
             value_size=len(self.values.mean) if self.values is not None else None,
+            features=0 if self.features is None else self.features.size,
         )
 
     def initialise(self, model: Any) -> str | None:
@@ -446,6 +497,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             if model.characters.cell != "none":
                 spelling = cell_in_words(model.characters.cell, bidirectional=True)
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
+            if self.features is not None:
+                sizes = " + ".join(str(reader.size) for reader in self.features.readers)
+                parts.append(f"features of character language models {sizes}")
         if model.encoder == "rnn":
             cell = cell_in_words(model.cell, bidirectional=model.bidirectional, direction=model.direction)
             parts.append(layers_in_words(cell, model.hidden, model.layers, model.mix))
@@ -467,3 +521,24 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
 def with_head(settings: TaggingSettings, head: Part) -> TaggingSettings:
     return dataclasses.replace(settings, model=dataclasses.replace(settings.model, head=head))
+
+
+def _features(settings: TaggingSettings, folders: Sequence[Path]) -> CharacterFeatures | None:
+    return features_of(folders, settings.training.device) if folders else None
+
+
+def as_code_points(words: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Words as numbers, from which `words_in` makes them again."""
+    text = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), "<u4")
+    return {"text": text, "text_widths": np.array([len(word) for word in words], np.int64)}
+
+
+def words_in(text: NDArray[Any], widths: NDArray[Any]) -> list[str]:
+    """The words that `as_code_points` made numbers of.
+
+    >>> words_in(*as_code_points(["tea", "", "ış"]).values())
+    ['tea', '', 'ış']
+    """
+    whole = text.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    ends = np.cumsum(widths).tolist()
+    return [whole[first:last] for first, last in zip([0, *ends], ends, strict=False)]

@@ -160,7 +160,7 @@ class Trained:
         if isinstance(self._quick, Together):
             outputs = combined_outputs(self.task, self._quick, examples, tokens=batch_tokens)
         else:
-            rows = [self.task.encode(example) for example in examples]
+            rows = list(self.task.encode_all(examples))
             outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
         return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
 
@@ -184,7 +184,7 @@ class Trained:
         if isinstance(self._quick, Together):
             raise ConfigError("free running is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
-        rows = [self.task.encode(example) for example in self.task.read(given)]
+        rows = list(self.task.encode_all(self.task.read(given)))
         return self.task.free_running(self._quick, rows, device=str(next(self._quick.parameters()).device))
 
     def backtest(
@@ -220,7 +220,7 @@ class Trained:
         examples = list(self.task.read(files))
         if isinstance(self._quick, Together):
             return examples, combined_outputs(self.task, self._quick, examples, scoring=True)
-        return examples, self.outputs([self.task.encode(example) for example in examples])
+        return examples, self.outputs(list(self.task.encode_all(examples)))
 
     def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
         """The model's outputs for encoded examples with answers, as Task.score takes them."""
