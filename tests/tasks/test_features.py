@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from recurra.errors import CheckpointError, ConfigError
-from recurra.models.character_features import CharacterReader
+from recurra.models.character_features import CharacterFeatures, CharacterReader, as_code_points, sentences_in
 from recurra.padding import Padded
 from recurra.runs import begin, resume, setup
-from recurra.tasks.language_model import features_of, reading_characters
-from recurra.tasks.tagging import Tagging, as_code_points, words_in
+from recurra.tasks.language_model import reading_characters
+from recurra.tasks.tagging import Tagging
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from tests.tasks.test_tagging import SMALL, write
@@ -98,8 +98,7 @@ def test_a_word_is_the_state_at_its_end_or_before_its_beginning(both: tuple[Path
 
 
 def test_both_directions_stand_side_by_side_and_neighbours_change_nothing(both: tuple[Path, Path]) -> None:
-    features = features_of(both, "cpu")
-    assert features is not None
+    features = CharacterFeatures([reading_characters(run, "cpu") for run in both])
     assert features.size == 10
     together = features.of(WORDS)
     for words, found in zip(WORDS, together, strict=True):
@@ -163,7 +162,8 @@ def test_features_over_the_budget_are_computed_for_each_batch(tmp_path: Path, bo
     weights = [model.model.state_dict() for model in (kept, computed)]
     for name, weight in weights[0].items():
         torch.testing.assert_close(weight, weights[1][name], atol=1e-3, rtol=1e-2)
-    assert words_in(*as_code_points(["", "\U0001f600é", "x"]).values()) == ["", "\U0001f600é", "x"]
+    sentences = [["", "\U0001f600é", "x"], [], ["y"]]
+    assert sentences_in(as_code_points(sentences)) == sentences
 
 
 def test_other_weights_of_a_language_model_are_other_features_in_the_cache(
@@ -201,3 +201,31 @@ def test_what_cannot_give_features_is_refused(tmp_path: Path, both: tuple[Path, 
     )
     with pytest.raises(ConfigError, match=r"model\.features_layer = 4 has no effect: model.features is empty"):
         tagger(tmp_path / "refused", [], "model.features_layer=4")
+
+
+@pytest.mark.parametrize("more", [(), ("data.second=second", "model.features_disk=0", "model.pairing=siamese")])
+def test_a_classifier_reads_features_of_one_text_or_two(
+    tmp_path: Path, both: tuple[Path, Path], more: tuple[str, ...]
+) -> None:
+    rows = "text\tsecond\tlabel\n" + "the cat sat\ta mat\tanimal\nle vélo\tune rue\tthing\n" * 2
+    file = write(tmp_path / "a.tsv", rows)
+    runs = f"model.features={[str(run) for run in both]}"
+    changes = ["model.embedding=6", "model.hidden=4", "model.engine=loop", "data.cache=false", "data.text=text"]
+    changes += ["data.label=label", "training.steps=2", "training.device=cpu", "training.threads=1"]
+    this = setup("classification", given={"train": file, "valid": ""}, overrides=[*changes, runs, *more])
+    begin(this, tmp_path / "run", Silent())
+    model = load(tmp_path / "run")
+    task: Any = model.task
+    [example] = list(task.read([file]))[:1]
+    batch = task.batch([task.encode(example)])
+    sentences = [["the", "cat", "sat"], ["a", "mat"]][: 2 if more else 1]
+    expected = np.concatenate(task.features.of(sentences))
+    np.testing.assert_allclose(batch.features[0], expected, atol=1e-3)
+    network: Any = model.model
+    assert network.readers[0].output_size == 6 + 2 * 150 + 10
+    with pytest.raises(ConfigError, match=r"model\.features are features of words in their order"):
+        begin(
+            setup("classification", given={"train": file}, overrides=[*changes, runs, "data.text.tokens=characters"]),
+            tmp_path / "refused",
+            Silent(),
+        )

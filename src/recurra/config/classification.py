@@ -128,6 +128,15 @@ class ClassificationModel:
         False, "keep the vectors of data.vectors as they are; words without one are read as zeros"
     )
     characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
+    features: list[str] = setting(
+        [],
+        "runs of language models over characters whose states become features of words: one, or a forward and a "
+        "backward one",
+    )
+    features_layer: int = setting(0, "size of a linear layer over the features; 0: no such layer")
+    features_disk: float = setting(
+        8.0, "gigabytes of disk for the features of the training data; if they need more, each epoch computes them"
+    )
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
@@ -187,7 +196,7 @@ class ClassificationModel:
         return USUAL_LAYERS.get(encoder) if self.layers is None and isinstance(self.hidden, int) else self.layers
 
     def __post_init__(self) -> None:
-        at_least(0, "model", self, "embedding")
+        at_least(0, "model", self, "embedding", "features_layer", "features_disk")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout", "label_smoothing")
         check_layers(self.hidden, self.layers)
@@ -292,7 +301,7 @@ class ClassificationSettings:
         )
         spells = spells and self.model.characters.cell != "none"
         reads_text = self.data.frames is None and self.data.image.given is None
-        if self.model.embedding == 0 and reads_text and not spells:
+        if self.model.embedding == 0 and reads_text and not spells and not self.model.features:
             raise SettingError(
                 "model.embedding = 0 needs character embeddings instead: use words as tokens and set "
                 "model.characters.cell.",
@@ -420,6 +429,8 @@ class ClassificationSettings:
         """
         model, data = self.model, self.data
         idle: Idle = {}
+        if not model.features:
+            idle |= {("model", name): "model.features is empty" for name in ("features_layer", "features_disk")}
         if data.vectors is None:
             idle["model", "freeze_embedding"] = "there are no vectors to keep: set data.vectors"
         if data.text.column is not None or data.frames is not None:

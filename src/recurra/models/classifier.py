@@ -25,6 +25,7 @@ from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.encoders.transformer_encoder import TransformerEncoder
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
+from recurra.models.character_features import CharacterFeatures
 from recurra.models.rows import padded
 from recurra.models.tagger import recurring_spellings, spelt
 from recurra.models.together import mean_of_alike
@@ -53,6 +54,7 @@ class ClassifierBatch(NamedTuple):
         None  # where the tokens of each of two texts stand in `words`, (B, T₁), (B, T₂)
     )
     candidates: Tensor | None = None  # (B, L): the classes that can be answered; None: all
+    features: Tensor | None = None  # (B, T, F): of words, by language models
 
 
 class ClassifierOutput(NamedTuple):
@@ -93,6 +95,7 @@ class Classifier(nn.Module):
         augmentation: Augmentation | None = None,
         channels: int | None = None,
         paired: bool = False,
+        word_features: int = 0,
     ) -> None:
         super().__init__()
         self.kind = kind
@@ -104,7 +107,8 @@ class Classifier(nn.Module):
         is_text = frame_size is None and channels is None
         readers = 0 if not is_text else min(1, reading) if settings.share else reading
         self.readers = nn.ModuleList(
-            read_words(settings, words=words, unknown=unknown, characters=characters) for _ in range(readers)
+            read_words(settings, words=words, unknown=unknown, characters=characters, features=word_features)
+            for _ in range(readers)
         )
         size = frame_size or (int(self.readers[0].output_size) if readers else 0)  # type: ignore[arg-type]
         # A series may have one number a step: without it there is nothing left to read.
@@ -128,7 +132,7 @@ class Classifier(nn.Module):
 
         Of two texts, what a pairing gives stands in place of the weights.
         """
-        read = [reader(batch.words, batch.spellings) for reader in self.readers]
+        read = [reader(batch.words, batch.spellings, batch.features) for reader in self.readers]
         if batch.frames is not None:
             read = [self._frames(batch)]
         elif batch.pictures is not None:
@@ -322,7 +326,9 @@ def combined(outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
     )
 
 
-def read_words(settings: ClassificationModel, *, words: int, unknown: int, characters: int | None) -> ReadWords:
+def read_words(
+    settings: ClassificationModel, *, words: int, unknown: int, characters: int | None, features: int = 0
+) -> ReadWords:
     """Tokens as vectors; spelt out where there are characters to spell with."""
     spelling = None
     if characters is not None and settings.characters.cell != "none":
@@ -341,6 +347,8 @@ def read_words(settings: ClassificationModel, *, words: int, unknown: int, chara
         word_dropout=settings.word_dropout,
         spelling=spelling,
         frozen=settings.freeze_embedding,
+        features=features,
+        features_layer=settings.features_layer,
     )
 
 
@@ -386,8 +394,10 @@ def encoder(
     )
 
 
-def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> ClassifierBatch:
-    """Encoded examples as one batch; words one by one and their spelling only where a model reads them."""
+def batched(
+    rows: Sequence[Encoded], *, reads: bool, spelling: bool, features: CharacterFeatures | None = None
+) -> ClassifierBatch:
+    """Encoded examples as one batch; words one by one, their spelling and features only where a model reads them."""
     rows = Rows.of(rows)
     words = spellings = bags = frames = label = labels = targets = pictures = None
     counted = (
@@ -414,8 +424,9 @@ def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> Classifi
     labelled = None if label is None else int((label != UNLABELLED).sum())
     texts = two_texts(steps, torch.from_numpy(rows.flat("first").values)) if rows.has("first") else None
     candidates = padded(rows, "candidates", np.bool_).values if rows.has("candidates") else None
+    of_words = None if features is None else features.batched(rows)
     return ClassifierBatch(
-        words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled, texts, candidates
+        words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled, texts, candidates, of_words
     )
 
 
@@ -456,6 +467,7 @@ def recurring_examples(batch: ClassifierBatch) -> ClassifierBatch | None:
         if batch.texts is None
         else (batch.texts[0].widened(B, sizes[0]), batch.texts[1].widened(B, sizes[1])),
         candidates=None if batch.candidates is None else widened(batch.candidates, B, fill=True),
+        features=None if batch.features is None else widened(batch.features, B, T),
     )
 
 

@@ -24,6 +24,7 @@ from recurra.heads.crf import CRF
 from recurra.heads.head import Head
 from recurra.heads.lattice import Chain, best_path, marginals
 from recurra.heads.values import Value
+from recurra.models.character_features import CharacterFeatures
 from recurra.models.rows import filled, padded
 from recurra.named import built
 from recurra.padding import Padded, coarser, widened
@@ -353,18 +354,11 @@ def batched(
     *,
     columns: int,
     spelling: bool = True,
-    features: Sequence[NDArray[np.float16]] | None = None,
+    features: CharacterFeatures | None = None,
 ) -> TaggerBatch:
-    """Encoded sentences as one batch; their spelling only where a model reads it.
-
-    Features stand in the rows, or are given.
-    """
+    """Encoded sentences as one batch; their spelling and features only where a model reads them."""
     rows = Rows.of(rows)
-    of_words = None
-    if features is not None:
-        of_words = padded(Rows([{"features": each} for each in features]), "features", np.float16).values
-    elif rows.has("features"):
-        of_words = padded(rows, "features", np.float16).values
+    of_words = None if features is None else features.batched(rows)
     words = spellings = frames = values = label = None
     if rows.has("words"):
         words = padded(rows, "words", np.int64)

@@ -36,6 +36,7 @@ from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_s
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
 from recurra.settings import SettingError, name_of
+from recurra.tasks.language_model import FEATURES, features_marks, features_of, saved_features
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Gates, Stack
     from recurra.analysis.saliency import Probe
+    from recurra.models.character_features import CharacterFeatures
     from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
     from recurra.pairings import Pairing
 
@@ -88,9 +90,12 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     Settings: ClassVar[type] = ClassificationSettings
     name: ClassVar[str] = "classification"
 
-    def __init__(self, settings: ClassificationSettings, learned: Learned) -> None:
+    def __init__(
+        self, settings: ClassificationSettings, learned: Learned, features: CharacterFeatures | None = None
+    ) -> None:
         self.settings = settings
         self.learned = learned
+        self.features = features
         self.tokenizer, self.words, self.characters, counts, self.frames, self.targets = learned
         self.labels = Vocabulary.counted(counts, specials=())
         self._code_points = CodePoints(self.characters)
@@ -148,6 +153,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     @classmethod
     def encoding(cls, settings: ClassificationSettings) -> object:
         bag, encoders = settings.model.bag, settings.model.encoders
+        if marks := features_marks(settings):
+            return [*marks, settings.model.candidates, bag.words, bag.characters, bag.buckets, *encoders]
         if settings.data.image.given is not None:
             return encoding_of_pictures(settings)
         if settings.model.candidates != "all":
@@ -156,17 +163,35 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     @classmethod
     def prepared(cls, settings: ClassificationSettings) -> Self:
-        return cls(settings, Learned.of(settings.data))
+        learned = Learned.of(settings.data)
+        features = None
+        if settings.model.features:
+            reads_words = learned.frames is None and learned.tokenizer.name == "words"
+            if not reads_words or settings.data.image.given is not None or {*settings.model.encoders} == {"bag"}:
+                raise SettingError(
+                    "model.features are features of words in their order: use text as input with data.text.tokens = "
+                    "words, and another model.encoder than bag.",
+                    ("model", "features"),
+                )
+            words = sum(
+                len(learned.tokenizer.split(text))
+                for example in labelled(settings.data.files("train"), settings.data)
+                for text in (example.text, example.second or "")
+            )
+            features = features_of(settings, words)
+        return cls(settings, learned, features)
 
     def save(self, folder: Path) -> None:
         self.learned.save(folder)
+        if self.features is not None:
+            self.features.save(folder / FEATURES)
 
     @classmethod
     def load(cls, settings: ClassificationSettings, folder: Path) -> Self:
-        return cls(settings, Learned.load(folder, settings.data))
+        return cls(settings, Learned.load(folder, settings.data), saved_features(settings, folder))
 
     def with_settings(self, settings: ClassificationSettings, folder: Path) -> Self:
-        return type(self)(settings, self.learned)
+        return type(self)(settings, self.learned, self.features)
 
     def read(self, files: Sequence[str | Path]) -> Iterator[LabelledSequence]:
         return self._checked(labelled(files, self.settings.data), files)
@@ -242,6 +267,15 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return example.text if example.frames is None else typed(example.frames)
 
     def encode(self, example: LabelledSequence) -> Encoded:
+        [encoded] = self.encode_all([example])
+        return encoded
+
+    def encode_all(self, examples: Iterable[LabelledSequence]) -> Iterator[Encoded]:
+        if self.features is None:
+            return map(self._encoded, examples)
+        return self.features.added((self._encoded(example), self.texts(example)) for example in examples)
+
+    def _encoded(self, example: LabelledSequence) -> Encoded:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
         if example.picture is not None:
             encoded |= encoded_picture(example.picture, self.settings)
@@ -317,7 +351,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def batch(self, rows: Sequence[Encoded]) -> ClassifierBatch:
         from recurra.models.classifier import batched
 
-        return batched(rows, reads=self.reads, spelling=self.spells)
+        return batched(rows, reads=self.reads, spelling=self.spells, features=self.features)
 
     @property
     def draws_in_batch(self) -> bool:
@@ -354,6 +388,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             augmentation=self.settings.augmentation,
             channels=self.settings.data.image.channels if self.is_pictured else None,
             paired=self.is_paired,
+            word_features=0 if self.features is None else self.features.size,
         )
 
     def _class_weights(self) -> NDArray[np.float64] | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import LanguageModelSettings
+from recurra.config import ClassificationSettings, LanguageModelSettings, TaggingSettings
 from recurra.config.forcing import Forcing
 from recurra.config.given import Given
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
@@ -48,6 +48,7 @@ from recurra.tasks.task import (
 )
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
+from recurra.text.json_file import read_json
 from recurra.text.tokenizers.subword_training import MARK
 from recurra.text.vocabulary import UNKNOWN
 from recurra.views.viewer import MATTERED, SURE
@@ -68,6 +69,9 @@ END_OF_LINE = "<eos>"
 
 NEWLINE = "\n"
 WEIGHTS = "model.safetensors"
+FEATURES = "features"
+"""Where a run keeps its own copies of the language models that it takes features from."""
+
 IN_THE_TEXT = -1
 """In place of a file's number: what follows is a token's place in the whole text."""
 
@@ -739,8 +743,31 @@ def weights_of(folder: Path) -> str:
     return entry.sha256 if entry is not None else digest_of(folder / WEIGHTS)
 
 
-def features_of(folders: Sequence[Path], device: str) -> CharacterFeatures | None:
-    """What the language models of some runs know of words, at most one for each direction; None: no runs. (torch)"""
+def features_marks(settings: TaggingSettings | ClassificationSettings) -> list[object]:
+    """What features of words depend on, for the cache: the weights of the language models, and where they are kept."""
+    runs = [Path(run) for run in settings.model.features]
+    marks = [weights_of(run) for run in runs if (run / WEIGHTS).is_file()]
+    return [*marks, settings.model.features_disk] if runs else []
+
+
+def features_of(settings: TaggingSettings | ClassificationSettings, words: int) -> CharacterFeatures | None:
+    """What the language models that settings name know of words, of which training reads so many. (torch)"""
+    found = _features_in([Path(run) for run in settings.model.features], settings.training.device)
+    return None if found is None else found.within(settings.model.features_disk, words)
+
+
+def saved_features(settings: TaggingSettings | ClassificationSettings, folder: Path) -> CharacterFeatures | None:
+    """The features of which a run has the language models in its folder; None: it has none. (torch)"""
+    folder = folder / FEATURES
+    runs = [folder / str(number) for number in range(len(settings.model.features))]
+    found = _features_in(runs, settings.training.device)
+    if found is not None:
+        found.kept = bool(read_json(folder / "kept.json"))
+    return found
+
+
+def _features_in(folders: Sequence[Path], device: str) -> CharacterFeatures | None:
+    """The language models of some runs, at most one for each direction; None: no runs."""
     if not folders:
         return None
     from recurra.models.character_features import CharacterFeatures

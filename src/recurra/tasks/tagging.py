@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from recurra.reading.word_vectors import word_vectors
 from recurra.scoring.counted import Counted
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, SettingError, name_of
-from recurra.tasks.language_model import WEIGHTS, features_of, weights_of
+from recurra.tasks.language_model import FEATURES, features_marks, features_of, saved_features
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -46,7 +45,6 @@ from recurra.tasks.task import (
     Viewer,
 )
 from recurra.text.code_points import CodePoints
-from recurra.text.json_file import read_json
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import SERIES
 from recurra.views.viewer import MATTERED
@@ -58,12 +56,6 @@ if TYPE_CHECKING:
     from recurra.models.character_features import CharacterFeatures
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
 
-
-FEATURES = "features"
-"""Where a run keeps its own copies of the language models that it takes features from."""
-
-AT_ONCE = 256
-"""Sentences whose features are computed together."""
 
 MOST_TAGS_OF_A_CRF = 1000
 """With more, a softmax is the usual head: a CRF's time and memory grow with the square of the number of tags."""
@@ -85,11 +77,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         frames: Normal | None,
         values: Normal | None,
         features: CharacterFeatures | None = None,
-        *,
-        keeps_features: bool = True,
     ) -> None:
         self.features = features
-        self.keeps_features = keeps_features  # in encoded sentences; else they are computed for each batch
         self.most_tags = max(map(len, tags), default=0)
         self.chooses_head = settings.model.head == "auto" and self.most_tags > 0
         if self.chooses_head:
@@ -116,13 +105,10 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
     @classmethod
     def encoding(cls, settings: TaggingSettings) -> object:
-        runs = [Path(run) for run in settings.model.features]
-        marks = [weights_of(run) for run in runs if (run / WEIGHTS).is_file()]
-        return [*marks, settings.model.features_disk] if runs else None
+        return features_marks(settings) or None
 
     @classmethod
     def prepared(cls, settings: TaggingSettings) -> Self:
-        features = _features(settings, [Path(run) for run in settings.model.features])
         data = settings.data
         forms: Counter[str] = Counter()
         tags: list[Counter[str]] = [Counter() for _ in data.tags or ()]
@@ -162,9 +148,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.counted(labels, specials=()) if data.label is not None else None,
             frames.finished() if data.frames is not None else None,
             values.finished() if data.values else None,
-            features,
-            keeps_features=features is None
-            or sum(forms.values()) * features.size * 2 <= settings.model.features_disk * 1e9,
+            features_of(settings, forms.total()),
         )
 
     def noticed_in_training(self, rows: Any) -> str | None:
@@ -186,7 +170,6 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             self.labels.save(folder / "vocabulary.labels.json")
         if self.features is not None:
             self.features.save(folder / FEATURES)
-            (folder / FEATURES / "kept.json").write_text(json.dumps(self.keeps_features), "utf-8")
         scales = {name: scale.to_json() for name in ("frames", "values") if (scale := getattr(self, name)) is not None}
         (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
 
@@ -202,8 +185,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.load(folder / "vocabulary.labels.json") if data.label is not None else None,
             scales.get("frames"),
             scales.get("values"),
-            _features(settings, [folder / FEATURES / str(number) for number in range(len(settings.model.features))]),
-            keeps_features=not settings.model.features or bool(read_json(folder / FEATURES / "kept.json")),
+            saved_features(settings, folder),
         )
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Sentence]:
@@ -242,15 +224,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
     def encode_all(self, examples: Iterable[Sentence]) -> Iterator[Encoded]:
         if self.features is None:
-            yield from map(self._encoded, examples)
-            return
-        left = iter(examples)
-        while some := list(itertools.islice(left, AT_ONCE)):
-            if not self.keeps_features:
-                yield from (self._encoded(each) | as_code_points(each.tokens) for each in some)
-                continue
-            for each, features in zip(some, self.features.of([each.tokens for each in some]), strict=True):
-                yield {**self._encoded(each), "features": features}
+            return map(self._encoded, examples)
+        return self.features.added((self._encoded(example), [example.tokens]) for example in examples)
 
     def _encoded(self, example: Sentence) -> dict[str, NDArray[Any]]:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
@@ -298,11 +273,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def batch(self, rows: Sequence[Encoded]) -> TaggerBatch:
         from recurra.models.tagger import batched
 
-        features = None
-        if self.features is not None and not self.keeps_features:
-            features = self.features.of([words_in(row["text"], row["text_widths"]) for row in rows])
         spelling = self.settings.model.characters.cell != "none"
-        return batched(rows, columns=len(self.tags), spelling=spelling, features=features)
+        return batched(rows, columns=len(self.tags), spelling=spelling, features=self.features)
 
     @property
     def draws_in_batch(self) -> bool:
@@ -521,24 +493,3 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
 def with_head(settings: TaggingSettings, head: Part) -> TaggingSettings:
     return dataclasses.replace(settings, model=dataclasses.replace(settings.model, head=head))
-
-
-def _features(settings: TaggingSettings, folders: Sequence[Path]) -> CharacterFeatures | None:
-    return features_of(folders, settings.training.device) if folders else None
-
-
-def as_code_points(words: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Words as numbers, from which `words_in` makes them again."""
-    text = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), "<u4")
-    return {"text": text, "text_widths": np.array([len(word) for word in words], np.int64)}
-
-
-def words_in(text: NDArray[Any], widths: NDArray[Any]) -> list[str]:
-    """The words that `as_code_points` made numbers of.
-
-    >>> words_in(*as_code_points(["tea", "", "ış"]).values())
-    ['tea', '', 'ış']
-    """
-    whole = text.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    ends = np.cumsum(widths).tolist()
-    return [whole[first:last] for first, last in zip([0, *ends], ends, strict=False)]
