@@ -1,7 +1,8 @@
 """Names in noisy English (WNUT 2017), with and without features of our own character language models.
 
     python benchmarks/wnut17.py                                            # CPU: 5 minutes for each language model
-    python benchmarks/wnut17.py --hidden 1024 --minutes 120 --wiki 20 --seeds 3 --device cuda --out runs   # a GPU
+    python benchmarks/wnut17.py --hidden 1024 --dropout 0.2 --batch 128 --minutes 60 --wiki 20 --seeds 3 --epochs 30 \\
+        --device cuda --out runs                                           # a GPU
 
 First two language models of characters are trained, one forward, one backward, on sentences of wikitext2 (--wiki
 megabytes of it), the web texts of ud_english_ewt and the training sentences of wnut17, words set apart by blanks. Then
@@ -42,6 +43,8 @@ def main() -> None:
     arguments.add_argument("--device", default="auto", help="cpu or cuda (cuda where there is one)")
     arguments.add_argument("--hidden", type=int, default=256, help="units of each language model (256)")
     arguments.add_argument("--minutes", type=float, default=5.0, help="training of each language model (5)")
+    arguments.add_argument("--dropout", type=float, default=0.0, help="of the language models (0: few epochs)")
+    arguments.add_argument("--batch", type=int, default=32, help="streams of a batch of the language models (32)")
     arguments.add_argument("--wiki", type=float, default=3.0, help="megabytes of wikitext2 (3)")
     arguments.add_argument("--epochs", type=int, default=15, help="of the taggers (15)")
     arguments.add_argument("--seeds", type=int, default=1, help="taggers of each kind (1)")
@@ -79,6 +82,9 @@ def language_model(folder: Path, direction: str, options: argparse.Namespace) ->
             f"model.hidden={options.hidden}",
             "model.layers=1",
             "model.weight_drop=0",
+            *(f"model.{name}={options.dropout}" for name in ("dropout", "output_dropout")),
+            "model.token_dropout=0",
+            f"training.batch_size={options.batch}",
             "data.text.min_count=5",
             "training.epochs=none",
             f"training.minutes={options.minutes}",

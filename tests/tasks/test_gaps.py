@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 from recurra.config.frequency import Frequency
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, DataError
 from recurra.reading.steps import Steps
 from recurra.runs import begin, resume, setup
 from recurra.training.progress import Silent
@@ -147,3 +148,33 @@ def test_the_recipe_loads_and_learns(tmp_path: Path) -> None:
     model = load(tmp_path / "r")
     assert model.task.described() == "series of 2 values, GRU-D 4, gaussian output"
     assert np.isfinite(model.evaluate(file).values["mae"])
+
+
+def classifier(folder: Path, cell: str, *overrides: str) -> Trained:
+    """Whether the second number was measured at the last of four steps; its value tells nothing."""
+    draw, rows = np.random.default_rng(1), list[str]()
+    for _ in range(32):
+        known = draw.random(4) < 0.5
+        frames = [[round(float(draw.normal()), 3), 1.5 if each else None] for each in known]
+        rows.append(json.dumps({"frames": frames, "label": "yes" if known[-1] else "no"}))
+    file = write(folder.parent / "a.jsonl", "\n".join(rows) + "\n")
+    changes = [f"model.cell={cell}", "model.hidden=6", "model.dropout=0", "model.summary=last", "data.cache=false"]
+    changes += ["training.device=cpu", "training.threads=1", "training.average=none", "training.learning_rate=0.02"]
+    changes += ["model.bidirectional=false", *overrides]
+    begin(setup("classification", given={"train": file, "valid": ""}, overrides=changes), folder, Silent())
+    return load(folder)
+
+
+def test_a_classifier_of_series_is_told_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.jsonl:1: 'frames' contains a number at step \d that is missing"):
+        classifier(tmp_path / "refused", "gru_d", "training.steps=1")
+    model = classifier(tmp_path / "run", "gru_d", "data.missing=mean", "training.steps=40")
+    assert model.evaluate(tmp_path / "a.jsonl").values["accuracy"] > 0.95
+    task: Any = model.task
+    row = task.encode(next(task.questions(None, ["[[1, 1.5], [2, null]]"])))
+    assert row["frames"][:, 2:].tolist() == [[1, 1, 1], [1, 0, 1]]
+    assert row["frames"][1, 1] == 0  # the mean
+    plain = classifier(tmp_path / "plain", "gru", "data.missing=mean", "training.steps=1")
+    assert plain.task.encode(next(plain.task.questions(None, ["[[1, null]]"])))["frames"].shape == (1, 2)
+    with pytest.raises(ConfigError, match=r"augmentation\.noise applies .* 'gru_d' reads masks beside the values"):
+        classifier(tmp_path / "refused", "gru_d", "data.missing=mean", "augmentation.noise=0.1")

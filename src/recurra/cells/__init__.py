@@ -105,7 +105,7 @@ def reads_gaps(spec: Spec) -> bool:
     return find(Cell, _name_and_options(spec, "cell")[0]).reads_gaps
 
 
-def with_gaps(spec: Spec, variables: int) -> Spec:
+def with_gaps(spec: Spec, variables: int) -> dict[str, Any]:
     """The same cell for so many values at a step that may be missing.
 
     >>> with_gaps("gru_d", 2)

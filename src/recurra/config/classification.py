@@ -69,6 +69,10 @@ class ClassificationData(Data):
     frames: str | None = setting(
         None, "column with a series of numbers, one or several per step, as input instead of text"
     )
+    missing: Literal["refuse", "mean"] = setting(
+        "refuse",
+        "mean: read a missing number of a series (null) as the mean of training; model.cell = gru_d is told so",
+    )
     image: ImageData = section(ImageData, "pictures as input instead of text")
     label: str | None = setting(None, "column with one class; none: `label`, if there is one")
     labels: str | None = setting(None, "column with any number of classes: a list, or separated by commas or blanks")
@@ -431,6 +435,8 @@ class ClassificationSettings:
         idle: Idle = {}
         if not model.features:
             idle |= {("model", name): "model.features is empty" for name in ("features_layer", "features_disk")}
+        if data.text.column is not None or data.image.given is not None:
+            idle["data", "missing"] = "the inputs are no series of numbers (data.frames)"
         if data.vectors is None:
             idle["model", "freeze_embedding"] = "there are no vectors to keep: set data.vectors"
         if data.text.column is not None or data.frames is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recurra.analysis.saliency import Probe
+from recurra.cells import with_gaps
 from recurra.config import Augmentation, ClassificationModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
@@ -96,8 +98,11 @@ class Classifier(nn.Module):
         channels: int | None = None,
         paired: bool = False,
         word_features: int = 0,
+        variables: int = 0,
     ) -> None:
         super().__init__()
+        if variables:  # frames are values, their masks and the time since the frame before
+            settings = dataclasses.replace(settings, cell=with_gaps(settings.cell, variables))
         self.kind = kind
         self.augmentation = augmentation
         self.dropout = settings.dropout

@@ -157,6 +157,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             return [*marks, settings.model.candidates, bag.words, bag.characters, bag.buckets, *encoders]
         if settings.data.image.given is not None:
             return encoding_of_pictures(settings)
+        if settings.data.frames is not None and reads_gaps_in(settings):
+            return ["gaps"]
         if settings.model.candidates != "all":
             return [settings.model.candidates]
         return [bag.words, bag.characters, bag.buckets, {*encoders} == {"bag"}] if "bag" in encoders else None
@@ -240,7 +242,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 text, words = text_of(line, place, "text")
                 yield LabelledSequence(text, words, None, (), None, 0, number)
                 continue
-            frames = series(series_in(line, place), place, "frames")
+            is_allowed = self.settings.data.missing == "mean"
+            frames = series(series_in(line, place), place, "frames", missing=is_allowed)
             yield LabelledSequence("", None, frames, (), None, 0, number)
 
     def texts(self, example: LabelledSequence) -> list[list[str]]:
@@ -338,8 +341,22 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def _scaled(self, example: LabelledSequence, scale: Normal) -> NDArray[np.float32]:
         if example.frames is None or len(example.frames) == 0:
-            return np.zeros((0, len(scale.mean)), np.float32)
-        return scale.scaled(example.frames).astype(np.float32)
+            return np.zeros((0, self.frame_size), np.float32)
+        scaled, known = np.nan_to_num(scale.scaled(example.frames)), ~np.isnan(example.frames)
+        if self.reads_gaps:
+            scaled = np.column_stack([scaled, known, np.ones(len(known))])
+        return scaled.astype(np.float32)
+
+    @cached_property
+    def reads_gaps(self) -> bool:
+        """Whether the network is given which numbers of a series are missing. (torch)"""
+        return self.frames is not None and reads_gaps_in(self.settings)
+
+    @property
+    def frame_size(self) -> int:
+        """The numbers that are read at a step of a series: values, or values, their masks and an elapsed time."""
+        assert self.frames is not None, "series are read"
+        return 2 * len(self.frames.mean) + 1 if self.reads_gaps else len(self.frames.mean)
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         if not self.reads and self.frames is None:
@@ -374,7 +391,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if self.is_pictured:
             self.settings.augmentation.check_pictures()
         else:
-            self.settings.augmentation.check_series("a text is read" if self.frames is None else None)
+            gaps = f"model.cell = '{name_of(self.settings.model.cell)}' reads masks beside the values"
+            found = "a text is read" if self.frames is None else gaps if self.reads_gaps else None
+            self.settings.augmentation.check_series(found)
         return Classifier(
             self.settings.model,
             self.kind,
@@ -382,13 +401,14 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             words=len(self.words),
             unknown=self.words.id(UNKNOWN),
             characters=len(self.characters) if self.spells else None,
-            frame_size=len(self.frames.mean) if self.frames is not None else None,
+            frame_size=self.frame_size if self.frames is not None else None,
             features=self.ngrams.rows if self.ngrams is not None else None,
             class_weights=self._class_weights(),
             augmentation=self.settings.augmentation,
             channels=self.settings.data.image.channels if self.is_pictured else None,
             paired=self.is_paired,
             word_features=0 if self.features is None else self.features.size,
+            variables=len(self.frames.mean) if self.frames is not None and self.reads_gaps else 0,
         )
 
     def _class_weights(self) -> NDArray[np.float64] | None:
@@ -770,3 +790,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if name == "siamese" and model.encoder != "cnn":
             how = f"{how} of {summary_in_words(model.summary)}"
         return f"{how} of two texts ({data.text.column}, {data.second})"
+
+
+def reads_gaps_in(settings: ClassificationSettings) -> bool:
+    """Whether the network over a series is one stack of a cell that reads gaps. (torch)"""
+    from recurra.cells import reads_gaps
+
+    model = settings.model
+    return model.encoder == "rnn" and name_of(model.non_local) == "none" and reads_gaps(model.cell)
