@@ -19,10 +19,10 @@ Only the rows that are needed are read: memory stays small, however large the fi
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -38,6 +38,9 @@ VERSIONS = (11, 12)
 SUPERVISED = 3
 BLOCK = 1 << 20
 """Bytes of the dictionary that are read at once."""
+
+REMEMBERED = 1 << 14
+"""Rows of the matrix that are kept, for n-grams that many words have."""
 
 SETTINGS = struct.Struct("<12id")
 COUNTS = struct.Struct("<3i2q")
@@ -68,31 +71,37 @@ def read_fasttext(path: str | os.PathLike[str], wanted: Iterable[str]) -> FastTe
         found = _format(file, path)
         known, count, pruned = _dictionary(file, path, {word.encode("utf-8", "replace"): word for word in words})
         rows, columns, start = _matrix(file, path)
-    if columns != found.size or rows < count + (found.buckets if found.longest and pruned is None else 0):
-        raise DataError(
-            f"{path}: the matrix has {rows:,} rows of {columns} numbers, but the header says vectors of {found.size} "
-            f"for {count:,} words and {found.buckets:,} buckets. The file is damaged. Download it again."
-        )
-    matrix = np.memmap(Path(path), "<f4", "r", start, (rows, columns))
-    tokens, values, built = list[str](), list[NDArray[np.float32]](), 0
-    for word in words:
-        numbers = [known[word]] if word in known else []
-        buckets = subwords(word, found) if word != "</s>" else []
-        if pruned is not None:
-            buckets = [pruned[bucket] for bucket in buckets if bucket in pruned]
-        numbers += [count + bucket for bucket in buckets]
-        if not numbers:
-            continue
-        # Summed in the order and the precision of fastText, so that the numbers are the same.
-        total = np.zeros(columns, np.float32)
-        for number in numbers:
-            total += matrix[number]
-        total *= np.float32(1 / len(numbers))
-        if not np.isfinite(total).all():
-            raise DataError(f"{path}: the vector of {word!r} contains a number that is infinite or NaN.")
-        tokens.append(word)
-        values.append(total)
-        built += word not in known
+        if columns != found.size or rows < count + (found.buckets if found.longest and pruned is None else 0):
+            raise DataError(
+                f"{path}: the matrix has {rows:,} rows of {columns} numbers, but the header says vectors of "
+                f"{found.size} for {count:,} words and {found.buckets:,} buckets. The file is damaged. Download it "
+                "again."
+            )
+
+        @functools.lru_cache(REMEMBERED)
+        def row(number: int) -> NDArray[np.float32]:
+            file.seek(start + 4 * columns * number)
+            return np.frombuffer(_exactly(file, 4 * columns, path), "<f4")
+
+        tokens, values, built = list[str](), list[NDArray[np.float32]](), 0
+        for word in words:
+            numbers = [known[word]] if word in known else []
+            buckets = subwords(word, found) if word != "</s>" else []
+            if pruned is not None:
+                buckets = [pruned[bucket] for bucket in buckets if bucket in pruned]
+            numbers += [count + bucket for bucket in buckets]
+            if not numbers:
+                continue
+            # Summed in the order and the precision of fastText, so that the numbers are the same.
+            total = np.zeros(columns, np.float32)
+            for number in numbers:
+                total += row(number)
+            total *= np.float32(1 / len(numbers))
+            if not np.isfinite(total).all():
+                raise DataError(f"{path}: the vector of {word!r} contains a number that is infinite or NaN.")
+            tokens.append(word)
+            values.append(total)
+            built += word not in known
     return FastText(Vectors(tokens, np.array(values, np.float32).reshape(-1, columns)), built)
 
 
