@@ -178,3 +178,20 @@ def test_a_classifier_of_series_is_told_what_is_missing(tmp_path: Path) -> None:
     assert plain.task.encode(next(plain.task.questions(None, ["[[1, null]]"])))["frames"].shape == (1, 2)
     with pytest.raises(ConfigError, match=r"augmentation\.noise applies .* 'gru_d' reads masks beside the values"):
         classifier(tmp_path / "refused", "gru_d", "data.missing=mean", "augmentation.noise=0.1")
+
+
+def test_irregular_times_and_covariates_of_a_table_reach_the_cell(tmp_path: Path) -> None:
+    times = np.cumsum([1.0, 2.0, 2.0, 7.5, 2.0, 0.5, 2.0, 2.0, 3.0, 2.0])
+    rows = [f"{t},{math.sin(t):.3f},{number % 2}" for number, t in enumerate(times)]
+    file = write(tmp_path / "a.csv", "time,x,is_open\n" + "\n".join(rows) + "\n")
+    ahead = write(tmp_path / "b.csv", "time,x,is_open\n" + "\n".join([*rows, "26,,1", "28,,0"]) + "\n")
+    options = (*GAPS, "training.steps=2", "decoding.horizon=2", 'data.future=["is_open"]', "data.frequency=irregular")
+    model = trained(tmp_path, file, *options)
+    [steps] = model.task.read([file])
+    elapsed = model.task.encode(steps)["gaps"][:, 1]
+    np.testing.assert_allclose(elapsed, [0, *np.diff(times) / 2], rtol=1e-6)  # the usual step is 2
+    network: Any = model.model
+    assert network.recurrent.input_size == 1 + 1 + 1 + 1  # value, mask, time, covariate
+    [answer] = list(model.predict_file(ahead, []))
+    assert len(answer.detail["values"]) == 2
+    assert np.isfinite(model.evaluate(file).values["mae"])
