@@ -263,6 +263,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def not_in_vocabulary(self, example: Sentence) -> list[str]:
         if self.settings.model.characters.cell != "none":
             return self.characters.unknown_among(character for token in example.tokens for character in token)
+        if self.features is not None:  # a word that has no vector is read by its characters all the same
+            return []
         lower = self.settings.data.lowercase
         return self.words.unknown_among(map(str.lower, example.tokens) if lower else example.tokens)
 
