@@ -39,13 +39,13 @@ def doses(steps: int, series: int, seed: int) -> str:
 
 
 def test_a_cell_that_sees_gaps_learns_what_carried_values_hide(tmp_path: Path) -> None:
-    train, test = write(tmp_path / "a.csv", doses(40, 10, 1)), write(tmp_path / "b.csv", doses(40, 10, 2))
-    few = ("data.missing=previous", "training.epochs=70", "model.hidden=8", "model.engine=auto", "decoding.horizon=1")
+    train, test = write(tmp_path / "a.csv", doses(40, 8, 1)), write(tmp_path / "b.csv", doses(40, 4, 2))
+    few = ("data.missing=previous", "training.epochs=50", "model.hidden=8", "model.engine=auto", "decoding.horizon=1")
     errors = {}
     for cell in ("gru", "gru_d"):
         model = trained(tmp_path / cell, train, *few, f"model.cell={cell}")
         errors[cell] = model.evaluate(test).values["mae"]
-    assert errors["gru_d"] < 0.5 * errors["gru"]
+    assert errors["gru_d"] < 0.5 * errors["gru"], errors
 
 
 def small(tmp_path: Path, *overrides: str) -> Trained:
@@ -111,10 +111,10 @@ def test_predicted_steps_are_read_as_observed_one_step_later(tmp_path: Path) -> 
         x = torch.cat([x, torch.cat([said, torch.ones(1, 3)], dim=1).unsqueeze(1)], dim=1)
 
 
-@pytest.mark.parametrize("more", [(), ("training.forcing=0.5", "model.input_dropout=0.3", "model.layers=2")])
-def test_a_broken_run_ends_with_the_same_weights(tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_a_broken_run_ends_with_the_same_weights(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", doses(20, 3, 1))
-    changes = [*SMALL, *GAPS, "training.epochs=3", "data.window=8", *more]
+    changes = [*SMALL, *GAPS, "training.epochs=2", "data.window=8", "training.forcing=0.5"]
+    changes += ["model.input_dropout=0.3", "model.layers=2"]
     this = setup("forecasting", given={"train": file, "valid": ""}, overrides=changes)
     begin(this, tmp_path / "whole", Silent())
     with pytest.raises(MemoryError):
