@@ -19,6 +19,7 @@ def test_the_file_name_is_the_config_name() -> None:
         "dnc",
         "elman",
         "gru",
+        "gru_d",
         "ind_rnn",
         "layer_norm_lstm",
         "lstm",

@@ -16,9 +16,9 @@ from torch.testing import assert_close
 from recurra.attention import Attended, Attention, Memory
 from recurra.attention.terms.term import Term
 from recurra.errors import DataError
+from recurra.models.saved import put_weights, read_tensors, write_tensors
 from recurra.named import catalogue
 from recurra.padding import Padded
-from recurra.training.checkpoint import put_weights, read_tensors, write_tensors
 from tests.attention.every import EVERY, PLAIN, SUMMING_TO_ONE, WITH_TERMS, Spec, asked, drawn, remembered, title
 
 SOME = settings().max_examples // 3  # each with one of many attentions

@@ -101,6 +101,28 @@ def gru(p: Mapping[str, Array], o: Mapping[str, Any], x: Array, s: Values, see: 
     return {"r": r, "z": z, "candidate": candidate, "h": new}
 
 
+def gru_d(p: Mapping[str, Array], o: Mapping[str, Any], x: Array, s: Values, see: Change, drop: Change) -> Values:
+    d = o.get("variables", 0)
+    if d == 0:
+        return gru(p, {}, x, s, see, drop)
+    values, m, elapsed, u = x[:d], x[d : 2 * d], x[2 * d], x[2 * d + 1 :]
+    since = s["waited"] + elapsed
+    gamma_x = np.array([np.exp(-max(0.0, p["decay_x"][j] * since[j] + p["decay_x_bias"][j])) for j in range(d)])
+    gamma_h = np.exp(-np.maximum(0, p["decay_h"] @ since + p["decay_h_bias"]))
+    imputed = m * values + (1 - m) * (gamma_x * s["last"] + (1 - gamma_x) * p["mean"])
+    W, U, b = blocks(p, "rzh")
+    V = dict(zip("rzh", np.split(p["from_mask"], 3), strict=True))
+    h, read = gamma_h * s["h"], np.concatenate([imputed, u])
+    r = sigma(W["r"] @ read + V["r"] @ m + U["r"] @ see(h) + b["r"])
+    z = sigma(W["z"] @ read + V["z"] @ m + U["z"] @ see(h) + b["z"])
+    candidate = drop(np.tanh(W["h"] @ read + V["h"] @ m + U["h"] @ see(r * h) + b["h"]))
+    return {
+        "r": r, "z": z, "candidate": candidate, "h": (1 - z) * h + z * candidate,
+        "decay_x": gamma_x, "decay_h": gamma_h, "imputed": imputed,
+        "last": m * values + (1 - m) * s["last"], "waited": (1 - m) * since,
+    }  # fmt: skip
+
+
 def norm(a: Array, gain: Array, bias: Array | float = 0.0) -> Array:
     deviation = a - a.mean()
     return np.asarray(gain * deviation / np.sqrt((deviation**2).mean() + 1e-5) + bias)

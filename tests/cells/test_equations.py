@@ -65,8 +65,9 @@ def test_a_cell_is_its_equations(variant: str, from_zero: bool) -> None:
     [*((variant, True) for variant in EVERY), *((variant, False) for variant in WRAPPED)],  # others do the same in both
 )
 def test_gradients_are_those_of_finite_differences(variant: str, training: bool) -> None:
-    rnn = model(EVERY[variant], 2, 4, engine="loop").train(training)
-    x = batch([3, 1], 2)
+    size = 3 if "variables" in EVERY[variant] else 2  # a value, its mask and the elapsed time
+    rnn = model(EVERY[variant], size, 4, engine="loop").train(training)
+    x = batch([3, 1], size)
     start = random_states(rnn, 2)
     leaves = [tensor.detach().requires_grad_() for tensor in [x.values, *flat(start)]]
 

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recurra.training.checkpoint import read_tensors
+from recurra.models.saved import read_tensors
 from recurra.training.log import ValidLine, read_log
 from tests.faults.fault import Change, Fault, read_changes
 from tests.faults.fork_server import Ended, ForkServer

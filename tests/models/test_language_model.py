@@ -20,10 +20,10 @@ from recurra.errors import DataError
 from recurra.heads import UNLABELLED
 from recurra.models.language_model import NextToken, TextBatch, weight_drop_of, with_weight_drop
 from recurra.models.likelihood import carried, windowed
+from recurra.models.saved import put_weights, read_tensors, write_tensors
 from recurra.named import catalogue
 from recurra.padding import Padded
 from recurra.settings import SettingError
-from recurra.training.checkpoint import put_weights, read_tensors, write_tensors
 
 V = 7
 WITHOUT_U = ("min_gru", "min_lstm")

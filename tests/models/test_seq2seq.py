@@ -17,9 +17,9 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from recurra.models.forcing import Forced
+from recurra.models.saved import put_weights, read_tensors, write_tensors
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, Sizes, of_rows, pairs_batched
 from recurra.padding import Padded
-from recurra.training.checkpoint import put_weights, read_tensors, write_tensors
 from recurra.wirings import Features
 from tests.models.pairs import CONTEXTS, END, PAIRS, SIZES, START, UNKNOWN, batch, network, row_of, stepped, tokens_read
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from recurra import ConfigError, DataError
 from recurra.heads import UNLABELLED
+from recurra.models.saved import put_weights, read_tensors, write_tensors
 from recurra.named import catalogue
 from recurra.outputs import Output, build
-from recurra.training.checkpoint import put_weights, read_tensors, write_tensors
 from tests.outputs.equations import probabilities
 
 EVERY: list[str | dict[str, Any]] = [

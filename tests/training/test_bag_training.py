@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from recurra.errors import ConfigError
+from recurra.models.saved import read_tensors
 from recurra.runs import Setup, begin, resume, setup
 from recurra.settings import SettingError
-from recurra.training.checkpoint import read_tensors
 from recurra.training.optimisation import Average, optimiser, optimisers, sparse_tables
 from recurra.training.progress import Silent
 

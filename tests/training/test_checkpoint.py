@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from recurra.errors import CheckpointError
-from recurra.training.checkpoint import (
-    optimiser_tensors,
-    put_optimiser,
-    put_weights,
-    read_tensors,
-    write_tensors,
-)
+from recurra.models.saved import put_weights, read_tensors, write_tensors
+from recurra.training.checkpoint import optimiser_tensors, put_optimiser
 
 
 def test_what_is_written_is_read_and_the_same_tensors_are_the_same_file(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from recurra.cells.elman import Elman, ElmanFixed
 from recurra.errors import TrainingError
+from recurra.models.saved import read_tensors
 from recurra.runs import begin, resume
-from recurra.training.checkpoint import read_tensors
 from recurra.training.log import Log
 from recurra.training.preparation import HeldOut, prepared
 from recurra.training.progress import PlainLines, Progress, Silent

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from recurra.models.saved import read_tensors
 from recurra.runs import begin, setup
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Recurring
-from recurra.training.checkpoint import read_tensors
 from recurra.training.preparation import HeldOut, prepared
 from recurra.training.progress import Progress, Silent
 from recurra.training.trainer import CHECKPOINT, Trainer

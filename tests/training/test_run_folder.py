@@ -16,8 +16,8 @@ import pytest
 import recurra
 from recurra.cli import main
 from recurra.manifest import MANIFEST, STAGE, UnverifiedWarning, read_manifest, seal
+from recurra.models.saved import read_tensors
 from recurra.runs import resume
-from recurra.training.checkpoint import read_tensors
 from recurra.training.progress import Silent
 
 TEXT = "the\tDET\ncat\tNOUN\nsees\tVERB\n\na\tDET\ndog\tNOUN\nsleeps\tVERB\n\n" * 20

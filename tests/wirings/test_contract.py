@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from recurra.errors import ConfigError
+from recurra.models.saved import put_weights, read_tensors, write_tensors
 from recurra.named import built
 from recurra.padding import Padded
 from recurra.search.search import selected
-from recurra.training.checkpoint import put_weights, read_tensors, write_tensors
 from recurra.wirings import Wiring, WiringState
 from tests.variants import VARIATIONAL
 from tests.wirings.every import (

@@ -10,6 +10,7 @@ from recurra.cells.coupled_lstm import CoupledLSTM
 from recurra.cells.dnc import DNC
 from recurra.cells.elman import Elman
 from recurra.cells.gru import GRU
+from recurra.cells.gru_d import GRUD
 from recurra.cells.ind_rnn import IndRNN
 from recurra.cells.layer_norm_lstm import LayerNormLSTM
 from recurra.cells.lstm import LSTM
@@ -30,6 +31,7 @@ from recurra.named import catalogue, check_options, find, made
 __all__ = [
     "DNC",
     "GRU",
+    "GRUD",
     "LSTM",
     "NTM",
     "SLSTM",
@@ -51,7 +53,10 @@ __all__ = [
     "WeightDrop",
     "Wrapper",
     "Zoneout",
+    "above",
     "build",
+    "reads_gaps",
+    "with_gaps",
 ]
 
 Spec: TypeAlias = str | Mapping[str, Any]
@@ -89,6 +94,42 @@ def build(spec: Spec, input_size: int, hidden_size: int) -> AnyCell:
         check_options(wrapper, name, options)
         cell = made(wrapper, name, cell, **options)
     return cell
+
+
+def reads_gaps(spec: Spec) -> bool:
+    """Whether a cell reads values, their masks and the elapsed time: [x; m; δ; u].
+
+    >>> reads_gaps("gru_d"), reads_gaps({"name": "gru"})
+    (True, False)
+    """
+    return find(Cell, _name_and_options(spec, "cell")[0]).reads_gaps
+
+
+def with_gaps(spec: Spec, variables: int) -> dict[str, Any]:
+    """The same cell for so many values at a step that may be missing.
+
+    >>> with_gaps("gru_d", 2)
+    {'name': 'gru_d', 'variables': 2}
+    """
+    name, options = _name_and_options(spec, "cell")
+    if options.get("variables", variables) != variables:
+        raise ConfigError(
+            f"'{name}' has variables = {options['variables']}, but a step has {variables} values that may be missing. "
+            "Leave variables out."
+        )
+    return {"name": name, **options, "variables": variables}
+
+
+def above(spec: Spec) -> Spec:
+    """The cell of the layers above the first: their inputs are never missing.
+
+    >>> above({"name": "gru_d", "variables": 2, "bias": False}), above("lstm")
+    ({'name': 'gru_d', 'bias': False}, 'lstm')
+    """
+    name, options = _name_and_options(spec, "cell")
+    if "variables" not in options or not reads_gaps(spec):
+        return spec
+    return {"name": name, **{key: value for key, value in options.items() if key != "variables"}}
 
 
 def _name_and_options(spec: Spec, what: str) -> tuple[str, dict[str, Any]]:

@@ -40,6 +40,9 @@ class Cell(nn.Module, ABC, Generic[S, F]):
     blendable: tuple[str, ...] | None = None
     """The fields of State that may be averaged with their former values; None: all of them."""
 
+    reads_gaps: bool = False
+    """Whether it has an option `variables`, and then reads [x; m; δ; u] as GRU-D does: values, masks, elapsed time."""
+
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
         self.input_size = check_size(input_size, "input_size")

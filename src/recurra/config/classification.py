@@ -69,13 +69,20 @@ class ClassificationData(Data):
     frames: str | None = setting(
         None, "column with a series of numbers, one or several per step, as input instead of text"
     )
+    missing: Literal["refuse", "mean"] = setting(
+        "refuse",
+        "mean: read a missing number of a series (null) as the mean of training; model.cell = gru_d is told so",
+    )
     image: ImageData = section(ImageData, "pictures as input instead of text")
     label: str | None = setting(None, "column with one class; none: `label`, if there is one")
     labels: str | None = setting(None, "column with any number of classes: a list, or separated by commas or blanks")
     targets: list[str] | None = setting(None, "columns with numbers to predict; none: `target` or `score`")
     leave_out: list[str] = setting([], 'classes whose rows are left out, such as "-" for no majority in SNLI')
     positive: str | None = setting(None, "with two classes, the one to detect; none: 1, true, yes, …, or the rarer one")
-    vectors: str | None = setting(None, "file with pretrained word vectors, in the text format of word2vec or GloVe")
+    vectors: str | None = setting(
+        None,
+        "file with pretrained word vectors: the text format of word2vec or GloVe, or fastText's binary format (.bin)",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,7 +128,19 @@ class ClassificationModel:
         "ensemble of these; pictures always use image",
     )
     embedding: int = setting(256, "size of the token embeddings; 0: only character-based word embeddings")
+    freeze_embedding: bool = setting(
+        False, "keep the vectors of data.vectors as they are; words without one are read as zeros"
+    )
     characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
+    features: list[str] = setting(
+        [],
+        "runs of language models over characters whose states become features of words: one, or a forward and a "
+        "backward one",
+    )
+    features_layer: int = setting(0, "size of a linear layer over the features; 0: no such layer")
+    features_disk: float = setting(
+        8.0, "gigabytes of disk for the features of the training data; if they need more, each epoch computes them"
+    )
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
@@ -181,7 +200,7 @@ class ClassificationModel:
         return USUAL_LAYERS.get(encoder) if self.layers is None and isinstance(self.hidden, int) else self.layers
 
     def __post_init__(self) -> None:
-        at_least(0, "model", self, "embedding")
+        at_least(0, "model", self, "embedding", "features_layer", "features_disk")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout", "label_smoothing")
         check_layers(self.hidden, self.layers)
@@ -286,7 +305,7 @@ class ClassificationSettings:
         )
         spells = spells and self.model.characters.cell != "none"
         reads_text = self.data.frames is None and self.data.image.given is None
-        if self.model.embedding == 0 and reads_text and not spells:
+        if self.model.embedding == 0 and reads_text and not spells and not self.model.features:
             raise SettingError(
                 "model.embedding = 0 needs character embeddings instead: use words as tokens and set "
                 "model.characters.cell.",
@@ -414,6 +433,12 @@ class ClassificationSettings:
         """
         model, data = self.model, self.data
         idle: Idle = {}
+        if not model.features:
+            idle |= {("model", name): "model.features is empty" for name in ("features_layer", "features_disk")}
+        if data.text.column is not None or data.image.given is not None:
+            idle["data", "missing"] = "the inputs are no series of numbers (data.frames)"
+        if data.vectors is None:
+            idle["model", "freeze_embedding"] = "there are no vectors to keep: set data.vectors"
         if data.text.column is not None or data.frames is not None:
             why = "the inputs are texts (data.text)" if data.frames is None else "the inputs are numbers (data.frames)"
             idle |= idle_section(data.image, ("data", "image"), f"{why}, not pictures")

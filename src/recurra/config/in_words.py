@@ -14,6 +14,7 @@ FAMILIES = {
     "elman": "Elman RNN",
     "ntm": "NTM",
     "dnc": "DNC",
+    "gru_d": "GRU-D",
 }
 SUMMARIES = {
     "mean": "mean pooling",
@@ -35,7 +36,8 @@ def cell_in_words(cell: Part, *, bidirectional: bool = False, direction: str = "
     ('BiLSTM', 'peephole LSTM', 'my.cells:Mine')
     """
     name = name_of(cell)
-    shown = name if ":" in name else " ".join(FAMILIES.get(word, word) for word in name.split("_"))
+    words = [name] if ":" in name or name in FAMILIES else name.split("_")
+    shown = " ".join(FAMILIES.get(word, word) for word in words)
     if not bidirectional:
         return f"backward {shown}" if direction == "backward" else shown
     return f"Bi{shown}" if shown in ("LSTM", "GRU", "RNN") else f"bidirectional {shown}"

@@ -47,7 +47,10 @@ class TaggingData(Data):
     lowercase: bool = setting(True, "lower-case words for word embeddings; character embeddings keep case")
     min_count: int = setting(1, "words that occur less often become <unk>; their characters are still read")
     max_words: int | None = setting(None, "maximum number of word embeddings; the most frequent words are kept")
-    vectors: str | None = setting(None, "file with pretrained word vectors, in the text format of word2vec or GloVe")
+    vectors: str | None = setting(
+        None,
+        "file with pretrained word vectors: the text format of word2vec or GloVe, or fastText's binary format (.bin)",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,7 +93,20 @@ class TaggingModel:
         "rnn", "what reads the elements: a recurrent network, convolutions over time, or a Transformer (self-attention)"
     )
     embedding: int = setting(128, "size of the word embeddings; 0: only character-based embeddings")
+    freeze_embedding: bool = setting(
+        False, "keep the vectors of data.vectors as they are; words without one are read as zeros"
+    )
     characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
+    features: list[str] = setting(
+        [],
+        "runs of language models over characters whose states become features of words: one, or a forward and a "
+        "backward one",
+    )
+    features_layer: int = setting(0, "size of a linear layer over the features; 0: no such layer")
+    features_disk: float = setting(
+        8.0,
+        "gigabytes of disk for the features of the training data; if they need more, each epoch computes them",
+    )
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
@@ -124,7 +140,7 @@ class TaggingModel:
     )
 
     def __post_init__(self) -> None:
-        at_least(0, "model", self, "embedding", "label_weight")
+        at_least(0, "model", self, "embedding", "label_weight", "features_layer", "features_disk")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout")
         check_layers(self.hidden, self.layers)
@@ -179,7 +195,14 @@ class TaggingSettings:
     def __post_init__(self) -> None:
         if self.task != "tagging" and ":" not in self.task:  # one of your own may take these settings
             raise SettingError(f"task = '{self.task}', but these are the settings of tagging.", ("task",))
-        if self.model.embedding == 0 and self.model.characters.cell == "none" and self.data.frames is None:
+        if self.model.features and self.data.frames is not None:
+            raise SettingError(
+                "model.features are features of words, but the inputs are numbers (data.frames): leave one of the two "
+                "settings out.",
+                ("model", "features"),
+            )
+        is_blind = self.model.embedding == 0 and self.model.characters.cell == "none" and not self.model.features
+        if is_blind and self.data.frames is None:
             raise SettingError(
                 "model.embedding = 0 and model.characters.cell = 'none' disable both word and character embeddings. "
                 "Enable one of them.",
@@ -207,6 +230,10 @@ class TaggingSettings:
         """Settings that the others leave without effect, and why."""
         idle = self._idle_of_encoder()
         idle |= idle_batch_tokens(self.training) | idle_without_validation(self.data)
+        if self.data.vectors is None:
+            idle["model", "freeze_embedding"] = "there are no vectors to keep: set data.vectors"
+        if not self.model.features:
+            idle |= {("model", name): "model.features is empty" for name in ("features_layer", "features_disk")}
         if self.model.embedding == 0:
             idle["model", "word_dropout"] = "model.embedding = 0 leaves words without vectors"
         if self.model.characters.cell == "none":
@@ -214,7 +241,8 @@ class TaggingSettings:
         if self.data.frames is not None:
             why = "the inputs are numbers (data.frames), not words"
             idle |= {("data", name): why for name in ("lowercase", "min_count", "max_words", "vectors")}
-            idle |= {("model", name): why for name in ("embedding", "word_dropout")} | idle_of_spelling(why, cell=True)
+            idle |= {("model", name): why for name in ("embedding", "freeze_embedding", "word_dropout")}
+            idle |= idle_of_spelling(why, cell=True)
         if self.data.values and self.model.head != "crf":  # which was the usual head, and stands in saved settings
             idle["model", "head"] = "the targets are numbers (data.values), not tags"
         return idle

@@ -81,14 +81,23 @@ def of_like_length(lengths: Tensor, worth: int = WORTH_A_GROUP) -> list[tuple[Te
 
 @final
 class ReadWords(nn.Module):
-    """[word vector; spelling], either of which may be left out.
+    """[word vector; spelling; features], any of which may be left out; features are given, or W features + b.
 
     In training, a share `word_dropout` of the words is looked up as unknown, so that the unknown word's vector and the
-    spelling learn to stand alone.
+    spelling learn to stand alone. A frozen table holds vectors from elsewhere, zeros for other words, and stays so.
     """
 
     def __init__(
-        self, words: int, *, unknown: int, embedding: int, word_dropout: float, spelling: Spelling | None
+        self,
+        words: int,
+        *,
+        unknown: int,
+        embedding: int,
+        word_dropout: float,
+        spelling: Spelling | None,
+        frozen: bool = False,
+        features: int = 0,
+        features_layer: int = 0,
     ) -> None:
         super().__init__()
         self.unknown = unknown
@@ -96,11 +105,17 @@ class ReadWords(nn.Module):
         self.embedding = nn.Embedding(words, embedding) if embedding else None
         if self.embedding is not None:
             nn.init.normal_(self.embedding.weight, std=embedding**-0.5)
+        self.frozen = frozen
+        if frozen and self.embedding is not None:  # `put` gives vectors to the words that have one
+            nn.init.zeros_(self.embedding.weight)
+            self.embedding.weight.requires_grad_(False)
         self.spelling = spelling
+        self.features = nn.Linear(features, features_layer) if features and features_layer else None
         self.output_size = embedding + (spelling.output_size if spelling is not None else 0)
+        self.output_size += features if self.features is None else features_layer
 
-    def forward(self, words: Padded, spellings: Spellings | None) -> Padded:
-        """(B, T) word ids and their spellings to (B, T, E)."""
+    def forward(self, words: Padded, spellings: Spellings | None, features: Tensor | None = None) -> Padded:
+        """(B, T) word ids, their spellings and features (B, T, F) to (B, T, E)."""
         parts = []
         if self.embedding is not None:
             ids = words.values
@@ -110,6 +125,10 @@ class ReadWords(nn.Module):
         if self.spelling is not None:
             assert spellings is not None, "the batch was made without spellings"
             parts.append(nn.functional.embedding(spellings.rows, self.spelling(spellings.characters)))
+        if features is not None:
+            weight = next(self.parameters(), None)
+            given = features.float() if weight is None else features.to(weight.dtype)
+            parts.append(given if self.features is None else self.features(given))
         return Padded(parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1), words.lengths)
 
     @torch.no_grad()

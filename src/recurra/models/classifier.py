@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recurra.analysis.saliency import Probe
+from recurra.cells import with_gaps
 from recurra.config import Augmentation, ClassificationModel
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
@@ -25,6 +27,7 @@ from recurra.encoders.recurrent_encoder import RecurrentEncoder
 from recurra.encoders.transformer_encoder import TransformerEncoder
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
+from recurra.models.character_features import CharacterFeatures
 from recurra.models.rows import padded
 from recurra.models.tagger import recurring_spellings, spelt
 from recurra.models.together import mean_of_alike
@@ -53,6 +56,7 @@ class ClassifierBatch(NamedTuple):
         None  # where the tokens of each of two texts stand in `words`, (B, T₁), (B, T₂)
     )
     candidates: Tensor | None = None  # (B, L): the classes that can be answered; None: all
+    features: Tensor | None = None  # (B, T, F): of words, by language models
 
 
 class ClassifierOutput(NamedTuple):
@@ -93,8 +97,12 @@ class Classifier(nn.Module):
         augmentation: Augmentation | None = None,
         channels: int | None = None,
         paired: bool = False,
+        word_features: int = 0,
+        variables: int = 0,
     ) -> None:
         super().__init__()
+        if variables:  # frames are values, their masks and the time since the frame before
+            settings = dataclasses.replace(settings, cell=with_gaps(settings.cell, variables))
         self.kind = kind
         self.augmentation = augmentation
         self.dropout = settings.dropout
@@ -104,7 +112,8 @@ class Classifier(nn.Module):
         is_text = frame_size is None and channels is None
         readers = 0 if not is_text else min(1, reading) if settings.share else reading
         self.readers = nn.ModuleList(
-            read_words(settings, words=words, unknown=unknown, characters=characters) for _ in range(readers)
+            read_words(settings, words=words, unknown=unknown, characters=characters, features=word_features)
+            for _ in range(readers)
         )
         size = frame_size or (int(self.readers[0].output_size) if readers else 0)  # type: ignore[arg-type]
         # A series may have one number a step: without it there is nothing left to read.
@@ -128,7 +137,7 @@ class Classifier(nn.Module):
 
         Of two texts, what a pairing gives stands in place of the weights.
         """
-        read = [reader(batch.words, batch.spellings) for reader in self.readers]
+        read = [reader(batch.words, batch.spellings, batch.features) for reader in self.readers]
         if batch.frames is not None:
             read = [self._frames(batch)]
         elif batch.pictures is not None:
@@ -322,7 +331,9 @@ def combined(outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
     )
 
 
-def read_words(settings: ClassificationModel, *, words: int, unknown: int, characters: int | None) -> ReadWords:
+def read_words(
+    settings: ClassificationModel, *, words: int, unknown: int, characters: int | None, features: int = 0
+) -> ReadWords:
     """Tokens as vectors; spelt out where there are characters to spell with."""
     spelling = None
     if characters is not None and settings.characters.cell != "none":
@@ -335,7 +346,14 @@ def read_words(settings: ClassificationModel, *, words: int, unknown: int, chara
             engine=settings.engine,
         )
     return ReadWords(
-        words, unknown=unknown, embedding=settings.embedding, word_dropout=settings.word_dropout, spelling=spelling
+        words,
+        unknown=unknown,
+        embedding=settings.embedding,
+        word_dropout=settings.word_dropout,
+        spelling=spelling,
+        frozen=settings.freeze_embedding,
+        features=features,
+        features_layer=settings.features_layer,
     )
 
 
@@ -381,8 +399,10 @@ def encoder(
     )
 
 
-def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> ClassifierBatch:
-    """Encoded examples as one batch; words one by one and their spelling only where a model reads them."""
+def batched(
+    rows: Sequence[Encoded], *, reads: bool, spelling: bool, features: CharacterFeatures | None = None
+) -> ClassifierBatch:
+    """Encoded examples as one batch; words one by one, their spelling and features only where a model reads them."""
     rows = Rows.of(rows)
     words = spellings = bags = frames = label = labels = targets = pictures = None
     counted = (
@@ -409,8 +429,9 @@ def batched(rows: Sequence[Encoded], *, reads: bool, spelling: bool) -> Classifi
     labelled = None if label is None else int((label != UNLABELLED).sum())
     texts = two_texts(steps, torch.from_numpy(rows.flat("first").values)) if rows.has("first") else None
     candidates = padded(rows, "candidates", np.bool_).values if rows.has("candidates") else None
+    of_words = None if features is None else features.batched(rows)
     return ClassifierBatch(
-        words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled, texts, candidates
+        words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled, texts, candidates, of_words
     )
 
 
@@ -451,6 +472,7 @@ def recurring_examples(batch: ClassifierBatch) -> ClassifierBatch | None:
         if batch.texts is None
         else (batch.texts[0].widened(B, sizes[0]), batch.texts[1].widened(B, sizes[1])),
         candidates=None if batch.candidates is None else widened(batch.candidates, B, fill=True),
+        features=None if batch.features is None else widened(batch.features, B, T),
     )
 
 

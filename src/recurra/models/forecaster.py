@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recurra.analysis.exposure import Exposed
+from recurra.cells import reads_gaps, with_gaps
 from recurra.config import ForecastingModel
 from recurra.data.store import Encoded, Rows
 from recurra.densities import Bernoulli, Density
@@ -22,7 +23,7 @@ from recurra.models.rows import padded
 from recurra.named import built
 from recurra.padding import Padded, beside, coarser, widened
 from recurra.recording import both
-from recurra.settings import Part, about
+from recurra.settings import Part, SettingError, about, name_of
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Transformer
 
@@ -45,6 +46,9 @@ class ForecasterBatch(NamedTuple):
     past: Tensor | None = None  # (B, T, p): known up to now
     static_numbers: Tensor | None = None  # (B, s): of the whole series
     static_names: Tensor | None = None  # (B, c): categories of the whole series
+    gaps: Tensor | None = (
+        None  # (B, T, d + 1): which values were observed (1, else 0), and the time since the step before
+    )
 
     @property
     def beside(self) -> Beside:
@@ -68,6 +72,7 @@ def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
         wider(batch.past, T),
         wider(batch.static_numbers),
         wider(batch.static_names),
+        wider(batch.gaps, T),
     )
 
 
@@ -109,7 +114,9 @@ class Forecaster(nn.Module):
     x_{t+1}    ~ density(h_t)
 
     With `from_nothing`, a vector of zeros is read first, and the first step is predicted too. Where there are
-    covariates, u_t stands for x_t: what is known beside the values of a step.
+    covariates, u_t stands for x_t: what is known beside the values of a step. A cell that reads gaps is given
+    [x_t; m_t; δ_t; …]: the values, which of them were observed, and the time since the step before; a value that was
+    predicted counts as observed, one step later.
     """
 
     def __init__(
@@ -126,7 +133,15 @@ class Forecaster(nn.Module):
         self.from_nothing = from_nothing
         self.input_dropout = settings.input_dropout
         self.covariates = covariates
-        width = size + (0 if covariates is None else covariates.size)  # of what is read at a step
+        self.reads_gaps = settings.encoder == "rnn" and reads_gaps(settings.cell)
+        if self.reads_gaps and settings.embedding:
+            raise SettingError(
+                f"model.embedding = {settings.embedding} mixes values that were observed with values that are missing "
+                f"before model.cell = '{name_of(settings.cell)}' can tell them apart. Set model.embedding = 0.",
+                ("model", "embedding"),
+            )
+        width = 2 * size + 1 if self.reads_gaps else size  # of what is read at a step
+        width += 0 if covariates is None else covariates.size
         self.embedding = nn.Linear(width, settings.embedding) if settings.embedding else None
         self.drop = LockedDropout(settings.dropout)
         self.recurrent: Recurrent | None = None
@@ -146,7 +161,7 @@ class Forecaster(nn.Module):
             )
         else:
             self.recurrent = Recurrent(
-                settings.cell,
+                with_gaps(settings.cell, size) if self.reads_gaps else settings.cell,
                 settings.embedding or width,
                 settings.hidden,
                 layers=settings.layers,
@@ -205,18 +220,32 @@ class Forecaster(nn.Module):
         """What the network reads of each step."""
         values = x.values.to(next(self.parameters()).dtype)
         if self.training and self.input_dropout:
-            values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
+            values = self._dropped(values)
         values = self._joined(values, beside, start)
         inputs = Padded(values, x.lengths)
         if self.embedding is not None:  # else a mask for all steps would take a whole column away
             inputs = self.drop(Padded(self.embedding(values), x.lengths))
         return inputs
 
+    def _dropped(self, values: Tensor) -> Tensor:
+        """Some values set to 0; where gaps are read, they are missing."""
+        is_lost = torch.rand_like(values[..., : self.size]) < self.input_dropout
+        if self.reads_gaps:
+            is_lost = torch.cat([is_lost, is_lost, torch.zeros_like(is_lost[..., :1])], dim=-1)
+        return values.masked_fill(is_lost, 0)
+
+    def seen(self, batch: ForecasterBatch) -> Padded:
+        """(B, T, n): all that is read of the steps."""
+        if not self.reads_gaps:
+            return batch.values
+        assert batch.gaps is not None, "the batch was made without gaps"
+        return Padded(torch.cat([batch.values.values, batch.gaps.to(batch.values.values)], -1), batch.values.lengths)
+
     def questions(self, values: Padded) -> Padded:
         """What is read to predict every step and the one after the last: zeros before the first, if that is one."""
         if not self.from_nothing:
             return values
-        zeros = values.values.new_zeros(len(values.lengths), 1, self.size)
+        zeros = values.values.new_zeros(len(values.lengths), 1, values.values.shape[2])
         return Padded(torch.cat([zeros, values.values], dim=1), both(lambda n: n + 1, values.lengths))
 
     def targets(self, batch: ForecasterBatch) -> Tensor:
@@ -226,7 +255,7 @@ class Forecaster(nn.Module):
 
     def loss(self, batch: ForecasterBatch, *, forced: Forced = ALWAYS) -> tuple[Tensor, int]:
         """The summed loss of all steps, and how many they are; other than right values are read only in training."""
-        read = self.questions(batch.values)
+        read = self.questions(self.seen(batch))
         x = Padded(read.values[:, :-1], both(lambda n: (n - 1).clamp_min(0), read.lengths))  # the last has no answer
         if x.values.shape[1] == 0:
             return x.values.new_zeros((), requires_grad=True), 0
@@ -254,7 +283,7 @@ class Forecaster(nn.Module):
         states, values, outputs = self.stack.start(rows, gold), gold[:, 0], list[Tensor]()
         for number in range(steps):
             if self.input_dropout:
-                values = values.masked_fill(torch.rand_like(values) < self.input_dropout, 0)
+                values = self._dropped(values)
             joined = self._joined(values.unsqueeze(1), beside, number).squeeze(1)
             read = joined if self.embedding is None else self.embedding(joined) * of_input
             h, states = advance(read, states)
@@ -262,7 +291,9 @@ class Forecaster(nn.Module):
             if number + 1 < steps:
                 with torch.no_grad():
                     own = self._own(outputs[-1], forced)
-                values = torch.where(coins.throw().unsqueeze(1), gold[:, number + 1], own)
+                right = gold[:, number + 1]
+                own = torch.cat([own, right[:, self.size :]], dim=1)  # what was missing stays so
+                values = torch.where(coins.throw().unsqueeze(1), right, own)
         return Padded(torch.stack(outputs, dim=1), x.lengths).zeroed()
 
     def _advancing(self, rows: int, like: Tensor) -> Callable[[Tensor, States], tuple[Tensor, States]]:
@@ -287,6 +318,8 @@ class Forecaster(nn.Module):
 
     def step(self, x: Tensor, states: States, beside: Beside | None = None, number: int = 0) -> tuple[Tensor, States]:
         """(B, H) features after one more step, (B, d), of which `beside` knows more under its number."""
+        if self.reads_gaps:
+            x = torch.cat([x, torch.ones_like(x), torch.ones_like(x[:, :1])], dim=1)
         x = self._joined(x.unsqueeze(1), beside, number).squeeze(1)
         return self.stack.step(x if self.embedding is None else self.embedding(x), states)
 
@@ -341,7 +374,7 @@ class Forecaster(nn.Module):
     @torch.no_grad()
     def predict(self, batch: ForecasterBatch, *, horizon: int, paths: int = 0, seed: int = 0) -> list[Forecast]:
         """How each row goes on. What is drawn for a row depends on the seed alone, not on its neighbours."""
-        read = self.questions(batch.values)
+        read = self.questions(self.seen(batch))
         outputs, states = self.read(read, beside=batch.beside)
         rows = len(read.lengths)
         features = outputs.values.new_zeros(rows, self.stack.output_size)
@@ -375,7 +408,7 @@ class Forecaster(nn.Module):
         1, −log p of the step.
         """
         first = 0 if self.from_nothing else 1
-        read, targets = self.questions(batch.values), self.targets(batch)
+        read, targets = self.questions(self.seen(batch)), self.targets(batch)
         x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))
         features, _, states_at = self.read_states(x, None, batch.beside)
         h, found = features.values, list[Exposed]()
@@ -457,7 +490,7 @@ class Forecaster(nn.Module):
         where steps are changes, of what they sum up to.
         """
         first = 0 if self.from_nothing else 1  # the first step that is predicted
-        read = self.questions(batch.values)
+        read = self.questions(self.seen(batch))
         targets = self.targets(batch)
         states: States | None = None
         rows, steps = len(read.lengths), targets.shape[1]
@@ -585,6 +618,7 @@ def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
         steps("past", np.float32),
         steps("static_numbers", np.float32),
         steps("static_names", np.int64),
+        steps("gaps", np.float32),
     )
 
 

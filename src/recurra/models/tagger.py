@@ -24,6 +24,7 @@ from recurra.heads.crf import CRF
 from recurra.heads.head import Head
 from recurra.heads.lattice import Chain, best_path, marginals
 from recurra.heads.values import Value
+from recurra.models.character_features import CharacterFeatures
 from recurra.models.rows import filled, padded
 from recurra.named import built
 from recurra.padding import Padded, coarser, widened
@@ -49,6 +50,7 @@ class TaggerBatch(NamedTuple):
     values: Tensor | None  # (B, T, k), NaN where there is none
     label: Tensor | None  # (B,)
     known: Known
+    features: Tensor | None = None  # (B, T, F): of words, by language models
 
     @property
     def elements(self) -> int:
@@ -87,7 +89,7 @@ class TagScores(NamedTuple):
 class Tagger(nn.Module):
     """inputs → locked dropout → network → locked dropout → heads.
 
-    x_t = [word vector; spelling], or a frame;  x ← NonLocal(x) where that is set
+    x_t = [word vector; spelling; features], or a frame;  x ← NonLocal(x) where that is set
     h   = Recurrent(x), Convolution(x) or Transformer(x)
     tags: a softmax or CRF over h;  values: W h_t + b;  label: softmax(W summary(h) + b)
     """
@@ -103,6 +105,7 @@ class Tagger(nn.Module):
         labels: Sequence[str] | None,
         frame_size: int | None,
         value_size: int | None,
+        features: int = 0,
     ) -> None:
         super().__init__()
         self.label_weight = settings.label_weight
@@ -124,6 +127,9 @@ class Tagger(nn.Module):
                 embedding=settings.embedding,
                 word_dropout=settings.word_dropout,
                 spelling=spelling,
+                frozen=settings.freeze_embedding,
+                features=features,
+                features_layer=settings.features_layer,
             )
         read = frame_size if self.read_words is None else self.read_words.output_size
         assert read is not None, "words or frames are read"
@@ -182,7 +188,7 @@ class Tagger(nn.Module):
             x = batch.frames
         else:
             assert batch.words is not None
-            x = self.read_words(batch.words, batch.spellings)
+            x = self.read_words(batch.words, batch.spellings, batch.features)
         x = x if self.non_local is None else self.non_local(x.zeroed())
         outputs, states = self._through(self.drop(x))
         whole = None
@@ -343,9 +349,16 @@ def best_together(column: Sequence[TagScores]) -> tuple[NDArray[np.int64], NDArr
     return path, marginals(chain, each, lengths)[0], float(log_p)
 
 
-def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> TaggerBatch:
-    """Encoded sentences as one batch; their spelling only where a model reads it."""
+def batched(
+    rows: Sequence[Encoded],
+    *,
+    columns: int,
+    spelling: bool = True,
+    features: CharacterFeatures | None = None,
+) -> TaggerBatch:
+    """Encoded sentences as one batch; their spelling and features only where a model reads them."""
     rows = Rows.of(rows)
+    of_words = None if features is None else features.batched(rows)
     words = spellings = frames = values = label = None
     if rows.has("words"):
         words = padded(rows, "words", np.int64)
@@ -363,7 +376,7 @@ def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> 
     labels += 0 if values is None else int((~values.isnan()).sum())
     labels += 0 if label is None else int((label != UNLABELLED).sum())
     return TaggerBatch(
-        words, spellings, frames, tags, values, label, Known(labels, tuple(each == steps for each in tagged))
+        words, spellings, frames, tags, values, label, Known(labels, tuple(each == steps for each in tagged)), of_words
     )
 
 
@@ -384,6 +397,7 @@ def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
         None if batch.values is None else widened(batch.values, B, T, fill=np.nan),
         None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
         Known(0, batch.known.complete),
+        None if batch.features is None else widened(batch.features, B, T),
     )
 
 

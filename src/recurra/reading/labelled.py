@@ -257,7 +257,7 @@ def _labelled(row: Row, file: int, path: str | Path, data: ClassificationData) -
         picture = Pictured(value_in(row, data.image.given, place), place, str(Path(path).parent))
         text = picture.value if isinstance(picture.value, str) else ""
     elif data.frames is not None:
-        frames = series(value_in(row, data.frames, place), place, data.frames)
+        frames = series(value_in(row, data.frames, place), place, data.frames, missing=data.missing == "mean")
     else:
         assert data.text.column is not None, "with_columns() has named the column"
         value = value_in(row, data.text.column, place)
@@ -305,9 +305,10 @@ def text_of(value: object, place: str, name: str) -> tuple[str, tuple[str, ...] 
     )
 
 
-def series(value: object, place: str, name: str) -> NDArray[np.float64]:
-    """Numbers per step, (T, d)."""
-    return matrix(value.tolist() if isinstance(value, np.ndarray) else value, place, name, np.float64)
+def series(value: object, place: str, name: str, *, missing: bool = False) -> NDArray[np.float64]:
+    """Numbers per step, (T, d); NaN where one is missing and may be."""
+    given = value.tolist() if isinstance(value, np.ndarray) else value
+    return matrix(given, place, name, np.float64, missing=missing)
 
 
 def series_in(line: str | Sequence[str], place: str) -> object:

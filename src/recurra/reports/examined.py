@@ -88,13 +88,13 @@ def gradients_of(
     if isinstance(data, str) and not is_file(data):
         inputs = [data]
     if inputs:
-        batch: Any = task.batch([task.encode(example) for example in task.questions(None, inputs)])
+        batch: Any = task.batch(list(task.encode_all(task.questions(None, inputs))))
         task.reread(watch.model, fitted(batch, watch.model))
         loss, examples = None, len(inputs)
     else:
         if data is not None:
             files = [data] if isinstance(data, str) else data
-            rows = [task.encode(example) for example in itertools.islice(task.read(files), AMONG)]
+            rows = list(task.encode_all(itertools.islice(task.read(files), AMONG)))
         with tempfile.TemporaryDirectory(prefix="recurra-") as folder:
             chosen = longest(task, rows, Path(folder))
             found = task.loss(watch.model, fitted(task.batch(chosen), watch.model))

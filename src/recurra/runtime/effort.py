@@ -67,7 +67,7 @@ def lengths_of(task: Task[Any, Any, Any], examples: Sequence[Any]) -> list[int]:
     """Tokens, or steps, of each example; of pictures, other limits hold."""
     if task.schema().kind not in ("text", "frames", "series"):
         return [0] * len(examples)
-    found: list[int] = np.asarray(task.lengths(Rows.of([task.encode(example) for example in examples]))).tolist()
+    found: list[int] = np.asarray(task.lengths(Rows.of(list(task.encode_all(examples))))).tolist()
     return found
 
 

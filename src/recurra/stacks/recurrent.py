@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.cells import AnyCell, AnyState, Spec, build
+from recurra.cells import AnyCell, AnyState, Spec, above, build
 from recurra.cells.cell import fields
 from recurra.cells.weights import check_flag, check_rate, check_size
 from recurra.engines import (
@@ -107,6 +107,7 @@ class Recurrent(nn.Module):
                 self.cells.append(nn.ModuleList(build(cell, sizes[-1], width) for _ in range(1 + bidirectional)))
             with about("merge"):
                 merged = merges.build(merge, width)
+                cell = above(cell)
             if bidirectional:
                 self.merges.append(merged)
             sizes.append(int(self.merges[-1].output_size) if bidirectional else width)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from recurra.classes.pictures import encoding as encoding_of_pictures
 from recurra.config import ClassificationSettings
 from recurra.config.common import training_differs
 from recurra.config.in_words import cell_in_words, layers_in_words, summary_in_words
-from recurra.data.files import extension, lines
+from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.pictures import is_picture
 from recurra.data.store import Encoded
@@ -31,10 +31,12 @@ from recurra.reading.asked import read_by
 from recurra.reading.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
 from recurra.reading.samples import sent_picture, typed
 from recurra.reading.schema import Schema
+from recurra.reading.word_vectors import word_vectors
 from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_several_classes
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
 from recurra.settings import SettingError, name_of
+from recurra.tasks.language_model import FEATURES, features_marks, features_of, saved_features
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -52,7 +54,6 @@ from recurra.tasks.task import (
 )
 from recurra.text.code_points import CodePoints
 from recurra.text.ngrams import Ngrams
-from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import PICTURES, SERIES
 from recurra.views.viewer import LOOKED, MATTERED
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Gates, Stack
     from recurra.analysis.saliency import Probe
+    from recurra.models.character_features import CharacterFeatures
     from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
     from recurra.pairings import Pairing
 
@@ -88,9 +90,12 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     Settings: ClassVar[type] = ClassificationSettings
     name: ClassVar[str] = "classification"
 
-    def __init__(self, settings: ClassificationSettings, learned: Learned) -> None:
+    def __init__(
+        self, settings: ClassificationSettings, learned: Learned, features: CharacterFeatures | None = None
+    ) -> None:
         self.settings = settings
         self.learned = learned
+        self.features = features
         self.tokenizer, self.words, self.characters, counts, self.frames, self.targets = learned
         self.labels = Vocabulary.counted(counts, specials=())
         self._code_points = CodePoints(self.characters)
@@ -148,25 +153,47 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     @classmethod
     def encoding(cls, settings: ClassificationSettings) -> object:
         bag, encoders = settings.model.bag, settings.model.encoders
+        if marks := features_marks(settings):
+            return [*marks, settings.model.candidates, bag.words, bag.characters, bag.buckets, *encoders]
         if settings.data.image.given is not None:
             return encoding_of_pictures(settings)
+        if settings.data.frames is not None and reads_gaps_in(settings):
+            return ["gaps"]
         if settings.model.candidates != "all":
             return [settings.model.candidates]
         return [bag.words, bag.characters, bag.buckets, {*encoders} == {"bag"}] if "bag" in encoders else None
 
     @classmethod
     def prepared(cls, settings: ClassificationSettings) -> Self:
-        return cls(settings, Learned.of(settings.data))
+        learned = Learned.of(settings.data)
+        features = None
+        if settings.model.features:
+            reads_words = learned.frames is None and learned.tokenizer.name == "words"
+            if not reads_words or settings.data.image.given is not None or {*settings.model.encoders} == {"bag"}:
+                raise SettingError(
+                    "model.features are features of words in their order: use text as input with data.text.tokens = "
+                    "words, and another model.encoder than bag.",
+                    ("model", "features"),
+                )
+            words = sum(
+                len(learned.tokenizer.split(text))
+                for example in labelled(settings.data.files("train"), settings.data)
+                for text in (example.text, example.second or "")
+            )
+            features = features_of(settings, words)
+        return cls(settings, learned, features)
 
     def save(self, folder: Path) -> None:
         self.learned.save(folder)
+        if self.features is not None:
+            self.features.save(folder / FEATURES)
 
     @classmethod
     def load(cls, settings: ClassificationSettings, folder: Path) -> Self:
-        return cls(settings, Learned.load(folder, settings.data))
+        return cls(settings, Learned.load(folder, settings.data), saved_features(settings, folder))
 
     def with_settings(self, settings: ClassificationSettings, folder: Path) -> Self:
-        return type(self)(settings, self.learned)
+        return type(self)(settings, self.learned, self.features)
 
     def read(self, files: Sequence[str | Path]) -> Iterator[LabelledSequence]:
         return self._checked(labelled(files, self.settings.data), files)
@@ -215,7 +242,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 text, words = text_of(line, place, "text")
                 yield LabelledSequence(text, words, None, (), None, 0, number)
                 continue
-            frames = series(series_in(line, place), place, "frames")
+            is_allowed = self.settings.data.missing == "mean"
+            frames = series(series_in(line, place), place, "frames", missing=is_allowed)
             yield LabelledSequence("", None, frames, (), None, 0, number)
 
     def texts(self, example: LabelledSequence) -> list[list[str]]:
@@ -242,6 +270,15 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return example.text if example.frames is None else typed(example.frames)
 
     def encode(self, example: LabelledSequence) -> Encoded:
+        [encoded] = self.encode_all([example])
+        return encoded
+
+    def encode_all(self, examples: Iterable[LabelledSequence]) -> Iterator[Encoded]:
+        if self.features is None:
+            return map(self._encoded, examples)
+        return self.features.added((self._encoded(example), self.texts(example)) for example in examples)
+
+    def _encoded(self, example: LabelledSequence) -> Encoded:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
         if example.picture is not None:
             encoded |= encoded_picture(example.picture, self.settings)
@@ -304,8 +341,22 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def _scaled(self, example: LabelledSequence, scale: Normal) -> NDArray[np.float32]:
         if example.frames is None or len(example.frames) == 0:
-            return np.zeros((0, len(scale.mean)), np.float32)
-        return scale.scaled(example.frames).astype(np.float32)
+            return np.zeros((0, self.frame_size), np.float32)
+        scaled, known = np.nan_to_num(scale.scaled(example.frames)), ~np.isnan(example.frames)
+        if self.reads_gaps:
+            scaled = np.column_stack([scaled, known, np.ones(len(known))])
+        return scaled.astype(np.float32)
+
+    @cached_property
+    def reads_gaps(self) -> bool:
+        """Whether the network is given which numbers of a series are missing. (torch)"""
+        return self.frames is not None and reads_gaps_in(self.settings)
+
+    @property
+    def frame_size(self) -> int:
+        """The numbers that are read at a step of a series: values, or values, their masks and an elapsed time."""
+        assert self.frames is not None, "series are read"
+        return 2 * len(self.frames.mean) + 1 if self.reads_gaps else len(self.frames.mean)
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         if not self.reads and self.frames is None:
@@ -317,7 +368,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
     def batch(self, rows: Sequence[Encoded]) -> ClassifierBatch:
         from recurra.models.classifier import batched
 
-        return batched(rows, reads=self.reads, spelling=self.spells)
+        return batched(rows, reads=self.reads, spelling=self.spells, features=self.features)
 
     @property
     def draws_in_batch(self) -> bool:
@@ -340,7 +391,9 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if self.is_pictured:
             self.settings.augmentation.check_pictures()
         else:
-            self.settings.augmentation.check_series("a text is read" if self.frames is None else None)
+            gaps = f"model.cell = '{name_of(self.settings.model.cell)}' reads masks beside the values"
+            found = "a text is read" if self.frames is None else gaps if self.reads_gaps else None
+            self.settings.augmentation.check_series(found)
         return Classifier(
             self.settings.model,
             self.kind,
@@ -348,12 +401,14 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             words=len(self.words),
             unknown=self.words.id(UNKNOWN),
             characters=len(self.characters) if self.spells else None,
-            frame_size=len(self.frames.mean) if self.frames is not None else None,
+            frame_size=self.frame_size if self.frames is not None else None,
             features=self.ngrams.rows if self.ngrams is not None else None,
             class_weights=self._class_weights(),
             augmentation=self.settings.augmentation,
             channels=self.settings.data.image.channels if self.is_pictured else None,
             paired=self.is_paired,
+            word_features=0 if self.features is None else self.features.size,
+            variables=len(self.frames.mean) if self.frames is not None and self.reads_gaps else 0,
         )
 
     def _class_weights(self) -> NDArray[np.float64] | None:
@@ -385,16 +440,10 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
                 "data.vectors needs word embeddings: use text as input, and set model.embedding above 0.",
                 ("data", "vectors"),
             )
-        vectors = read_vectors(lines(path), path, wanted=self.words)
-        if vectors.values.shape[1] != size:
-            found = vectors.values.shape[1]
-            raise SettingError(
-                f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).",
-                ("data", "vectors"),
-            )
+        vectors = word_vectors(path, self.words, size)
         for reader in model.readers:
-            reader.put(self.words.ids(vectors.tokens), vectors.values)
-        return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
+            reader.put(vectors.ids, vectors.values)
+        return vectors.said
 
     def axes(self) -> Mapping[str, Axes]:
         found: dict[str, Axes] = {}
@@ -741,3 +790,11 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         if name == "siamese" and model.encoder != "cnn":
             how = f"{how} of {summary_in_words(model.summary)}"
         return f"{how} of two texts ({data.text.column}, {data.second})"
+
+
+def reads_gaps_in(settings: ClassificationSettings) -> bool:
+    """Whether the network over a series is one stack of a cell that reads gaps. (torch)"""
+    from recurra.cells import reads_gaps
+
+    model = settings.model
+    return model.encoder == "rnn" and name_of(model.non_local) == "none" and reads_gaps(model.cell)

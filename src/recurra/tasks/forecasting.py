@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import json
 import os
 import sys
@@ -134,6 +135,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 ("decoding", "paths"),
             )
 
+    @functools.cached_property
+    def reads_gaps(self) -> bool:
+        """Whether the network is given which values were observed, and the time between steps. (torch)"""
+        return reads_gaps_in(self.settings)
+
     @property
     def from_nothing(self) -> bool:
         """Whether the first step is predicted too: frames have a beginning, a series is cut out of time."""
@@ -152,7 +158,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         data = settings.data
         # Of what is known ahead, as many steps are kept as the horizon has.
         ahead = {"horizon": settings.decoding.horizon} if data.has_future else {}
-        return "backward" if settings.model.direction == "backward" else ahead or None
+        way = "backward" if settings.model.direction == "backward" else ahead or None
+        return [way, "gaps"] if reads_gaps_in(settings) else way
 
     @classmethod
     def prepared(cls, settings: ForecastingSettings) -> Self:
@@ -337,13 +344,24 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"{example.place}: found {odd:g}, but the model accepts only {fit} (model.output = "
                 f"'{name_of(self.output)}')."
             )
-        return {
+        found = {
             # What was never known is the mean.
             "values": np.nan_to_num(self.unit_of(example).scaled(values)).astype(np.float32),
             "known": compared(known, difference=self.settings.data.difference),
             "place": np.array([example.file, example.line], np.int64),
             **encoded(example, self.data, self.facts, self.settings.decoding.horizon),
         }
+        return found | {"gaps": self.gaps(example, known)} if self.reads_gaps else found
+
+    def gaps(self, example: Steps, known: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """(T, d + 1): of each step which values were observed, and the time since the step before, 0 at the first."""
+        observed = compared(example.measured if len(known) else known, difference=self.settings.data.difference)
+        elapsed = np.ones(len(observed))
+        moments = None if example.frequency is not None else moments_of(example)
+        if moments is not None:  # else the steps are equal
+            elapsed[1:] = np.abs(np.diff(moments)) / self.facts.step
+        elapsed[:1] = 0.0
+        return np.column_stack([observed, elapsed]).astype(np.float32)
 
     def left_out(self, row: Encoded) -> str | None:
         if self.from_nothing or len(row["values"]) >= SHORTEST:
@@ -416,6 +434,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             for name, width in (("static_numbers", has.static), ("static_names", len(has.categories))):
                 if width:
                     some[name] = store.span(name, width * row, width * (row + 1))
+            if self.reads_gaps:
+                some["gaps"] = store.span("gaps", first, last)
             found.append(some)
         return found
 
@@ -948,3 +968,17 @@ def unfit(values: NDArray[np.float64], output: str | None) -> float | None:
     values = values[~np.isnan(values)]
     is_odd = (values < 0) | (values != np.round(values)) if output in COUNTS else values <= 0
     return float(values[is_odd][0]) if is_odd.any() else None
+
+
+def reads_gaps_in(settings: ForecastingSettings) -> bool:
+    """Whether the cell of these settings reads gaps. (torch)"""
+    from recurra.cells import reads_gaps
+
+    return settings.model.encoder == "rnn" and reads_gaps(settings.model.cell)
+
+
+def moments_of(steps: Steps) -> NDArray[np.float64] | None:
+    """(T,): the times of steps as numbers; None where they are only counted."""
+    if steps.times is None:
+        return steps.numbers
+    return (steps.times - steps.times[:1]) / np.timedelta64(1, "s")

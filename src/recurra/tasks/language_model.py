@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,20 +15,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import LanguageModelSettings
+from recurra.config import ClassificationSettings, LanguageModelSettings, TaggingSettings
 from recurra.config.forcing import Forcing
+from recurra.config.given import Given
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import in_order_of_length
 from recurra.data.chunks import Chunk, Chunks
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
+from recurra.manifest import digest_of, read_manifest, seal, verify
+from recurra.opening import read_file
 from recurra.reading.asked import is_like, read_by
 from recurra.reading.samples import beginnings, spread
 from recurra.reading.tables import task_rows
 from recurra.reading.texts import Passage, passages, text_of, with_column
 from recurra.scoring.counted import Counted
 from recurra.scoring.formulas import perplexity, ratio, total
-from recurra.settings import name_of
+from recurra.settings import SettingError, name_of
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -44,6 +48,7 @@ from recurra.tasks.task import (
 )
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.code_points import CodePoints
+from recurra.text.json_file import read_json
 from recurra.text.tokenizers.subword_training import MARK
 from recurra.text.vocabulary import UNKNOWN
 from recurra.views.viewer import MATTERED, SURE
@@ -56,12 +61,17 @@ if TYPE_CHECKING:
     from recurra.analysis.saliency import Probe
     from recurra.generation.generated import Manner
     from recurra.generation.writer import Writer
+    from recurra.models.character_features import CharacterFeatures, CharacterReader
     from recurra.models.language_model import NextToken, TextBatch
 
 END_OF_LINE = "<eos>"
 """Where tokens are not characters, it ends each line."""
 
 NEWLINE = "\n"
+WEIGHTS = "model.safetensors"
+FEATURES = "features"
+"""Where a run keeps its own copies of the language models that it takes features from."""
+
 IN_THE_TEXT = -1
 """In place of a file's number: what follows is a token's place in the whole text."""
 
@@ -667,3 +677,109 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             ("tied " if model.tied else "") + output_in_words(model.output),
         ]
         return ", ".join(parts)
+
+
+def reading_characters(folder: Path, device: str) -> CharacterReader:
+    """The trained language model of a run as a reader of characters, whose states are features of words. (torch)
+
+    It keeps what it was made of, so that other runs have copies of their own.
+    """
+    import torch
+
+    from recurra.models.character_features import CharacterReader
+    from recurra.models.saved import put_weights, read_tensors
+
+    task = _of_characters(folder)
+    mark = weights_of(folder)
+    config, weights = read_file(folder / "config.toml"), (folder / WEIGHTS).read_bytes()
+    model = task.build().eval().requires_grad_(False)
+    put_weights(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
+    if device != "cpu" and torch.cuda.is_available():
+        model.to("cuda" if device == "auto" else device)
+
+    def save(new: Path) -> None:
+        new.mkdir(parents=True, exist_ok=True)
+        task.save(new)
+        (new / "config.toml").write_bytes(config)
+        (new / WEIGHTS).write_bytes(weights)
+        seal(new)
+
+    lowercase = task.settings.data.text.lowercase or getattr(task.tokenizer, "lowercase", False)
+    assert task._code_points is not None, "its tokens are characters"
+    return CharacterReader(model, task._code_points.ids, task.end, bool(lowercase), task.is_backward, save, mark)
+
+
+def _of_characters(folder: Path) -> LanguageModel:
+    """The task of a run, if it is a language model of characters."""
+    refused = functools.partial(SettingError, keys=("model", "features"))
+    if not (folder / "config.toml").is_file():
+        raise refused(
+            f"model.features names '{folder}', but there is no run (config.toml). Train one: recurra train "
+            f"language_model --train text.txt --out {folder}"
+        )
+    verify(folder, lambda name: name in ("config.toml", "tokenizer.json", "vocabulary.json", WEIGHTS))
+    given = Given.of_run(folder)
+    if given.task != "language_model" or LanguageModel.fitting(given.table(LanguageModelSettings)) is not LanguageModel:
+        raise refused(f"model.features names '{folder}', a run of {given.task}: only runs of language_model read text.")
+    if code := given.code(LanguageModelSettings):
+        raise refused(
+            f"model.features names '{folder}', whose settings name code from outside recurra ({code[0].name}): such "
+            "code is not copied into another run. Use a language model of recurra's own cells."
+        )
+    task = LanguageModel.load(given.settings(LanguageModelSettings), folder)
+    if not isinstance(task.tokenizer, Characters):
+        raise refused(
+            f"model.features names '{folder}', a language model of {name_of(task.settings.data.text.tokens)}: features "
+            "of words are read from characters. Train one with data.text.tokens = characters."
+        )
+    if not (folder / WEIGHTS).is_file():
+        raise refused(f"model.features names '{folder}', which has no weights yet: finish its training first.")
+    return task
+
+
+def weights_of(folder: Path) -> str:
+    """A mark of the weights of a run, which changes when it is trained anew."""
+    entry = (read_manifest(folder) or {}).get(WEIGHTS)
+    return entry.sha256 if entry is not None else digest_of(folder / WEIGHTS)
+
+
+def features_marks(settings: TaggingSettings | ClassificationSettings) -> list[object]:
+    """What features of words depend on, for the cache: the weights of the language models, and where they are kept."""
+    runs = [Path(run) for run in settings.model.features]
+    marks = [weights_of(run) for run in runs if (run / WEIGHTS).is_file()]
+    return [*marks, settings.model.features_disk] if runs else []
+
+
+def features_of(settings: TaggingSettings | ClassificationSettings, words: int) -> CharacterFeatures | None:
+    """What the language models that settings name know of words, of which training reads so many. (torch)"""
+    found = _features_in([Path(run) for run in settings.model.features], settings.training.device)
+    return None if found is None else found.within(settings.model.features_disk, words)
+
+
+def saved_features(settings: TaggingSettings | ClassificationSettings, folder: Path) -> CharacterFeatures | None:
+    """The features of which a run has the language models in its folder; None: it has none. (torch)"""
+    folder = folder / FEATURES
+    runs = [folder / str(number) for number in range(len(settings.model.features))]
+    found = _features_in(runs, settings.training.device)
+    if found is not None:
+        found.kept = bool(read_json(folder / "kept.json"))
+    return found
+
+
+def _features_in(folders: Sequence[Path], device: str) -> CharacterFeatures | None:
+    """The language models of some runs, at most one for each direction; None: no runs."""
+    if not folders:
+        return None
+    from recurra.models.character_features import CharacterFeatures
+
+    readers = [reading_characters(folder, device) for folder in folders]
+    ways = [reader.backward for reader in readers]
+    if len(ways) > len({*ways}):
+        way, other = ("backward", "forward") if all(ways) else ("forward", "backward")
+        same = [str(folder) for folder, each in zip(folders, ways, strict=True) if each == (way == "backward")]
+        raise SettingError(
+            f"model.features names {len(same)} language models that read {way}: {', '.join(same)}. Give one of each "
+            f"direction: train the other with model.direction = {other}.",
+            ("model", "features"),
+        )
+    return CharacterFeatures(readers)

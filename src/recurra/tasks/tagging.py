@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recurra.config import TaggingSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
-from recurra.data.files import extension, lines
+from recurra.data.files import extension
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
@@ -24,9 +24,11 @@ from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
 from recurra.reading.tables import task_rows, with_columns_of_format
+from recurra.reading.word_vectors import word_vectors
 from recurra.scoring.counted import Counted
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, SettingError, name_of
+from recurra.tasks.language_model import FEATURES, features_marks, features_of, saved_features
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -43,7 +45,6 @@ from recurra.tasks.task import (
     Viewer,
 )
 from recurra.text.code_points import CodePoints
-from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import SERIES
 from recurra.views.viewer import MATTERED
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe
+    from recurra.models.character_features import CharacterFeatures
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
 
 
@@ -74,7 +76,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         labels: Vocabulary | None,
         frames: Normal | None,
         values: Normal | None,
+        features: CharacterFeatures | None = None,
     ) -> None:
+        self.features = features
         self.most_tags = max(map(len, tags), default=0)
         self.chooses_head = settings.model.head == "auto" and self.most_tags > 0
         if self.chooses_head:
@@ -98,6 +102,10 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         data = with_columns(data, first, path)
         settings = dataclasses.replace(settings, data=data)
         return with_head(settings, fitting_crf(data)) if settings.model.head == "crf" and data.tags else settings
+
+    @classmethod
+    def encoding(cls, settings: TaggingSettings) -> object:
+        return features_marks(settings) or None
 
     @classmethod
     def prepared(cls, settings: TaggingSettings) -> Self:
@@ -140,6 +148,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.counted(labels, specials=()) if data.label is not None else None,
             frames.finished() if data.frames is not None else None,
             values.finished() if data.values else None,
+            features_of(settings, forms.total()),
         )
 
     def noticed_in_training(self, rows: Any) -> str | None:
@@ -159,6 +168,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             tags.save(folder / f"vocabulary.tags{number}.json")
         if self.labels is not None:
             self.labels.save(folder / "vocabulary.labels.json")
+        if self.features is not None:
+            self.features.save(folder / FEATURES)
         scales = {name: scale.to_json() for name in ("frames", "values") if (scale := getattr(self, name)) is not None}
         (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
 
@@ -174,6 +185,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.load(folder / "vocabulary.labels.json") if data.label is not None else None,
             scales.get("frames"),
             scales.get("values"),
+            saved_features(settings, folder),
         )
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Sentence]:
@@ -207,6 +219,15 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return " ".join(example.tokens) if example.frames is None else typed(example.frames)
 
     def encode(self, example: Sentence) -> Encoded:
+        [encoded] = self.encode_all([example])
+        return encoded
+
+    def encode_all(self, examples: Iterable[Sentence]) -> Iterator[Encoded]:
+        if self.features is None:
+            return map(self._encoded, examples)
+        return self.features.added((self._encoded(example), [example.tokens]) for example in examples)
+
+    def _encoded(self, example: Sentence) -> dict[str, NDArray[Any]]:
         encoded: dict[str, NDArray[Any]] = {"place": np.array([example.file, example.line], np.int64)}
         if example.frames is not None and self.frames is not None and len(example.frames) == 0:
             encoded["frames"] = np.zeros((0, len(self.frames.mean)), np.float32)
@@ -242,6 +263,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def not_in_vocabulary(self, example: Sentence) -> list[str]:
         if self.settings.model.characters.cell != "none":
             return self.characters.unknown_among(character for token in example.tokens for character in token)
+        if self.features is not None:  # a word that has no vector is read by its characters all the same
+            return []
         lower = self.settings.data.lowercase
         return self.words.unknown_among(map(str.lower, example.tokens) if lower else example.tokens)
 
@@ -252,7 +275,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def batch(self, rows: Sequence[Encoded]) -> TaggerBatch:
         from recurra.models.tagger import batched
 
-        return batched(rows, columns=len(self.tags), spelling=self.settings.model.characters.cell != "none")
+        spelling = self.settings.model.characters.cell != "none"
+        return batched(rows, columns=len(self.tags), spelling=spelling, features=self.features)
 
     @property
     def draws_in_batch(self) -> bool:
@@ -270,6 +294,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             labels=self.labels.tokens if self.labels is not None else None,
             frame_size=len(self.frames.mean) if self.frames is not None else None,
             value_size=len(self.values.mean) if self.values is not None else None,
+            features=0 if self.features is None else self.features.size,
         )
 
     def initialise(self, model: Any) -> str | None:
@@ -278,16 +303,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             return None
         if model.read_words.embedding is None:
             raise SettingError("data.vectors needs word embeddings: set model.embedding above 0.", ("data", "vectors"))
-        vectors = read_vectors(lines(path), path, wanted=self.words)
-        size = self.settings.model.embedding
-        if vectors.values.shape[1] != size:
-            found = vectors.values.shape[1]
-            raise SettingError(
-                f"{path} has vectors of size {found}: set model.embedding = {found} (it is {size}).",
-                ("data", "vectors"),
-            )
-        model.read_words.put(self.words.ids(vectors.tokens), vectors.values)
-        return f"{len(vectors.tokens):,} of {len(self.words):,} words start from {path}"
+        vectors = word_vectors(path, self.words, self.settings.model.embedding)
+        model.read_words.put(vectors.ids, vectors.values)
+        return vectors.said
 
     def axes(self) -> Mapping[str, Axes]:
         found: dict[str, Axes] = {
@@ -453,6 +471,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             if model.characters.cell != "none":
                 spelling = cell_in_words(model.characters.cell, bidirectional=True)
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
+            if self.features is not None:
+                sizes = " + ".join(str(reader.size) for reader in self.features.readers)
+                parts.append(f"features of character language models {sizes}")
         if model.encoder == "rnn":
             cell = cell_in_words(model.cell, bidirectional=model.bidirectional, direction=model.direction)
             parts.append(layers_in_words(cell, model.hidden, model.layers, model.mix))

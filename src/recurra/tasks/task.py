@@ -222,6 +222,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def encode(self, example: Example) -> Encoded:
         """An example as arrays."""
 
+    def encode_all(self, examples: Iterable[Example]) -> Iterator[Encoded]:
+        """Each example as `encode` gives it, in order; a task that computes much for each does so for many at once."""
+        return map(self.encode, examples)
+
     def not_in_vocabulary(self, example: Example) -> list[str]:  # numbers and pictures need no vocabulary
         """The tokens or characters of an input that the model has never seen and reads as <unk>, each once.
 

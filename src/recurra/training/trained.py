@@ -22,6 +22,7 @@ from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError, DataError, is_lack_of_memory
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, notice_unverified, verify
+from recurra.models.saved import put_weights, read_tensors
 from recurra.models.together import Together
 from recurra.named import fits, with_place
 from recurra.reading.asked import read_by
@@ -30,7 +31,6 @@ from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, field_type, refuse_idle
 from recurra.tasks.task import Prediction, Task
 from recurra.toml import dotted
-from recurra.training.checkpoint import put_weights, read_tensors
 from recurra.training.device import usable_device
 from recurra.training.evaluation import TOKENS, combined_outputs, outputs_of, outputs_to_score
 from recurra.training.permission import allowed
@@ -160,7 +160,7 @@ class Trained:
         if isinstance(self._quick, Together):
             outputs = combined_outputs(self.task, self._quick, examples, tokens=batch_tokens)
         else:
-            rows = [self.task.encode(example) for example in examples]
+            rows = list(self.task.encode_all(examples))
             outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
         return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
 
@@ -184,7 +184,7 @@ class Trained:
         if isinstance(self._quick, Together):
             raise ConfigError("free running is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
-        rows = [self.task.encode(example) for example in self.task.read(given)]
+        rows = list(self.task.encode_all(self.task.read(given)))
         return self.task.free_running(self._quick, rows, device=str(next(self._quick.parameters()).device))
 
     def backtest(
@@ -220,7 +220,7 @@ class Trained:
         examples = list(self.task.read(files))
         if isinstance(self._quick, Together):
             return examples, combined_outputs(self.task, self._quick, examples, scoring=True)
-        return examples, self.outputs([self.task.encode(example) for example in examples])
+        return examples, self.outputs(list(self.task.encode_all(examples)))
 
     def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
         """The model's outputs for encoded examples with answers, as Task.score takes them."""

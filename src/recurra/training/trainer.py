@@ -24,13 +24,14 @@ from recurra.data.store import Rows, Store
 from recurra.errors import CheckpointError, TrainingError, is_lack_of_memory
 from recurra.interrupts import PATIENCE_SECONDS, SHORT_PATIENCE_SECONDS, LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
+from recurra.models.saved import put_weights, read_tensors, write_tensors
 from recurra.named import fits
 from recurra.padding import fitted
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about
 from recurra.tasks.task import Carried, Loss, Moment, Task
 from recurra.training.ahead import Ahead, Part, Ready
-from recurra.training.checkpoint import optimiser_tensors, put_optimiser, put_weights, read_tensors, write_tensors
+from recurra.training.checkpoint import optimiser_tensors, put_optimiser
 from recurra.training.device import usable_device
 from recurra.training.evaluation import loss_of, outputs_to_score
 from recurra.training.guard import culprit

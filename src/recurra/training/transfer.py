@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from recurra.manifest import verify
+from recurra.models.saved import read_tensors
 from recurra.tasks.task import Axes, Task
-from recurra.training.checkpoint import read_tensors
 
 
 class Reused(NamedTuple):

@@ -22,6 +22,7 @@ class Wrapper(Cell[Any, Any]):
         self.cell = cell
         self.State = cell.State
         self.blendable = cell.blendable
+        self.reads_gaps = cell.reads_gaps
 
     def start(self, rows: int, like: Tensor) -> AnyState:
         return self.cell.start(rows, like)
