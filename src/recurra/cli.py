@@ -322,6 +322,8 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--json", action="store_true", help="print one JSON object per line, with tokens and probabilities"
     )
+    sub.add_argument("--raw", action="store_true", help="tagging: find tokens and sentences in raw text first")
+    sub.add_argument("--format", metavar="conllu", help="tagging: print CoNLL-U; a text file is then read as raw text")
     sub.add_argument(
         "--history",
         metavar="FILE",

@@ -14,6 +14,7 @@ from recurra.text.json_file import json_text
 
 if TYPE_CHECKING:
     from recurra.data.arriving import Arriving
+    from recurra.training.trained import Trained
     from recurra.views.prediction import Prediction
 
 
@@ -31,12 +32,16 @@ def predict(options: argparse.Namespace) -> None:
             other = "--json" if options.json else "--alignments"
             raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
         check_is_free(Path(options.out))
+    file = None if options.file in (None, "-") else options.file
+    is_raw = reads_raw_text(options, file)
     model = load(options.run, device=options.device, trust=options.trust)
     model.check_used(options.set, scoring=False)
     model = model.searching(search=options.search, width=options.width, best=options.best, changes=options.set)
     if options.history is not None:
         model = model.preceded_by(options.history)
-    file = None if options.file in (None, "-") else options.file
+    if is_raw:
+        predict_raw(options, model, file)
+        return
     if file is not None and (said := model.header_in(file)) is not None:
         print(said, file=sys.stderr)
     is_talk = file is None and sys.stdin.isatty()
@@ -58,7 +63,8 @@ def predict(options: argparse.Namespace) -> None:
             print(f"{count:,} answers written to {options.out}")
             return
         say = lambda said: print(said, file=sys.stderr)  # noqa: E731
-        for answer in model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived, say=say):
+        answers = model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived, say=say)
+        for number, answer in enumerate(answers, 1):
             if links is not None:
                 from recurra.analysis.alignment import alignment_of, pharaoh
 
@@ -68,10 +74,50 @@ def predict(options: argparse.Namespace) -> None:
                 found = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
                 whole = {**found, **answer.detail, "line": answer.line}
                 print(json_text(whole, default=listed), flush=is_talk)
+            elif options.format is not None:
+                print(f"{model.task.printed(answer, options.format, number)}\n", flush=is_talk)
+                unknown.tell(answer)
             else:
                 print(answer.output, flush=is_talk)
                 unknown.tell(answer)
         unknown.end()
+
+
+def reads_raw_text(options: argparse.Namespace, file: str | None) -> bool:
+    """Whether the input is raw text: as said, or where a format is asked for and the file has none of its own."""
+    from recurra.data.files import extension
+
+    if options.format is not None and (options.json or options.out is not None):
+        other = "--json" if options.json else "--out"
+        raise ConfigError(
+            f"--format {options.format} and {other} are two ways to print answers: leave one of them out."
+        )
+    is_text = file is None or extension(file) in ("txt", "text", "")
+    if options.raw and not is_text:
+        raise ConfigError(f"--raw reads plain text (.txt), but {file} has tokens or columns already: leave --raw out.")
+    for name in ("out", "alignments"):
+        if options.raw and getattr(options, name) is not None:
+            raise ConfigError(f"--{name} needs inputs that are parted already: leave --raw or --{name} out.")
+    return options.raw or (options.format is not None and is_text)
+
+
+def predict_raw(options: argparse.Namespace, model: Trained, file: str | None) -> None:
+    """An answer for each sentence that the model finds in raw text."""
+    from recurra.data.files import CHUNK, decoded_pieces, pieces
+
+    def typed() -> Iterator[bytes]:
+        while chunk := sys.stdin.buffer.read1(CHUNK):
+            yield chunk
+
+    text, unknown = pieces(file) if file is not None else decoded_pieces("standard input", typed()), UnknownSymbols()
+    for number, answer in enumerate(model.predict_raw(text, detail=options.json), 1):
+        if options.json:
+            found = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
+            print(json_text({**found, **answer.detail, "sentence": number}, default=listed))
+            continue
+        print(f"{model.task.printed(answer, options.format, number)}\n" if options.format else answer.output)
+        unknown.tell(answer)
+    unknown.end()
 
 
 class UnknownSymbols:

@@ -48,6 +48,11 @@ class TaggingData(Data):
     min_count: int = setting(1, "words that occur less often become <unk>; their characters are still read")
     max_words: int | None = setting(None, "maximum number of word embeddings; the most frequent words are kept")
     vectors: str | None = setting(None, "file with pretrained word vectors, in the text format of word2vec or GloVe")
+    raw: bool | None = setting(
+        None,
+        "also learn to find tokens and sentences in raw text, for `recurra predict --raw`; none: if the training data "
+        "is CoNLL-U",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,6 +67,23 @@ class TaggingData(Data):
                 "data.tags and data.values cannot be used together: a tagger predicts either labels or numbers.",
                 ("data", "values"),
             )
+        if self.raw and self.frames is not None:
+            raise SettingError("data.raw = true needs words, but data.frames holds numbers.", ("data", "raw"))
+
+
+@dataclass(frozen=True)
+class SplitterModel:
+    """What finds tokens and sentences in raw text, by its characters."""
+
+    cell: Part = setting("lstm", "cell of the character network")
+    embedding: int = setting(32, "size of the character embeddings")
+    hidden: int = setting(48, "size of each direction")
+    layers: int = setting(1, "layers")
+    dropout: float = setting(0.1, "dropout on inputs, between layers and on outputs; one mask per row")
+
+    def __post_init__(self) -> None:
+        at_least(1, "model.splitter", self, "embedding", "hidden", "layers")
+        rates("model.splitter", self, "dropout")
 
 
 @dataclass(frozen=True)
@@ -91,6 +113,7 @@ class TaggingModel:
     )
     embedding: int = setting(128, "size of the word embeddings; 0: only character-based embeddings")
     characters: SpellingModel = section(SpellingModel, "character-based word embeddings from a recurrent network")
+    splitter: SplitterModel = section(SplitterModel, "what finds tokens and sentences in raw text (data.raw)")
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
@@ -156,6 +179,15 @@ class TaggingModel:
 
 
 @dataclass(frozen=True)
+class TaggingEvaluation:
+    """How a tagger is scored."""
+
+    raw: bool = setting(
+        False, "score from raw text: tokens and sentences are found first, and words are compared where they agree"
+    )
+
+
+@dataclass(frozen=True)
 class TaggingSettings:
     """All settings of tagging."""
 
@@ -168,6 +200,7 @@ class TaggingSettings:
         ),
         metadata={"about": "training"},
     )
+    evaluation: TaggingEvaluation = section(TaggingEvaluation, "evaluation")
 
     @classmethod
     def usual(cls, table: Mapping[str, Any]) -> Self:
@@ -215,6 +248,8 @@ class TaggingSettings:
             why = "the inputs are numbers (data.frames), not words"
             idle |= {("data", name): why for name in ("lowercase", "min_count", "max_words", "vectors")}
             idle |= {("model", name): why for name in ("embedding", "word_dropout")} | idle_of_spelling(why, cell=True)
+        if not self.data.raw and self.data.raw is not None:
+            idle |= idle_section(self.model.splitter, ("model", "splitter"), "data.raw is false")
         if self.data.values and self.model.head != "crf":  # which was the usual head, and stands in saved settings
             idle["model", "head"] = "the targets are numbers (data.values), not tags"
         return idle

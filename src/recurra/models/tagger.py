@@ -25,6 +25,7 @@ from recurra.heads.head import Head
 from recurra.heads.lattice import Chain, best_path, marginals
 from recurra.heads.values import Value
 from recurra.models.rows import filled, padded
+from recurra.models.splitter import Splitter, TextWindows
 from recurra.named import built
 from recurra.padding import Padded, coarser, widened
 from recurra.settings import about
@@ -49,6 +50,7 @@ class TaggerBatch(NamedTuple):
     values: Tensor | None  # (B, T, k), NaN where there is none
     label: Tensor | None  # (B,)
     known: Known
+    text: TextWindows | None = None  # in training, where raw text is learned too
 
     @property
     def elements(self) -> int:
@@ -90,6 +92,8 @@ class Tagger(nn.Module):
     x_t = [word vector; spelling], or a frame;  x ← NonLocal(x) where that is set
     h   = Recurrent(x), Convolution(x) or Transformer(x)
     tags: a softmax or CRF over h;  values: W h_t + b;  label: softmax(W summary(h) + b)
+
+    Where raw text is learned too, a `Splitter` with weights of its own reads the characters of running text.
     """
 
     def __init__(
@@ -103,6 +107,7 @@ class Tagger(nn.Module):
         labels: Sequence[str] | None,
         frame_size: int | None,
         value_size: int | None,
+        alphabet: int | None = None,
     ) -> None:
         super().__init__()
         self.label_weight = settings.label_weight
@@ -170,6 +175,8 @@ class Tagger(nn.Module):
             states = [] if self.recurrent is None else state_sizes(self.recurrent)
             self.summary = summary(settings.summary, size, states)
             self.label = nn.Linear(self.summary.output_size, len(labels))
+        with about("model", "splitter"):
+            self.splitter = None if alphabet is None else Splitter(settings.splitter, alphabet, settings.engine)
 
     def features(self, batch: TaggerBatch) -> Padded:
         """(B, T, H): what the heads see."""
@@ -214,6 +221,8 @@ class Tagger(nn.Module):
             scores = self.label(whole)
             lost = functional.cross_entropy(scores, batch.label, ignore_index=UNLABELLED, reduction="sum")
             total = total + self.label_weight * lost
+        if self.splitter is not None and batch.text is not None:
+            total = total + self.splitter.loss(batch.text)
         return total, batch.known.labels
 
     def probe(
@@ -362,9 +371,11 @@ def batched(rows: Sequence[Encoded], *, columns: int, spelling: bool = True) -> 
     labels = sum(tagged)
     labels += 0 if values is None else int((~values.isnan()).sum())
     labels += 0 if label is None else int((label != UNLABELLED).sum())
-    return TaggerBatch(
-        words, spellings, frames, tags, values, label, Known(labels, tuple(each == steps for each in tagged))
-    )
+    known = Known(labels, tuple(each == steps for each in tagged))
+    text = None
+    if rows.beside:  # the mean over all steps of the text counts as much as the mean over all labels
+        text = TextWindows.of(rows.beside["written"], rows.beside["ends"], total=labels)
+    return TaggerBatch(words, spellings, frames, tags, values, label, known, text)
 
 
 def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
@@ -384,6 +395,7 @@ def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
         None if batch.values is None else widened(batch.values, B, T, fill=np.nan),
         None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
         Known(0, batch.known.complete),
+        None if batch.text is None else batch.text.recurring(),
     )
 
 

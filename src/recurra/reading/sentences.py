@@ -19,6 +19,7 @@ from recurra.named import did_you_mean
 from recurra.reading.parts import drawn
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part, SettingError
+from recurra.text.written import Written
 
 TOKENS, TAGS = ("tokens", "text", "words", "sentence"), ("upos", "tags", "pos", "ner", "pos_tags", "ner_tags")
 """What columns are usually called."""
@@ -37,6 +38,7 @@ class Sentence(NamedTuple):
     label: str | None
     file: int
     line: int
+    written: Written | None = None  # as it stands in its text, where that is known
 
     def __len__(self) -> int:
         return len(self.tokens) if self.frames is None else len(self.frames)
@@ -162,7 +164,7 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         if not isinstance(found_label, str) or not found_label.strip():
             raise DataError(f"{place}: the label in '{data.label}' must be a word, but is {found_label!r}.")
         label = found_label.strip()
-    return Sentence(tokens, frames, tuple(tags), values, label, file, row.line)
+    return Sentence(tokens, frames, tuple(tags), values, label, file, row.line, row.written)
 
 
 def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tuple[str, ...]:

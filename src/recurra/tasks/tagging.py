@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 from recurra.config import TaggingSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.files import extension, lines
+from recurra.data.formats.conllu import conllu_of
 from recurra.data.normal import Normal
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.metrics.spans import scheme_of
+from recurra.reading.offsets import detail_of, spans_in, words_in, written_in
+from recurra.reading.raw_text import RawText, learns_raw_text
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
@@ -45,6 +48,7 @@ from recurra.tasks.task import (
 from recurra.text.code_points import CodePoints
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
+from recurra.text.written import Written
 from recurra.views.purpose import SERIES
 from recurra.views.viewer import MATTERED
 
@@ -74,6 +78,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         labels: Vocabulary | None,
         frames: Normal | None,
         values: Normal | None,
+        raw: RawText | None = None,
     ) -> None:
         self.most_tags = max(map(len, tags), default=0)
         self.chooses_head = settings.model.head == "auto" and self.most_tags > 0
@@ -87,6 +92,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         self.labels = labels
         self.frames = frames
         self.values = values
+        self.raw = raw
         self._code_points = CodePoints(characters)
         self._tag_ids = [{tag: number for number, tag in enumerate(each)} for each in self.tags]
 
@@ -96,6 +102,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         path = data.files("train")[0]
         first = next(task_rows(path, data, *names(data)))
         data = with_columns(data, first, path)
+        data = dataclasses.replace(data, raw=learns_raw_text(data))
         settings = dataclasses.replace(settings, data=data)
         return with_head(settings, fitting_crf(data)) if settings.model.head == "crf" and data.tags else settings
 
@@ -140,9 +147,22 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.counted(labels, specials=()) if data.label is not None else None,
             frames.finished() if data.frames is not None else None,
             values.finished() if data.values else None,
+            RawText.counted(_written(sentences(data.files("train"), data))) if data.raw else None,
         )
 
     def noticed_in_training(self, rows: Any) -> str | None:
+        said = [self._noticed_of_head(), self._noticed_of_raw_text()]
+        return "; ".join(each for each in said if each is not None) or None
+
+    def _noticed_of_raw_text(self) -> str | None:
+        if self.raw is None or self.raw.is_marked:
+            return None
+        return (
+            "no token of the training data has SpaceAfter=No, so raw text will be cut at blanks alone "
+            "(data.raw = false leaves the splitter out)"
+        )
+
+    def _noticed_of_head(self) -> str | None:
         if not self.chooses_head or self.most_tags <= MOST_TAGS_OF_A_CRF:
             return None
         most = max(range(len(self.tags)), key=lambda number: len(self.tags[number]))
@@ -159,6 +179,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             tags.save(folder / f"vocabulary.tags{number}.json")
         if self.labels is not None:
             self.labels.save(folder / "vocabulary.labels.json")
+        if self.raw is not None:
+            self.raw.save(folder)
         scales = {name: scale.to_json() for name in ("frames", "values") if (scale := getattr(self, name)) is not None}
         (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
 
@@ -174,6 +196,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             Vocabulary.load(folder / "vocabulary.labels.json") if data.label is not None else None,
             scales.get("frames"),
             scales.get("values"),
+            RawText.load(folder) if data.raw else None,
         )
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Sentence]:
@@ -192,13 +215,22 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             place = f"{file or 'input'}:{number}"
             if data.frames is None:
                 words = words_of(line if isinstance(line, str) else list(line), place, "tokens")
-                yield Sentence(words, None, (), None, None, 0, number)
+                written = words_in(line) if isinstance(line, str) and words else None
+                yield Sentence(words, None, (), None, None, 0, number, written)
                 continue
             try:
                 frames = json.loads(line) if isinstance(line, str) else line
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(f"{place}: each line must be a JSON list of lists of numbers (frames).") from error
             yield Sentence((), matrix(frames, place, "frames", np.float64), (), None, None, 0, number)
+
+    def cut(self, model: Any, pieces: Iterable[str]) -> Iterator[Sentence]:
+        if self.raw is None or model.splitter is None:
+            raise ConfigError(
+                "this run has not learned to find tokens and sentences in raw text. Train it on CoNLL-U with "
+                "data.raw = true, or give one sentence a line, its words separated by blanks, without --raw."
+            )
+        return self.raw.sentences(pieces, model.splitter.ends)
 
     def schema(self) -> Schema:
         return Schema("text" if self.settings.data.frames is None else "frames")
@@ -237,7 +269,13 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             is_known = example.values is not None and len(example) > 0
             values = self.values.scaled(example.values) if is_known else np.full(shape, np.nan)  # type: ignore[arg-type]
             encoded["values"] = values.astype(np.float32)
+        if self.raw is not None and example.written is not None and example.tags:
+            encoded["written"], encoded["written_ends"] = self.raw.encoded(example.written)
         return encoded
+
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
+        rows = super().chosen(store, numbers)
+        return rows if self.raw is None else Rows(rows, self.raw.windows(store, numbers))
 
     def not_in_vocabulary(self, example: Sentence) -> list[str]:
         if self.settings.model.characters.cell != "none":
@@ -270,6 +308,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             labels=self.labels.tokens if self.labels is not None else None,
             frame_size=len(self.frames.mean) if self.frames is not None else None,
             value_size=len(self.values.mean) if self.values is not None else None,
+            alphabet=len(self.raw.alphabet) if self.raw is not None else None,
         )
 
     def initialise(self, model: Any) -> str | None:
@@ -301,6 +340,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             found |= {f"{head}.start": (tags.tokens,), f"{head}.end": (tags.tokens,)}
         if self.labels is not None:
             found |= {"label.weight": (self.labels.tokens, None), "label.bias": (self.labels.tokens,)}
+        if self.raw is not None:
+            found["splitter.embedding.weight"] = (self.raw.alphabet.vocabulary.tokens, None)
         return found
 
     def loss(self, model: Any, batch: TaggerBatch, moment: Moment = START) -> Loss:
@@ -332,10 +373,14 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def answer(self, example: Sentence, output: TaggerOutput) -> Prediction:
         detail: dict[str, Any] = {"tokens": list(example.tokens)}
         parts = []
+        if example.written is not None:
+            detail |= detail_of(example.written)
         for column, vocabulary, found in zip(self.settings.data.tags or (), self.tags, output.tags, strict=True):
             tags = [vocabulary.tokens[number] for number in found.tolist()]
             detail[column] = tags
             parts.append(" ".join(tags))
+            if example.written is not None and scheme_of(vocabulary.tokens) is not None:
+                detail["spans"] = [*detail.get("spans", ()), *spans_in(example.written, tags)]
         if output.values is not None and self.values is not None:
             values = self.values.unscaled(output.values)
             detail["values"] = values.tolist()
@@ -348,6 +393,12 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         if output.label_probability is not None:
             detail["label_probability"] = round(output.label_probability, 6)
         return Prediction(" ".join(example.tokens), "\t".join(parts), output.score, example.line, detail)
+
+    def printed(self, answer: Prediction, format: str, number: int) -> str:
+        if format != "conllu":
+            raise ConfigError(f"--format {format} is not known: predictions of tagging can be printed as conllu.")
+        columns = {name: answer.detail[name] for name in self.settings.data.tags or ()}
+        return conllu_of(written_in(answer.detail), answer.detail["tokens"], columns, number, document=number == 1)
 
     def counted(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput]) -> Counted:
         lengths = [len(example) for example in examples]
@@ -469,8 +520,17 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         ]
         parts += [f"{len(self.values.mean)} numbers per step"] if self.values is not None else []
         parts += [f"{len(self.labels)} sequence labels"] if self.labels is not None else []
+        if self.raw is not None:
+            splitter = model.splitter
+            cell = cell_in_words(splitter.cell, bidirectional=True)
+            parts.append(layers_in_words(f"for raw text a character {cell}", splitter.hidden, splitter.layers))
         return ", ".join(parts)
 
 
 def with_head(settings: TaggingSettings, head: Part) -> TaggingSettings:
     return dataclasses.replace(settings, model=dataclasses.replace(settings.model, head=head))
+
+
+def _written(found: Iterable[Sentence]) -> Iterator[tuple[Written, tuple[str, ...]]]:
+    """Sentences as they stand in their text, and their words."""
+    return ((sentence.written, sentence.tokens) for sentence in found if sentence.written is not None)

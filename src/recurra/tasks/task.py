@@ -195,6 +195,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         asked = (asked_row(line, schema, f"{name}:{number}", number) for number, line in enumerate(lines, 1))
         return cast(Iterator[Example], asked)
 
+    def cut(self, model: nn.Module, pieces: Iterable[str]) -> Iterator[Example]:
+        """The examples of raw text, which arrives in pieces: a model finds where they begin and end. (torch)"""
+        raise ConfigError(f"--raw is for taggers that find tokens and sentences; {self.name} does not: leave it out.")
+
     def schema(self) -> Schema:
         """What one input looks like, whichever way it arrives; by default a text."""
         return Schema("text")
@@ -404,6 +408,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
+
+    def printed(self, answer: Prediction, format: str, number: int) -> str:
+        """The answer to input `number`, from 1, in a file format; what `recurra predict --format` prints."""
+        raise ConfigError(f"--format {format} is for taggers; {self.name} prints plain answers, or JSON with --json.")
 
     def answer_kind(self) -> AnswerKind:
         """How the page draws an answer; `AnswerKind` lists what each kind needs in `detail`."""
