@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recurra.config import TaggingSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
+from recurra.data.batches import in_order_of_length
 from recurra.data.files import extension, lines
 from recurra.data.formats.conllu import conllu_of
 from recurra.data.normal import Normal
@@ -22,12 +23,14 @@ from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.metrics.spans import scheme_of
 from recurra.reading.offsets import detail_of, spans_in, words_in, written_in
+from recurra.reading.raw_scoring import as_written, code_points, parted, text_of
 from recurra.reading.raw_text import RawText, learns_raw_text
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
 from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.scoring.counted import Counted
+from recurra.scoring.raw_scores import raw_scores
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import (
@@ -61,6 +64,10 @@ if TYPE_CHECKING:
 
 MOST_TAGS_OF_A_CRF = 1000
 """With more, a softmax is the usual head: a CRF's time and memory grow with the square of the number of tags."""
+
+
+SCORED_TOGETHER = 8192
+"""Words of raw text that are tagged together to be scored."""
 
 
 class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
@@ -271,7 +278,21 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             encoded["values"] = values.astype(np.float32)
         if self.raw is not None and example.written is not None and example.tags:
             encoded["written"], encoded["written_ends"] = self.raw.encoded(example.written)
+            if self.settings.evaluation.raw:
+                encoded["written_text"] = code_points(example.written.in_text)
         return encoded
+
+    @classmethod
+    def encoding(cls, settings: TaggingSettings) -> object:
+        return settings.evaluation.raw
+
+    def check(self) -> None:
+        if self.settings.evaluation.raw and self.raw is None:
+            raise SettingError(
+                "evaluation.raw = true needs a run that finds tokens and sentences in raw text: train it on CoNLL-U "
+                "with data.raw = true.",
+                ("evaluation", "raw"),
+            )
 
     def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
         rows = super().chosen(store, numbers)
@@ -363,12 +384,39 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def combined(self, example: Sentence, outputs: Sequence[TaggerOutput]) -> TaggerOutput:
         from recurra.models.tagger import combined
 
+        if self.settings.evaluation.raw:
+            raise ConfigError("evaluation.raw = true scores one run, not an ensemble: name one of them.")
         return combined(outputs)
 
     def units(self) -> object:
         labels = None if self.labels is None else self.labels.tokens
         scale = None if self.values is None else self.values.to_json()
         return self.settings.data.tags, [vocabulary.tokens for vocabulary in self.tags], labels, scale
+
+    def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Any] | None:
+        """Where raw text is scored, what was found in the text of all rows, each with the part that begins in it."""
+        if not self.settings.evaluation.raw:
+            return None
+        if any("written_text" not in row for row in rows):
+            raise DataError("evaluation.raw = true needs CoNLL-U, which says how its sentences are written.")
+        from recurra.padding import fitted
+
+        parts = [text_of(row["written_text"]) for row in rows]
+        found = list(self.cut(model, parts))
+        encoded = [self.encode(sentence) for sentence in found]
+        outputs: list[Any] = [None] * len(found)
+        for numbers in in_order_of_length(self.lengths(Rows.of(encoded)), tokens=SCORED_TOGETHER):
+            batch = fitted(self.batch([encoded[number] for number in numbers]), model)
+            for number, output in zip(numbers, self.predict(model, batch), strict=True):
+                outputs[number] = output
+        tags = [
+            [
+                [vocabulary.tokens[each] for each in column.tolist()]
+                for vocabulary, column in zip(self.tags, output.tags, strict=True)
+            ]
+            for output in outputs
+        ]
+        return parted(list(map(len, parts)), found, tags, columns=len(self.tags))
 
     def answer(self, example: Sentence, output: TaggerOutput) -> Prediction:
         detail: dict[str, Any] = {"tokens": list(example.tokens)}
@@ -400,7 +448,10 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         columns = {name: answer.detail[name] for name in self.settings.data.tags or ()}
         return conllu_of(written_in(answer.detail), answer.detail["tokens"], columns, number, document=number == 1)
 
-    def counted(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput]) -> Counted:
+    def counted(self, examples: Sequence[Sentence], outputs: Sequence[Any]) -> Counted:
+        if self.settings.evaluation.raw:
+            items = [(example.file, example.line) for example in examples]
+            return raw_scores(items, as_written(examples), outputs, self.settings.data.tags or ())
         lengths = [len(example) for example in examples]
         unknown = None if self.frames is not None else self._unknown(examples)
         columns = []

@@ -54,6 +54,11 @@ class Written(NamedTuple):
             return self.text[self.tokens[number].end : self.tokens[number + 1].start]
         return self.after
 
+    @property
+    def in_text(self) -> str:
+        """The sentence with what stands around it: a new paragraph begins after an empty line."""
+        return ("\n\n" if self.opens else "") + self.text + self.after
+
     def word_places(self) -> list[tuple[int, int]]:
         """Where each word stands, in code points of the whole input; words of one token stand where it does."""
         return [(self.start + token.start, self.start + token.end) for token in self.tokens for _ in range(token.words)]
