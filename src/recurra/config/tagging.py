@@ -75,7 +75,9 @@ class TaggingData(Data):
 class SplitterModel:
     """What finds tokens and sentences in raw text, by its characters."""
 
-    cell: Part = setting("lstm", "cell of the character network")
+    cell: Part = dataclasses.field(
+        default_factory=lambda: {"name": "gru", "reset": "after"}, metadata={"about": "cell of the character network"}
+    )
     embedding: int = setting(32, "size of the character embeddings")
     hidden: int = setting(48, "size of each direction")
     layers: int = setting(1, "layers")

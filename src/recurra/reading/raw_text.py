@@ -55,10 +55,13 @@ LONGEST_TOKEN = 1000
 STEPS = 200
 """Steps of a window of training."""
 
+SHARE = 2.0
+"""Steps of the windows for each step of the sentences of a batch."""
+
 SENTENCES = 12
 """Sentences that a window of training may hold, at most."""
 
-BROKEN, HIDDEN = 0.1, 0.02
+BROKEN, HIDDEN = 0.2, 0.02
 """In training: the share of blanks between sentences that become the end of a paragraph, and of characters that are
 read as their kind, as unknown ones are."""
 
@@ -142,7 +145,7 @@ class RawText:
         """
         own = store.take(numbers).lengths("written")
         draw = np.random.default_rng([len(numbers), *numbers[:64].tolist()])
-        count = max(1, round(int(own.sum()) / STEPS))
+        count = max(1, round(SHARE * int(own.sum()) / STEPS))
         firsts = draw.choice(len(numbers), count, p=own / own.sum())
         texts, labels = [], []
         for first in firsts.tolist():
