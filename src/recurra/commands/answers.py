@@ -106,7 +106,7 @@ def predict_raw(options: argparse.Namespace, model: Trained, file: str | None) -
     from recurra.data.files import CHUNK, decoded_pieces, pieces
 
     def typed() -> Iterator[bytes]:
-        while chunk := sys.stdin.buffer.read1(CHUNK):
+        while chunk := sys.stdin.buffer.read(CHUNK):
             yield chunk
 
     text, unknown = pieces(file) if file is not None else decoded_pieces("standard input", typed()), UnknownSymbols()

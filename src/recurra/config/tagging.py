@@ -42,6 +42,9 @@ class TaggingData(Data):
     tokens: str | None = setting(None, "column with the words; none: `tokens` or `text`")
     frames: str | None = setting(None, "column with rows of numbers, one per step, as input instead of words")
     tags: list[str] | None = setting(None, "columns with one tag per element; none: `upos` of CoNLL-U or `tags`")
+    scheme: Literal["bio", "bioes", "iob1"] | None = setting(
+        None, "read tags of spans in this scheme, whichever of the three they are written in; none: as they are"
+    )
     values: list[str] | None = setting(None, "columns with one number per element, to predict instead of tags")
     label: str | None = setting(None, "column with one label for the whole; none: `label`, if there is one")
     lowercase: bool = setting(True, "lower-case words for word embeddings; character embeddings keep case")
@@ -67,6 +70,8 @@ class TaggingData(Data):
                 "data.tags and data.values cannot be used together: a tagger predicts either labels or numbers.",
                 ("data", "values"),
             )
+        if self.scheme is not None and self.values:
+            raise SettingError("data.scheme is for tags of spans, but data.values holds numbers.", ("data", "scheme"))
         if self.raw and self.frames is not None:
             raise SettingError("data.raw = true needs words, but data.frames holds numbers.", ("data", "raw"))
 

@@ -330,9 +330,8 @@ class Rows(Sequence[Encoded]):
     """
 
     def __init__(self, examples: Iterable[Encoded], beside: Mapping[str, Flat] = MappingProxyType({})) -> None:
-        if isinstance(examples, Rows):
-            examples = examples._examples
-        self._examples = examples if isinstance(examples, _Some) else list(examples)
+        held: Iterable[Encoded] = examples._examples if isinstance(examples, Rows) else examples
+        self._examples: _Some | list[Encoded] = held if isinstance(held, _Some) else list(held)
         self.beside = beside  # what a task takes along for the batch as a whole
 
     @classmethod

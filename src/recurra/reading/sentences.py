@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from recurra.config import TaggingData
 from recurra.data.formats import Row
 from recurra.errors import DataError
-from recurra.metrics.spans import breaches, scheme_of
+from recurra.metrics.spans import breaches, converted, found_scheme, scheme_of
 from recurra.named import did_you_mean
 from recurra.reading.parts import drawn
 from recurra.reading.tables import task_rows, value_in
@@ -147,7 +147,7 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
             raise DataError(
                 f"{place}: found {length} elements, but {len(found)} tags in '{name}'. Each element needs one tag."
             )
-        tags.append(found)
+        tags.append(found if data.scheme is None else _in_scheme(found, data.scheme, place, name))
     values = None
     if data.values:
         parts = [matrix(value_in(row, name, place), place, name, np.float64, missing=True) for name in data.values]
@@ -165,6 +165,29 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
             raise DataError(f"{place}: the label in '{data.label}' must be a word, but is {found_label!r}.")
         label = found_label.strip()
     return Sentence(tokens, frames, tuple(tags), values, label, file, row.line, row.written)
+
+
+def _in_scheme(tags: tuple[str, ...], scheme: str, place: str, name: str) -> tuple[str, ...]:
+    try:
+        return tuple(converted(tags, scheme))
+    except DataError as error:
+        raise DataError(
+            f"{place}: data.scheme = '{scheme}' reads tags of spans, O, B-type, I-type, E-type and S-type, but the "
+            f"column '{name}' has others, such as {next(tag for tag in tags if tag[:1] not in 'OBIES')!r}."
+            if any(tag[:1] not in "OBIES" for tag in tags)
+            else f"{place}: {error}"
+        ) from error
+
+
+def found_schemes(data: TaggingData) -> list[tuple[str, str]]:
+    """The columns whose tags are spans, each with the scheme it is written in."""
+    written = dataclasses.replace(data, scheme=None)
+    looked_at = list(itertools.islice(sentences(data.files("train"), written), LOOKED_AT))
+    found = []
+    for column, name in enumerate(data.tags or ()):
+        scheme = found_scheme([[tag for tag in sentence.tags[column] if tag] for sentence in looked_at])
+        found += [(name, scheme)] if scheme is not None else []
+    return found
 
 
 def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tuple[str, ...]:

@@ -23,13 +23,22 @@ from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.metrics.spans import scheme_of
 from recurra.reading.offsets import detail_of, spans_in, words_in, written_in
-from recurra.reading.raw_scoring import as_written, code_points, parted, text_of
 from recurra.reading.raw_text import RawText, learns_raw_text
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
-from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
+from recurra.reading.sentences import (
+    Sentence,
+    fitting_crf,
+    found_schemes,
+    matrix,
+    names,
+    sentences,
+    with_columns,
+    words_of,
+)
 from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.scoring.counted import Counted
+from recurra.scoring.raw_parts import as_written, code_points, parted, text_of
 from recurra.scoring.raw_scores import raw_scores
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, SettingError, name_of
@@ -158,8 +167,18 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         )
 
     def noticed_in_training(self, rows: Any) -> str | None:
-        said = [self._noticed_of_head(), self._noticed_of_raw_text()]
+        said = [self._noticed_of_head(), self._noticed_of_scheme(), self._noticed_of_raw_text()]
         return "; ".join(each for each in said if each is not None) or None
+
+    def _noticed_of_scheme(self) -> str | None:
+        wanted = self.settings.data.scheme
+        if wanted is None:
+            return None
+        found = found_schemes(self.settings.data)
+        if not found:
+            return f"data.scheme = {wanted} changed nothing: no column has tags of spans"
+        said = ", ".join(f"'{name}' is written in {scheme.upper()}" for name, scheme in found)
+        return f"{said}; trained in {wanted.upper()}"
 
     def _noticed_of_raw_text(self) -> str | None:
         if self.raw is None or self.raw.is_marked:
