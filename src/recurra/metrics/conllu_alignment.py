@@ -45,7 +45,7 @@ def aligned_words(gold: Sequence[Place], said: Sequence[Place]) -> list[tuple[in
     g = s = 0
     while g < len(gold) and s < len(said):
         if gold[g].is_part or said[s].is_part:
-            g_end, s_end = _overlap(gold, said, g, s)
+            g, s, g_end, s_end = _overlap(gold, said, g, s)
             found += [(g + i, s + j) for i, j in _common(gold[g:g_end], said[s:s_end])]
             g, s = g_end, s_end
         elif gold[g][:2] == said[s][:2]:
@@ -58,26 +58,29 @@ def aligned_words(gold: Sequence[Place], said: Sequence[Place]) -> list[tuple[in
     return found
 
 
-def _overlap(gold: Sequence[Place], said: Sequence[Place], g: int, s: int) -> tuple[int, int]:
-    """Where the words end that overlap a multi-word token, directly or by each other."""
-    one, other = gold[g], said[s]
-    if one.is_part:
-        end, first = one.end, one.start
-        if not other.is_part and other.start < first:
-            return g, s + 1  # the other side is behind
-    else:
-        end, first = other.end, other.start
-        if one.start < first:
-            return g + 1, s
-    while True:
-        if g < len(gold) and gold[g].start < end:
-            end = max(end, gold[g].end) if gold[g].is_part else end
-            g += 1
-        elif s < len(said) and said[s].start < end:
-            end = max(end, said[s].end) if said[s].is_part else end
-            s += 1
-        else:
-            return g, s
+def _overlap(gold: Sequence[Place], said: Sequence[Place], g: int, s: int) -> tuple[int, int, int, int]:
+    """From where to where words of both sides are aligned by their forms, around a multi-word token at g or s.
+
+    Words of multi-word tokens belong to it where they begin in it, and make it longer; others where they end in it.
+    """
+    many, is_gold = (gold[g], True) if gold[g].is_part else (said[s], False)
+    others, number = (said, s) if is_gold else (gold, g)
+    while number < len(others) and not others[number].is_part and others[number].start < many.start:
+        number += 1  # these words began before
+    g, s, end = (g, number, many.end) if is_gold else (number, s, many.end)
+    first = (g, s)
+
+    def belongs(words: Sequence[Place], number: int) -> bool:
+        if number >= len(words):
+            return False
+        return words[number].start < end if words[number].is_part else words[number].end <= end
+
+    while belongs(gold, g) or belongs(said, s):
+        is_gold = s >= len(said) or (g < len(gold) and gold[g].start <= said[s].start)
+        word = gold[g] if is_gold else said[s]
+        end = max(end, word.end) if word.is_part else end
+        g, s = (g + 1, s) if is_gold else (g, s + 1)
+    return (*first, g, s)
 
 
 def _common(gold: Sequence[Place], said: Sequence[Place]) -> list[tuple[int, int]]:

@@ -162,7 +162,7 @@ def found_scheme(sentences: Labelled) -> str | None:
     ('iob1', 'bio', None)
     """
     labels = {tag for tags in sentences for tag in tags}
-    if labels != {"O"} and all(label == "O" or label[:2] == "I-" for label in labels):
+    if labels - {"O"} and all(label == "O" or label[:2] == "I-" for label in labels):
         return "iob1"
     scheme = scheme_of(labels)
     if scheme != "bio":

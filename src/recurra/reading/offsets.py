@@ -21,7 +21,7 @@ def words_in(line: str) -> Written:
     places = [match.span() for match in _WORD.finditer(line)]
     first, last = places[0][0], places[-1][1]
     tokens = tuple(Token(start - first, end - first) for start, end in places)
-    return Written(line[first:last], tokens, line[last:], line[:first], start=first)
+    return Written(line[first:last], tokens, start=first)
 
 
 def detail_of(written: Written) -> dict[str, Any]:

@@ -200,7 +200,7 @@ class RawText:
         is_end[-1] = True
         is_end |= _too_long(is_end)
         closes = (said >= SENTENCE) | np.append(stream.ids == _PARAGRAPH, False)[steps + 1]
-        closes[-1] = True
+        closes[-1] |= is_last
         begins = stream.places[steps[np.append(True, is_end[:-1])]].tolist()
         stops = (stream.places[steps[is_end]] + 1).tolist()
         several = np.isin(said, (SEVERAL, SEVERAL_AND_SENTENCE))[is_end].tolist()
@@ -215,7 +215,7 @@ class RawText:
             tokens.append(Token(begin - origin, stop - origin, len(expanded)))
             if not is_over and len(words) < MOST_WORDS:
                 continue
-            if stop > certain:
+            if stop > certain or (number + 1 == len(begins) and not is_last):  # more of its blanks may come
                 break
             following = begins[number + 1] if number + 1 < len(begins) else len(text)
             before = text[:origin] if place == 0 and not found else ""

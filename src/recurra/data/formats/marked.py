@@ -74,10 +74,10 @@ def tagged(
 def tell_dropped(path: PathLike, dropped: int, layers: int) -> None:
     """Say how many spans of a file have no place in its columns."""
     if dropped:
-        spans = "1 span lies" if dropped == 1 else f"{dropped:,} spans lie"
-        columns = "the column of tags" if layers == 1 else f"{layers} columns of tags"
+        spans = "1 nested or overlapping span was" if dropped == 1 else f"{dropped:,} nested or overlapping spans were"
+        columns = "one column of tags" if layers == 1 else f"{layers} columns of tags"
         warnings.warn(
-            f"recurra: {path}: {spans} inside others or overlap them and did not fit into {columns}; the outermost "
-            f"are kept. layers = {layers + 1} in data.format makes one more column.",
+            f"recurra: {path}: {spans} dropped: {columns} can hold the outermost alone. layers = {layers + 1} in "
+            f"data.format adds a column.",
             stacklevel=2,
         )
