@@ -5,9 +5,10 @@
     python benchmarks/raw_text.py fr --udpipe fr.udpipe     # beside a tokenizer of UDPipe 1
     python benchmarks/raw_text.py fr --train-udpipe fr.udpipe
 
-Data are read from $RECURRA_DATA (../shared/data). The raw text of a treebank is that of its sentences, with SpaceAfter=No
-and an empty line before each # newpar and # newdoc. Both sides cut the same text and are scored by the same code,
-`recurra.metrics.conllu_alignment`. UDPipe (pip install ufal.udpipe) trains with its defaults on the same files.
+Data are read from $RECURRA_DATA (../shared/data). The raw text of a treebank is that of its sentences, without a blank
+where it says SpaceAfter=No, and with an empty line before each # newpar and # newdoc. Both sides cut the same text and
+are scored by the same code, `recurra.metrics.conllu_alignment`. UDPipe (pip install ufal.udpipe) trains with its
+defaults on the same files. Speeds are per second of one core: those of recurra include tags, those of UDPipe do not.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def main() -> None:
 
 def trained(name: str, folder: Path, changes: Sequence[str]) -> Trained:
     given = {"train": str(path(name, "train")), "valid": str(path(name, "dev"))}
-    begin(setup("tagging", given=given, overrides=list(changes)), folder / name, progress())
+    begin(setup("tagging", given=given, overrides=list(changes)), folder / name, progress(sys.stderr))
     return load(folder / name)
 
 
@@ -143,7 +144,7 @@ def train_udpipe(name: str, out: Path) -> None:
 
     def read_all(part: str) -> Any:
         reader, error = udpipe.InputFormat.newConlluInputFormat(), udpipe.ProcessingError()
-        reader.setText(gzip.open(path(name, part), "rt", encoding="utf-8").read())
+        reader.setText(gzip.decompress(path(name, part).read_bytes()).decode("utf-8"))
         found, sentence = udpipe.Sentences(), udpipe.Sentence()
         while reader.nextSentence(sentence, error):
             found.append(sentence)

@@ -10,10 +10,11 @@ import pytest
 import recurra
 from recurra.cli import main
 from recurra.errors import ConfigError
-from recurra.runs import resume, setup
+from recurra.runs import begin, setup
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from tests.training.breaking import weights, weights_of_a_broken_run
 
 SENTENCES = [
     [("Du", 2), ("thé", 1), ("!", 1)],
@@ -146,14 +147,10 @@ def test_a_run_is_the_same_after_loading_and_after_saving(run, tmp_path):
 
 def test_resuming_goes_on_with_the_same_windows_of_text(tmp_path):
     (tmp_path / "train.conllu").write_text(treebank(6), "utf-8")
-    few = {**FEW, "training.epochs": 4, "training.batch_tokens": 40}
-    whole = recurra.train("tagging", train=str(tmp_path / "train.conllu"), out=tmp_path / "whole", settings=few)
-    half = {**few, "training.epochs": 2}
-    recurra.train("tagging", train=str(tmp_path / "train.conllu"), out=tmp_path / "parted", settings=half)
-    resume(tmp_path / "parted", Silent(), overrides={"training.epochs": 4})
-    again = load(tmp_path / "parted")
-    for name, weight in whole.model.state_dict().items():
-        assert weight.equal(again.model.state_dict()[name]), name
+    changes = {**FEW, "training.epochs": 2, "training.batch_tokens": 40, "data.train": str(tmp_path / "train.conllu")}
+    this = setup("tagging", overrides=changes)
+    begin(this, tmp_path / "unbroken", Silent())
+    assert weights_of_a_broken_run(this, tmp_path / "broken", last=7) == weights(tmp_path / "unbroken")
 
 
 def test_runs_without_a_splitter_refuse_raw_text(tmp_path):
