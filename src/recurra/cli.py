@@ -100,6 +100,7 @@ def notices_in_words() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("once", message=".* is now called .*", category=FutureWarning)
         warnings.filterwarnings("once", message=".* has no manifest.json.*", category=UserWarning)
+        warnings.filterwarnings("once", message="recurra: .* dropped: .*", category=UserWarning)
         warnings.showwarning = tell
         yield
 
