@@ -17,7 +17,7 @@ ESCAPES = {" ": r"\s", "\t": r"\t", "\n": r"\n", "\r": r"\r", "|": r"\p", "\\": 
 """How blanks are written in MISC, as in SpacesAfter=\\n."""
 
 _ESCAPED = {written: blank for blank, written in ESCAPES.items()}
-_ONE = re.compile(r"\\[stnrp\\]")
+_ONE = re.compile(r"\\(?:[stnrp\\]|u[0-9a-f]{4})")
 
 
 class Token(NamedTuple):
@@ -101,21 +101,21 @@ def _found_in(text: str, forms: Sequence[str]) -> list[tuple[int, int]] | None:
 
 
 def escaped(blanks: str) -> str:
-    r"""Blanks as MISC holds them.
+    r"""Blanks as MISC holds them; those that have no letter by their code point.
 
-    >>> escaped(" \n")
-    '\\s\\n'
+    >>> escaped(" \n\xa0")
+    '\\s\\n\\u00a0'
     """
-    return "".join(ESCAPES.get(character, character) for character in blanks)
+    return "".join(ESCAPES.get(character) or f"\\u{ord(character):04x}" for character in blanks)
 
 
 def unescaped(written: str) -> str:
     r"""The blanks that `escaped` wrote.
 
-    >>> unescaped(r"\s\n") == " \n"
+    >>> unescaped(r"\s\n\u00a0") == " \n\xa0"
     True
     """
-    return _ONE.sub(lambda match: _ESCAPED[match[0]], written)
+    return _ONE.sub(lambda match: _ESCAPED.get(match[0]) or chr(int(match[0][2:], 16)), written)
 
 
 def blanks_in_misc(blanks: str) -> str | None:
