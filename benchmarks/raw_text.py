@@ -87,7 +87,7 @@ def read(name: str, part: str) -> Iterator[Sentence]:
     return sentences([file], TaggingData(train=file, tokens="tokens", tags=["upos"]))
 
 
-Found = tuple[list[Sentence], list[list[Sequence[str]]], float]
+Found = tuple[list[Sentence], Sequence[Sequence[Sequence[str]]], float]
 """Sentences, their columns of tags, and the seconds that they took."""
 
 
@@ -101,7 +101,7 @@ def cut_by_run(run: Trained, gold: Sequence[Sentence]) -> Found:
 
 
 def cut_by_udpipe(file: Path, gold: Sequence[Sentence]) -> Found:
-    import ufal.udpipe  # type: ignore[import-not-found,import-untyped]
+    import ufal.udpipe  # type: ignore[import-not-found]
 
     model = ufal.udpipe.Model.load(str(file))
     pipe = ufal.udpipe.Pipeline(model, "tokenize", "none", "none", "conllu")

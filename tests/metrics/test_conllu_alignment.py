@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, combinations, pairwise
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ PLACES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)))
 
 
 @st.composite
-def stretch(draw, start=0):
+def stretch(draw: Any, start: int = 0) -> Any:
     """Three characters as one token of several words, or as words that stand in the text."""
     if draw(st.booleans()):
         return [Place(start, start + SIZE, form, True) for form in draw(FORMS)]
@@ -26,11 +27,11 @@ def stretch(draw, start=0):
 
 
 @st.composite
-def segmented(draw, stretches=3):
+def segmented(draw: Any, stretches: int = 3) -> Any:
     return [draw(stretch(SIZE * number)) for number in range(stretches)]
 
 
-def most_aligned(gold, said):
+def most_aligned(gold: Any, said: Any) -> Any:
     """By brute force, the largest number of words of a stretch that can be aligned in order."""
     if not any(word.is_part for word in [*gold, *said]):
         return len({word[:2] for word in gold} & {word[:2] for word in said})
@@ -45,7 +46,7 @@ def most_aligned(gold, said):
 
 
 @given(segmented(), segmented())
-def test_as_many_words_are_aligned_as_can_be(gold, said):
+def test_as_many_words_are_aligned_as_can_be(gold: Any, said: Any) -> None:
     found = aligned_words([*chain(*gold)], [*chain(*said)])
     assert found == sorted(found)
     assert len({one for one, _ in found}) == len({other for _, other in found}) == len(found)
@@ -53,17 +54,17 @@ def test_as_many_words_are_aligned_as_can_be(gold, said):
 
 
 @given(segmented())
-def test_a_text_agrees_with_itself(words):
+def test_a_text_agrees_with_itself(words: Any) -> None:
     whole = [*chain(*words)]
     assert aligned_words(whole, whole) == [(number, number) for number in range(len(whole))]
 
 
-def test_a_multi_word_token_that_crosses_a_boundary_of_the_other_side():
+def test_a_multi_word_token_that_crosses_a_boundary_of_the_other_side() -> None:
     gold = [Place(0, 2, "ab"), Place(2, 5, "de", True), Place(2, 5, "le", True), Place(5, 6, "c")]
     said = [Place(0, 3, "abd"), Place(3, 5, "le"), Place(5, 6, "c")]
     assert aligned_words(gold, said) == [(2, 1), (3, 2)]
 
 
 @given(PLACES, PLACES)
-def test_places_are_right_where_the_other_side_has_them(gold, said):
+def test_places_are_right_where_the_other_side_has_them(gold: Any, said: Any) -> None:
     assert same_places(gold, said) == [any(one == other for other in said) for one in gold]

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -181,7 +182,7 @@ def test_the_entities_of_wnut17_are_as_many_as_published(part: str, sentences: i
 
 
 @given(any_tags, st.sampled_from(["bio", "bioes", "iob1"]))
-def test_a_scheme_changes_tags_and_no_spans(tags, scheme):
+def test_a_scheme_changes_tags_and_no_spans(tags: list[str], scheme: Any) -> None:
     found = converted(tags, scheme)
     assert spans(found) == spans(tags)
     assert converted(found, scheme) == found
@@ -192,10 +193,10 @@ def test_a_scheme_changes_tags_and_no_spans(tags, scheme):
 
 
 @given(st.lists(any_tags.map(lambda tags: converted(tags, "bio")), max_size=4))
-def test_the_scheme_of_well_formed_tags_is_found(sentences):
+def test_the_scheme_of_well_formed_tags_is_found(sentences: list[list[str]]) -> None:
     assert found_scheme(sentences) in ("bio", "iob1", None)
     assert found_scheme([converted(tags, "bioes") for tags in sentences]) in ("bioes", None)
 
 
-def test_unknown_tags_part_spans_when_a_scheme_is_changed():
+def test_unknown_tags_part_spans_when_a_scheme_is_changed() -> None:
     assert converted(["I-x", "", "I-x"], "bioes") == ["S-x", "", "S-x"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,11 +29,11 @@ LETTERS = Alphabet.counted(dict.fromkeys("ab.", 9))
 WORDS = Expansions.counted([("ab", ("a", "b")), ("du", ("de", "le"))])
 
 
-def reader(*, holds_blanks: bool = False) -> RawText:
+def reader(*, holds_blanks: bool = False) -> Any:
     return RawText(LETTERS, WORDS, holds_blanks=holds_blanks, is_marked=True)
 
 
-def drawn(seed: int):
+def drawn(seed: int) -> Any:
     """A splitter that says anything at all, but the same of the same place."""
     return lambda ids: np.random.default_rng(seed).integers(0, 5, len(ids)).astype(np.int8)
 
@@ -54,7 +57,7 @@ def restored(conllu: str) -> str:
 
 
 @given(TEXTS, st.integers(0, 99), st.booleans())
-def test_nothing_of_a_text_is_lost_and_offsets_point_at_the_words(text, seed, holds_blanks):
+def test_nothing_of_a_text_is_lost_and_offsets_point_at_the_words(text: str, seed: int, holds_blanks: bool) -> None:
     found = list(reader(holds_blanks=holds_blanks).sentences([text], drawn(seed)))
     if not text.strip():
         assert found == []
@@ -70,17 +73,17 @@ def test_nothing_of_a_text_is_lost_and_offsets_point_at_the_words(text, seed, ho
 
 
 @given(TEXTS, st.integers(0, 99))
-def test_conllu_restores_the_text(text, seed):
+def test_conllu_restores_the_text(text: str, seed: int) -> None:
     found = list(reader().sentences([text], drawn(seed)))
     written = [conllu_of(each.written, each.tokens, {}, number) for number, each in enumerate(found, 1)]
     assert restored("\n\n".join(written)) == (text if text.strip() else "")
 
 
-def test_conllu_that_was_written_is_read_back_as_it_was(tmp_path):
+def test_conllu_that_was_written_is_read_back_as_it_was(tmp_path: Path) -> None:
     text = 'du thé, "ab"\n\nUn  titre\nsans fin'
     ends = {3: 1, 6: 1, 7: 1, 9: 1, 11: 2, 12: 3}  # du is not cut from the rest: blanks do that
 
-    def split(ids):
+    def split(ids: Any) -> Any:
         found = np.zeros(len(ids), np.int8)
         for step, label in ends.items():
             found[step - 1] = label
@@ -90,7 +93,7 @@ def test_conllu_that_was_written_is_read_back_as_it_was(tmp_path):
     file = tmp_path / "found.conllu"
     written = [conllu_of(each.written, each.tokens, {}, number) for number, each in enumerate(sentences, 1)]
     file.write_text("\n\n".join(written) + "\n\n", "utf-8")
-    again = list(rows(file))
+    again: Any = list(rows(file))
     assert [row.values["tokens"] for row in again] == [list(each.tokens) for each in sentences]
     assert [row.written.forms for row in again] == [each.written.forms for each in sentences]
     assert [row.written.after for row in again] == [each.written.after for each in sentences]
@@ -98,8 +101,8 @@ def test_conllu_that_was_written_is_read_back_as_it_was(tmp_path):
 
 
 @given(st.lists(st.text(st.sampled_from(SIGNS), max_size=30), max_size=8), st.integers(5, 40))
-def test_how_a_text_arrives_changes_nothing(pieces, block):
-    def by_character(ids):  # what a step is depends on nothing but itself
+def test_how_a_text_arrives_changes_nothing(pieces: list[str], block: int) -> None:
+    def by_character(ids: Any) -> Any:  # what a step is depends on nothing but itself
         return (ids % 5).astype(np.int8)
 
     text = "".join(pieces)
@@ -114,10 +117,10 @@ def test_how_a_text_arrives_changes_nothing(pieces, block):
     assert [each.written for each in one] == [each.written for each in whole]
 
 
-def test_a_line_of_a_megabyte_without_an_end_is_cut_in_flat_memory():
+def test_a_line_of_a_megabyte_without_an_end_is_cut_in_flat_memory() -> None:
     largest = 0
 
-    def never(ids):
+    def never(ids: Any) -> Any:
         nonlocal largest
         largest = max(largest, len(ids))
         return np.zeros(len(ids), np.int8)
@@ -127,28 +130,28 @@ def test_a_line_of_a_megabyte_without_an_end_is_cut_in_flat_memory():
     assert largest <= raw_text.BLOCK + raw_text.MOST_WORDS * raw_text.LONGEST_TOKEN
 
 
-def test_sentences_end_after_most_words(monkeypatch):
+def test_sentences_end_after_most_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw_text, "MOST_WORDS", 3)
     found = list(reader().sentences(["a b a b a"], lambda ids: np.zeros(len(ids), np.int8)))
     assert [each.tokens for each in found] == [("a", "b", "a"), ("b", "a")]
 
 
-def test_a_token_of_several_words_is_expanded_and_others_are_left_alone():
+def test_a_token_of_several_words_is_expanded_and_others_are_left_alone() -> None:
     said = np.array([0, 2, 0, 1, 2], np.int8)
     [found] = reader().sentences(["ab b."], lambda ids: said)
     assert found.tokens == ("a", "b", "b", ".")
     assert [token.words for token in found.written.tokens] == [2, 1, 1]
 
 
-def test_a_token_holds_a_blank_only_where_the_treebank_has_such_tokens():
-    def nowhere(ids):
+def test_a_token_holds_a_blank_only_where_the_treebank_has_such_tokens() -> None:
+    def nowhere(ids: Any) -> Any:
         return np.zeros(len(ids), np.int8)
 
     assert [each.tokens for each in reader(holds_blanks=True).sentences(["10 000\tb"], nowhere)] == [("10 000", "b")]
     assert [each.tokens for each in reader().sentences(["10 000\tb"], nowhere)] == [("10", "000", "b")]
 
 
-def test_labels_of_a_treebank_cut_its_text_back_into_itself():
+def test_labels_of_a_treebank_cut_its_text_back_into_itself() -> None:
     written = [
         Written("du thé.", (Token(0, 2, 2), Token(3, 6), Token(6, 7)), opens=True),
         Written("ab", (Token(0, 2),), after=""),
@@ -168,7 +171,7 @@ def test_labels_of_a_treebank_cut_its_text_back_into_itself():
     assert [each.written.opens for each in found] == [True, False, True]
 
 
-def test_raw_text_is_learned_from_conllu_and_refused_from_other_data():
+def test_raw_text_is_learned_from_conllu_and_refused_from_other_data() -> None:
     assert learns_raw_text(TaggingData(train="a.conllu", tokens="tokens"))
     assert not learns_raw_text(TaggingData(train="a.conllu", tokens="tokens", raw=False))
     assert not learns_raw_text(TaggingData(train="a.conll", tokens="tokens"))

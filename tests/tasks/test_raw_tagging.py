@@ -16,6 +16,8 @@ from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from tests.training.breaking import weights, weights_of_a_broken_run
 
+Printed = pytest.CaptureFixture[str]
+
 SENTENCES = [
     [("Du", 2), ("thé", 1), ("!", 1)],
     [("Il", 1), ("va", 1), ("au", 2), ("bar", 1), (",", 1), ("dit", 1), ("-", 1), ("il", 1), (".", 1)],
@@ -62,13 +64,13 @@ FEW = {
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Trained:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("raw")
     (folder / "train.conllu").write_text(treebank(20), "utf-8")
     return recurra.train("tagging", train=str(folder / "train.conllu"), out=folder / "run", settings=FEW)
 
 
-def test_a_treebank_teaches_to_cut_raw_text(run):
+def test_a_treebank_teaches_to_cut_raw_text(run: Trained) -> None:
     found = list(run.predict_raw(["Il va au bar. Du thé!\n\nUn thé du ", "bar, dit-il."]))
     assert [answer.detail["tokens"] for answer in found] == [
         ["Il", "va", "à", "le", "bar", "."],
@@ -80,7 +82,7 @@ def test_a_treebank_teaches_to_cut_raw_text(run):
     assert found[1].detail["start"] == 14
 
 
-def test_one_command_makes_conllu_of_a_text(run, tmp_path, capsys):
+def test_one_command_makes_conllu_of_a_text(run: Trained, tmp_path: Path, capsys: Printed) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes("\ufeff Il va au bar.\r\nDu thé!\n".encode())
     assert main(["predict", str(run.folder), str(text), "--format", "conllu"]) == 0
@@ -94,7 +96,7 @@ def test_one_command_makes_conllu_of_a_text(run, tmp_path, capsys):
     )
 
 
-def test_json_of_raw_text_says_where_sentences_stand(run, tmp_path, capsys):
+def test_json_of_raw_text_says_where_sentences_stand(run: Trained, tmp_path: Path, capsys: Printed) -> None:
     text = tmp_path / "text"
     text.write_text("Du thé! Il dit non.", "utf-8")
     assert main(["predict", str(run.folder), str(text), "--raw", "--json"]) == 0
@@ -103,14 +105,14 @@ def test_json_of_raw_text_says_where_sentences_stand(run, tmp_path, capsys):
     assert (second["text"], second["start"], second["sentence"]) == ("Il dit non.", 8, 2)
 
 
-def test_lines_of_words_are_read_as_before_and_have_offsets(run):
+def test_lines_of_words_are_read_as_before_and_have_offsets(run: Trained) -> None:
     [answer] = run.predict(["Il  dit non ."])
     assert answer.detail["tokens"] == ["Il", "dit", "non", "."]
     assert answer.detail["offsets"] == [[0, 2], [4, 7], [8, 11], [12, 13]]
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \r\n\t", "\u00a0\u2028".encode()])
-def test_a_text_without_words_has_no_answers(run, tmp_path, capsys, content):
+def test_a_text_without_words_has_no_answers(run: Trained, tmp_path: Path, capsys: Printed, content: bytes) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes(content)
     assert main(["predict", str(run.folder), str(text), "--format", "conllu"]) == 0
@@ -121,14 +123,16 @@ def test_a_text_without_words_has_no_answers(run, tmp_path, capsys, content):
     ("content", "said"),
     [(b"a\nb\xff", "text.txt:2: the byte 0xff is not UTF-8"), (b"a\n\nb\0c", "text.txt:3: a NUL character was found")],
 )
-def test_bytes_that_are_no_text_are_refused_with_their_line(run, tmp_path, capsys, content, said):
+def test_bytes_that_are_no_text_are_refused_with_their_line(
+    run: Trained, tmp_path: Path, capsys: Printed, content: bytes, said: str
+) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes(content)
     assert main(["predict", str(run.folder), str(text), "--raw"]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_scores_from_raw_text_and_from_words(run, tmp_path):
+def test_scores_from_raw_text_and_from_words(run: Trained, tmp_path: Path) -> None:
     file = tmp_path / "test.conllu"
     file.write_text(treebank(2), "utf-8")
     assert run.evaluate(file).values["accuracy"] > 0.95
@@ -138,14 +142,14 @@ def test_scores_from_raw_text_and_from_words(run, tmp_path):
     assert scores["upos_aligned_accuracy"] == pytest.approx(scores["upos_f1"] / scores["words_f1"])
 
 
-def test_a_run_is_the_same_after_loading_and_after_saving(run, tmp_path):
+def test_a_run_is_the_same_after_loading_and_after_saving(run: Trained, tmp_path: Path) -> None:
     text = "Il va au bar. Du thé!"
     found = [answer.detail for answer in run.predict_raw([text])]
     assert [answer.detail for answer in load(run.folder).predict_raw([text])] == found
     assert [answer.detail for answer in load(run.save(tmp_path / "copy")).predict_raw([text])] == found
 
 
-def test_resuming_goes_on_with_the_same_windows_of_text(tmp_path):
+def test_resuming_goes_on_with_the_same_windows_of_text(tmp_path: Path) -> None:
     (tmp_path / "train.conllu").write_text(treebank(6), "utf-8")
     changes = {**FEW, "training.epochs": 2, "training.batch_tokens": 40, "data.train": str(tmp_path / "train.conllu")}
     this = setup("tagging", overrides=changes)
@@ -153,7 +157,7 @@ def test_resuming_goes_on_with_the_same_windows_of_text(tmp_path):
     assert weights_of_a_broken_run(this, tmp_path / "broken", last=7) == weights(tmp_path / "unbroken")
 
 
-def test_runs_without_a_splitter_refuse_raw_text(tmp_path):
+def test_runs_without_a_splitter_refuse_raw_text(tmp_path: Path) -> None:
     (tmp_path / "train.conllu").write_text(treebank(1), "utf-8")
     few = {**FEW, "training.epochs": 1, "data.raw": False}
     del few["model.splitter.hidden"], few["model.splitter.dropout"]
@@ -165,7 +169,7 @@ def test_runs_without_a_splitter_refuse_raw_text(tmp_path):
         run.with_settings({"evaluation.raw": True})
 
 
-def test_settings_of_a_splitter_that_is_not_trained_are_refused(tmp_path):
+def test_settings_of_a_splitter_that_is_not_trained_are_refused(tmp_path: Path) -> None:
     (tmp_path / "train.conllu").write_text(treebank(1), "utf-8")
     with pytest.raises(ConfigError, match=r"model\.splitter\.hidden.* no effect: data\.raw is false"):
         recurra.train(
@@ -184,21 +188,28 @@ def test_settings_of_a_splitter_that_is_not_trained_are_refused(tmp_path):
         (["--format", "xml"], "--format xml is not known"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(run, tmp_path, capsys, monkeypatch, options, said):
+def test_options_that_do_not_fit_are_refused(
+    run: Trained,
+    tmp_path: Path,
+    capsys: Printed,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    said: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("Il dit non.", "utf-8")
     assert main(["predict", str(run.folder), "text.txt", *options]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_raw_text_is_no_table(run, capsys):
+def test_raw_text_is_no_table(run: Trained, capsys: Printed) -> None:
     assert main(["predict", str(run.folder), "some.conllu", "--raw"]) == 2
     assert "--raw reads plain text" in capsys.readouterr().err
 
 
-def test_a_treebank_without_space_after_is_said(tmp_path):
+def test_a_treebank_without_space_after_is_said(tmp_path: Path) -> None:
     (tmp_path / "train.conllu").write_text(treebank(1).replace("SpaceAfter=No", "_"), "utf-8")
-    said = []
+    said: list[str] = []
     changes = {"data.train": str(tmp_path / "train.conllu"), "data.cache": False}
     asked = setup("tagging", overrides=changes)
     prepared(asked.kind, asked.settings, said.append)
