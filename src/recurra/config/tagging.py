@@ -83,8 +83,8 @@ class SplitterModel:
     cell: Part = dataclasses.field(
         default_factory=lambda: {"name": "gru", "reset": "after"}, metadata={"about": "cell of the character network"}
     )
-    embedding: int = setting(32, "size of the character embeddings")
-    hidden: int = setting(48, "size of each direction")
+    embedding: int = setting(64, "size of the character embeddings")
+    hidden: int = setting(64, "size of each direction")
     layers: int = setting(1, "layers")
     dropout: float = setting(0.1, "dropout on inputs, between layers and on outputs; one mask per row")
 
