@@ -330,7 +330,13 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--out",
         metavar="FILE",
-        help="write the input's columns with prediction and score to a new .csv, .tsv or .jsonl file",
+        help="write the input's columns with prediction and score to a new .csv, .tsv or .jsonl file; of a tagger also "
+        ".conllu",
+    )
+    sub.add_argument(
+        "--format",
+        metavar="conllu",
+        help="taggers: print CoNLL-U; of a .conllu file all other columns, comments, ranges and empty nodes are kept",
     )
     sub.add_argument(
         "--alignments", metavar="FILE", help="seq2seq: write word alignments in Pharaoh format, one line per answer"
@@ -518,7 +524,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("gold", metavar="GOLD", help="file with the right answers")
     sub.add_argument("predicted", metavar="PREDICTED", help="file with the predictions")
     sub.add_argument(
-        "--column", help="column to score (default: upos or tags); for texts, the column of GOLD (default: target)"
+        "--column",
+        help="column to score (default: upos or tags; of two CoNLL-U files all columns, words aligned); for texts, the "
+        "column of GOLD (default: target)",
     )
     sub.add_argument("--task", help="seq2seq if the answers are texts (default: detected from the columns of GOLD)")
     sub.add_argument("--tokenize", metavar="NAME", help="tokenizer for BLEU: 13a, none, char, intl, … (default: 13a)")

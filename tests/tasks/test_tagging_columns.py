@@ -10,12 +10,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from recurra.cli import main
 from recurra.config.given import Given
+from recurra.data.checking.treebank import faults_in
 from recurra.errors import ConfigError, DataError
 from recurra.models.tagger import Tagger
 from recurra.reports.explaining import explain
 from recurra.runs import check_run, setup
 from recurra.tasks.tagging import Tagging
+from recurra.tasks.task import Prediction, Task
 from recurra.training.preparation import prepared
 from tests.tasks.test_tagging import SMALL, trained, write
 
@@ -194,3 +197,68 @@ def test_a_head_of_ones_own_that_a_run_names_for_a_column_needs_trust(tmp_path: 
     config.write_text(re.sub(r"(?m)^heads = \{.*", 'heads = {lemma = "evil.module:Head"}', config.read_text()))
     check_run(model.folder, accept=True)
     assert [each.name for each in Given.of_run(model.folder).code(Tagging.Settings)] == ["evil.module:Head"]
+
+
+def test_predictions_in_conllu_keep_all_other_columns_comments_ranges_and_nodes(
+    of_all_columns: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = re.sub(r"(?m)^(\d+\t\S+)\t\S+\t\S+\t\S+\t\S+", r"\1\t_\t_\t_\t_", TREEBANK).replace("Entity=Person", "_")
+    file, run = write(tmp_path / "bare.conllu", bare), str(of_all_columns.folder)
+    assert main(["predict", run, file, "--format", "conllu"]) == 0
+    assert capsys.readouterr().out == TREEBANK
+    out = tmp_path / "out.conllu"
+    assert main(["predict", run, file, "--out", str(out)]) == 0
+    assert out.read_text() == TREEBANK
+    assert "2 answers written to" in capsys.readouterr().out
+
+
+def test_lines_of_words_become_conllu(of_all_columns: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = write(tmp_path / "lines.txt", "Dogs bark .\n\nAda walking\n")
+    assert main(["predict", str(of_all_columns.folder), lines, "--format", "conllu"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("# sent_id = 1\n# text = Dogs bark .\n1\tDogs\tdog\tNOUN\tNNS\tNumber=Plur\t_\t_\t_\t_\n")
+    assert list(faults_in(enumerate(said.removesuffix("\n").split("\n"), 1))) == []
+    assert said.count("# sent_id") == 2
+
+
+def test_the_features_of_a_file_are_written_back_sorted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = trained(tmp_path, treebank(tmp_path), 'data.tags=["feats:VerbForm", "feats:Mood", "feats:Tense"]')
+    assert main(["predict", str(model.folder), str(tmp_path / "a.conllu"), "--format", "conllu"]) == 0
+    assert capsys.readouterr().out == TREEBANK
+
+
+def test_a_label_of_the_whole_is_a_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "a.jsonl", '{"tokens": ["hi"], "tags": ["X"], "label": "Greet"}\n')
+    model = trained(tmp_path, file, "training.steps=2")
+    assert main(["predict", str(model.folder), file, "--format", "conllu"]) == 0
+    assert "# label = Greet\n1\thi\t_\t_\t_\t_\t_\t_\t_\ttags=X\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--format", "xml"], "--format xml is not known: tagging writes conllu"),
+        (["--format", "conllu", "--json"], "--format conllu and --json exclude each other"),
+        (["--format", "conllu", "--out", "a.csv"], "--out a.csv: with --format conllu the file must end in .conllu"),
+    ],
+)
+def test_formats_that_cannot_be_written_are_refused(
+    of_all_columns: Any, options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(of_all_columns.folder), treebank(tmp_path), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_frames_are_not_written_as_conllu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "a.jsonl", '{"frames": [[0, 1], [1, 0]], "tags": ["A", "B"]}\n')
+    model = trained(tmp_path, file, "training.steps=2")
+    assert main(["predict", str(model.folder), file, "--format", "conllu"]) == 2
+    assert "--format conllu writes words, but this run tags frames of numbers" in capsys.readouterr().err
+
+
+def test_other_tasks_refuse_a_format() -> None:
+    class Other(Tagging):
+        name = "other"
+
+    with pytest.raises(ConfigError, match="--format conllu is for taggers; other prints plain answers"):
+        Task.printed(Other.__new__(Other), Prediction("", "", 0.0, 1, {}), "conllu", 1)

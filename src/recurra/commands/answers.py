@@ -24,13 +24,14 @@ def predict(options: argparse.Namespace) -> None:
 
     if options.best is not None and not options.json:
         raise ConfigError(f"--best {options.best} asks for several answers, but only --json prints them: add --json.")
+    format = format_asked(options)
     if options.out is not None:
-        from recurra.commands.joined import check_is_free, write_joined
+        from recurra.commands.joined import check_is_free, write_joined, write_pieces
 
         if options.json or options.alignments is not None:
             other = "--json" if options.json else "--alignments"
             raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
-        check_is_free(Path(options.out))
+        check_is_free(Path(options.out), also=() if format is None else (f".{format}",))
     model = load(options.run, device=options.device, trust=options.trust)
     model.check_used(options.set, scoring=False)
     model = model.searching(search=options.search, width=options.width, best=options.best, changes=options.set)
@@ -52,6 +53,16 @@ def predict(options: argparse.Namespace) -> None:
         has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
         is_detailed = options.json or links is not None
         text, unknown = (line for _, line in numbered), UnknownSymbols()
+        if format is not None:
+            answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived))
+            pieces = model.task.printed_file(file, answers, format)
+            if options.out is not None:
+                count = write_pieces(Path(options.out), pieces)
+                print(f"{count:,} answers written to {options.out}")
+                return
+            for piece in pieces:
+                print(piece, end="", flush=is_talk)
+            return
         if options.out is not None:
             answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived))
             count = write_joined(Path(options.out), answers, file, model.task.settings.data)
@@ -72,6 +83,17 @@ def predict(options: argparse.Namespace) -> None:
                 print(answer.output, flush=is_talk)
                 unknown.tell(answer)
         unknown.end()
+
+
+def format_asked(options: argparse.Namespace) -> str | None:
+    """The file format in which answers are to be written: by --format, or by the ending of --out; None: plainly."""
+    ending = Path(options.out).suffix.lower().removeprefix(".") if options.out is not None else ""
+    format: str | None = options.format or (ending if ending == "conllu" else None)
+    if format is not None and (options.json or options.alignments is not None):
+        raise ConfigError(f"--format {format} and {'--json' if options.json else '--alignments'} exclude each other.")
+    if format is not None and ending not in ("", format):
+        raise ConfigError(f"--out {options.out}: with --format {format} the file must end in .{format}.")
+    return format
 
 
 class UnknownSymbols:

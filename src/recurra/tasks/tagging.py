@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from recurra.config import TaggingSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
+from recurra.data.conllu_file import ConlluSentence, conllu_sentences
 from recurra.data.files import extension, lines
+from recurra.data.formats import CoNLLU, reader
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
@@ -59,6 +61,9 @@ if TYPE_CHECKING:
     from recurra.config.tagging import TaggingModel
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
 
+
+NO_CELLS = "\t_" * 8
+"""The cells of a word in CoNLL-U of which only its form is known."""
 
 MOST_TAGS_OF_A_CRF = 100
 """With more, a softmax is the usual head: a CRF's time and memory grow with the square of the number of tags."""
@@ -202,10 +207,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Sentence]:
         data = self.settings.data
         if file is not None and extension(file) not in ("txt", "text", ""):
-            # A file like those of training is read like them; another by its ending.
-            is_like = extension(file) == extension(data.files("train")[0])
-            format = data.format if is_like else None
-            wanted = dataclasses.replace(data, tags=[], values=None, label=None, empty="keep", format=format)
+            wanted = dataclasses.replace(
+                data, tags=[], edits=[], values=None, label=None, empty="keep", format=self._format_of(file)
+            )
             yield from sentences([file], wanted)
             return
         for number, line in enumerate(lines, 1):
@@ -219,6 +223,11 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(f"{place}: each line must be a JSON list of lists of numbers (frames).") from error
             yield Sentence((), matrix(frames, place, "frames", np.float64), (), None, None, 0, number)
+
+    def _format_of(self, file: str | Path) -> Part | None:
+        """A file like those of training is read like them; another by its ending."""
+        data = self.settings.data
+        return data.format if extension(file) == extension(data.files("train")[0]) else None
 
     def schema(self) -> Schema:
         return Schema("text" if self.settings.data.frames is None else "frames")
@@ -377,6 +386,27 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         if output.label_probability is not None:
             detail["label_probability"] = round(output.label_probability, 6)
         return Prediction(" ".join(example.tokens), "\t".join(parts), output.score, example.line, detail)
+
+    def printed(self, answer: Prediction, format: str, number: int) -> str:
+        _check_format(format)
+        if self.frames is not None:
+            raise ConfigError("--format conllu writes words, but this run tags frames of numbers: use --json.")
+        words = answer.detail["tokens"]
+        text = f"# sent_id = {number}", f"# text = {' '.join(words)}"
+        bare = [f"{place}\t{word}{NO_CELLS}" for place, word in enumerate(words, 1)]
+        return self._with_answer(ConlluSentence((*text, *bare), 1), answer).removesuffix("\n")
+
+    def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
+        _check_format(format)
+        if file is None or reader(file, self._format_of(file)).__class__ is not CoNLLU:
+            asked = (answer for answer in answers if self.frames is not None or answer.detail["tokens"])
+            return super().printed_file(file, asked, format)
+        return map(self._with_answer, conllu_sentences(file), answers)
+
+    def _with_answer(self, sentence: ConlluSentence, answer: Prediction) -> str:
+        """A sentence of CoNLL-U with the columns that were predicted; all else stays."""
+        columns = {name: answer.detail[name] for name in self.settings.data.tags or ()}
+        return sentence.with_columns(columns, {"label": answer.detail["label"]} if self.labels is not None else {})
 
     def _said(self, column: int, example: Sentence, output: TaggerOutput) -> list[str]:
         """What an output says in one column: tags, or what their rules make of the words."""
@@ -540,6 +570,11 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         parts += [f"{len(self.values.mean)} numbers per step"] if self.values is not None else []
         parts += [f"{len(self.labels)} sequence labels"] if self.labels is not None else []
         return ", ".join(parts)
+
+
+def _check_format(format: str) -> None:
+    if format != "conllu":
+        raise ConfigError(f"--format {format} is not known: tagging writes conllu.")
 
 
 def of_column(table: Mapping[str, Any], name: str, usual: Any) -> Any:

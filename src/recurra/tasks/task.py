@@ -405,6 +405,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
 
+    def printed(self, answer: Prediction, format: str, number: int) -> str:
+        """The answer to input `number`, from 1, in a file format; what `recurra predict --format` prints."""
+        raise ConfigError(f"--format {format} is for taggers; {self.name} prints plain answers, or JSON with --json.")
+
+    def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
+        """The answers to all inputs of a file, or to lines where there is none, in a file format."""
+        return (f"{self.printed(answer, format, number)}\n" for number, answer in enumerate(answers, 1))
+
     def answer_kind(self) -> AnswerKind:
         """How the page draws an answer; `AnswerKind` lists what each kind needs in `detail`."""
         return "text"

@@ -35,7 +35,7 @@ class CoNLLU(Reader):
             first = first or number
             if line.startswith("#"):
                 continue
-            cells = _cells(path, number, line)
+            cells = cells_of(path, number, line)
             if _NOT_A_WORD.fullmatch(cells[0]):
                 continue
             if cells[0] != str(len(words) + 1):
@@ -48,7 +48,8 @@ class CoNLLU(Reader):
             yield _sentence(path, first, words)
 
 
-def _cells(path: PathLike, number: int, line: str) -> list[str]:
+def cells_of(path: PathLike, number: int, line: str) -> list[str]:
+    """The ten cells of a line, or a DataError that says what is wrong with them."""
     cells = line.split("\t")
     if len(cells) == 1:
         raise DataError(
