@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED
-from recurra.heads.head import Head, checked_features, readout
+from recurra.heads.head import Head, checked_features, fitting_features, readout
 from recurra.padding import Padded
 
 
@@ -58,7 +58,8 @@ class Softmax(Head):
 
     @torch.no_grad()
     def probabilities(self, features: Padded) -> Tensor:
-        return self._log_probabilities(features).exp() * features.mask.unsqueeze(2)
+        return self._log_probabilities(features).exp().masked_fill(~features.mask.unsqueeze(2), 0)
 
     def _log_probabilities(self, features: Padded) -> Tensor:
-        return functional.log_softmax(self.readout(checked_features(features, self.input_size).values), dim=2)
+        """(B, T, L), whatever it is on padding: to clear the features would copy all of them."""
+        return functional.log_softmax(self.readout(fitting_features(features, self.input_size).values), dim=2)
