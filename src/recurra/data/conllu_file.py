@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -56,9 +57,9 @@ class ConlluSentence(NamedTuple):
         A name such as feats:Case is one pair of a column; a column that CoNLL-U does not have is one of MISC. All else
         stays as it is: other columns, comments, ranges and empty nodes.
         """
-        found = list(self.lines)
+        found, changes = list(self.lines), _changes(columns)
         for number, (place, cells) in enumerate(self.words()):
-            found[place] = "\t".join(with_cells(cells, {name: tags[number] for name, tags in columns.items()}))
+            found[place] = "\t".join(_changed(cells, changes, number))
         first = next((place for place, line in enumerate(found) if not line.startswith("#")), len(found))
         found[first:first] = [f"# {name} = {value}" for name, value in (comments or {}).items()]
         return "".join(f"{line}\n" for line in (*found, ""))
@@ -70,19 +71,43 @@ def with_cells(cells: Sequence[str], values: Mapping[str, str]) -> list[str]:
     >>> with_cells(["1", "Dogs", *"_" * 8], {"feats:Number": "Plur", "upos": "NOUN", "ner": "O"})
     ['1', 'Dogs', '_', 'NOUN', '_', 'Number=Plur', '_', '_', '_', 'ner=O']
     """
-    found = list(cells)
-    pairs: dict[str, dict[str, str]] = {}
-    for name, value in values.items():
+    return _changed(list(cells), _changes({name: [value] for name, value in values.items()}), 0)
+
+
+class _Changes(NamedTuple):
+    """What changes in each word, looked up once for all words."""
+
+    whole: list[tuple[int, Sequence[str]]]  # the place of a cell, and its values, one per word
+    pairs: list[tuple[int, tuple[str, ...], list[Sequence[str]]]]  # the place of a cell, its keys, and their values
+
+
+def _changes(columns: Mapping[str, Sequence[str]]) -> _Changes:
+    found = _Changes([], [])
+    pairs: dict[str, dict[str, Sequence[str]]] = {}
+    for name, values in columns.items():
         column, key = (name, None) if name in COLUMNS else column_and_key(name)
-        if key is None and column in COLUMNS:
-            found[COLUMNS.index(column)] = value or "_"
+        if column not in COLUMNS:
+            pairs.setdefault("misc", {})[name.replace("|", "/")] = [value.replace("|", "/") for value in values]
+        elif key is None:
+            found.whole.append((COLUMNS.index(column), values))
         else:
-            at, key = (column, key) if key is not None and column in COLUMNS else ("misc", name.replace("|", "/"))
-            pairs.setdefault(at, {})[key] = value.replace("|", "/") if at == "misc" else value
-    for column, given in pairs.items():
-        place = COLUMNS.index(column)
-        found[place] = with_pairs(found[place], given, is_sorted=column in SORTED)
+            pairs.setdefault(column, {})[key] = values
+    found.pairs.extend((COLUMNS.index(column), tuple(of), list(of.values())) for column, of in pairs.items())
     return found
+
+
+def _changed(cells: list[str], changes: _Changes, number: int) -> list[str]:
+    for place, values in changes.whole:
+        cells[place] = values[number] or "_"
+    for place, keys, columns in changes.pairs:
+        cells[place] = _joined(cells[place], keys, tuple(column[number] for column in columns), place)
+    return cells
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _joined(cell: str, keys: tuple[str, ...], values: tuple[str, ...], place: int) -> str:
+    """A cell with other values of some keys; the same ones recur in most words."""
+    return with_pairs(cell, dict(zip(keys, values, strict=True)), is_sorted=COLUMNS[place] in SORTED)
 
 
 def conllu_sentences(path: PathLike) -> Iterator[ConlluSentence]:

@@ -31,6 +31,7 @@ class Column(NamedTuple):
     has_spans: bool
     unknown: NDArray[np.bool_] | None = None  # (T,): words that have no vector of their own; None: there are no words
     is_open: bool = False  # any text may be a label: as lemmas, they are too many for a table
+    is_part: bool = False  # a key of a cell that has scores as a whole: it has a table alone
 
 
 class Values(NamedTuple):
@@ -140,9 +141,11 @@ def _of_column(column: Column, sentence: NDArray[np.int64], items: int, prefix: 
         f"{prefix}steps": np.bincount(sentence, minlength=items),
         **({} if column.is_open else _tallies(f"{prefix}tag_", gold, said, len(column.labels), sentence)),
     }
-    scores: dict[str, Formula | OfItems] = {f"accuracy{suffix}": ratio(f"{prefix}agreed", f"{prefix}steps")}
+    scores: dict[str, Formula | OfItems] = {}
     tables: dict[str, Callable[[Counted], Table]] = {}
-    if column.unknown is not None:
+    if not column.is_part:
+        scores[f"accuracy{suffix}"] = ratio(f"{prefix}agreed", f"{prefix}steps")
+    if column.unknown is not None and not column.is_part:
         unknown = column.unknown[kept]
         counts |= {f"{prefix}unknown": per_item(unknown), f"{prefix}unknown_right": per_item(unknown & right)}
         scores[f"unknown_accuracy{suffix}"] = ratio(f"{prefix}unknown_right", f"{prefix}unknown")

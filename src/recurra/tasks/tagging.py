@@ -48,7 +48,7 @@ from recurra.tasks.task import (
 )
 from recurra.text.code_points import CodePoints
 from recurra.text.edit_rules import applied, rule_of
-from recurra.text.key_values import NONE, column_and_key, with_pairs
+from recurra.text.key_values import column_and_key
 from recurra.text.vectors import read_vectors
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.views.purpose import SERIES
@@ -430,7 +430,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             gold = numbered(wanted, labels)
             found = np.concatenate([output.tags[number] for output in outputs])
             columns.append(Column(name, list(labels), gold, found, scheme_of(vocabulary.tokens) is not None, unknown))
-        columns += self._whole_cells(examples, outputs)
+        columns = self._with_whole_cells(columns)
         values = labels_of_all = None
         if self.values is not None:
             values = Values(*zip(*map(self._known_values, examples, outputs), strict=True))
@@ -440,31 +440,25 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         items = [(example.file, example.line) for example in examples]
         return tag_scores(items, lengths, columns, values, labels_of_all)
 
-    def _whole_cells(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput]) -> Iterator[Column]:
-        """Columns of which several keys are learned, such as feats:Case, as wholes: right where every key is."""
-        keys: dict[str, list[int]] = {}
-        for number, name in enumerate(self.settings.data.tags or ()):
-            column, key = column_and_key(name)
+    def _with_whole_cells(self, columns: Sequence[Column]) -> list[Column]:
+        """The columns; before several keys of one, as feats:Case, the cell as a whole: right where every key is."""
+        keys: dict[str, list[Column]] = {}
+        for each in columns:
+            column, key = column_and_key(each.name)
             if key is not None:
-                keys.setdefault(column, []).append(number)
-        for column, numbers in keys.items():
-            if len(numbers) < 2 or column in (self.settings.data.tags or ()):
-                continue
-            labels: dict[str, int] = {}
-            gold, found = (
-                numbered(map(partial(self._joined, numbers), examples, sides), labels)
-                for sides in ([None] * len(examples), outputs)
-            )
-            yield Column(column, list(labels), gold, found, False, is_open=True)
-
-    def _joined(self, numbers: Sequence[int], example: Sentence, output: TaggerOutput | None) -> list[str]:
-        """The values of several keys as one cell, right (None) or said; "" where one is not known."""
-        names = [column_and_key((self.settings.data.tags or ())[number])[1] or "" for number in numbers]
-        columns = [example.tags[n] if output is None else self._said(n, example, output) for n in numbers]
-        return [
-            with_pairs(NONE, dict(zip(names, values, strict=True)), is_sorted=True) if all(values) else ""
-            for values in zip(*columns, strict=True)
-        ]
+                keys.setdefault(column, []).append(each)
+        several = {column: parts for column, parts in keys.items() if len(parts) > 1}
+        found: list[Column] = []
+        for each in columns:
+            column, _ = column_and_key(each.name)
+            parts = several.get(column, ())
+            if parts and each is parts[0]:
+                is_known = np.all([part.gold >= 0 for part in parts], axis=0)
+                is_right = np.all([part.gold == part.found for part in parts], axis=0)
+                gold, said = np.where(is_known, 0, -1), np.where(is_right, 0, 1)
+                found.append(Column(column, ["right", "wrong"], gold, said, False, each.unknown, is_open=True))
+            found.append(each._replace(is_part=bool(parts)) if column != each.name else each)
+        return found
 
     def _known_values(self, example: Sentence, output: TaggerOutput) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The numbers of an example that are known, and what was said of them."""
