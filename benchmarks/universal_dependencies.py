@@ -38,7 +38,7 @@ DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" 
 TREEBANKS = {"ud_turkish_imst": "tr_imst", "ud_french_sequoia": "fr_sequoia", "ud_english_ewt": "en_ewt"}
 SHOWN = ("UPOS", "XPOS", "UFeats", "AllTags", "Lemmas")
 PEER = Path(__file__).with_name("universal_dependencies_udpipe.py")
-MODEL = ["model.hidden=128", "model.characters.hidden=64"]
+MODEL = ["model.hidden=128", "model.characters.hidden=96", "model.dropout=0.3"]
 
 
 def unpacked(treebank: str, part: str, folder: Path) -> Path:
