@@ -46,11 +46,12 @@ def evaluate(options: argparse.Namespace) -> None:
         found = {name: int(value) if name in COUNTS else value for name, value in finite.items()}
         print(json_text(found if exposure is None else {**found, "free_running": exposure.json()}))
         return
+    width = max(20, *map(len, scores.values))
     for name, value in scores.values.items():
         if math.isnan(value):  # nothing to measure it on, such as unknown words
             continue
         shown = f"{value:,.6g}" if name == "seconds" else f"{value:,.0f}" if name in COUNTS else f"{value:.4f}"
-        print(f"{name:20} {shown}")
+        print(f"{name:{width}} {shown}")
     for note in scores.notes:
         print(note, file=sys.stderr)
     if exposure is not None:
