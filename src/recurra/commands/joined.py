@@ -39,7 +39,7 @@ class Tabs(Commas):
 def check_is_free(path: Path, *, also: Sequence[str] = ()) -> None:
     """Refuse a file of another kind, and one that would be overwritten."""
     if path.suffix.lower() not in (*ENDINGS, *also):
-        raise ConfigError(f"--out {path}: the file must end in {', '.join(ENDINGS)} (of a tagger also .conllu).")
+        raise ConfigError(f"--out {path}: the file must end in {', '.join(ENDINGS)}. Taggers also write .conllu.")
     if path.exists():
         raise ConfigError(f"--out {path}: this file exists already. Remove it, or choose another name.")
 
