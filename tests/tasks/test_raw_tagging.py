@@ -9,11 +9,13 @@ import pytest
 
 import recurra
 from recurra.cli import main
+from recurra.data.checking.treebank import faults_in
 from recurra.errors import ConfigError
 from recurra.runs import begin, setup
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
+from tests.reading.test_raw_text import restored
 from tests.training.breaking import weights, weights_of_a_broken_run
 
 Printed = pytest.CaptureFixture[str]
@@ -94,6 +96,16 @@ def test_one_command_makes_conllu_of_a_text(run: Trained, tmp_path: Path, capsys
         "# sent_id = 2\n# text = Du thé!\n1-2 Du _ _ _ _ _ _ _ _\n1 De _ ADP _ _ _ _ _ _\n2 le _ DET _ _ _ _ _ _\n"
         "3 thé _ NOUN _ _ _ _ _ SpaceAfter=No\n4 ! _ PUNCT _ _ _ _ _ SpacesAfter=\\n\n\n"
     )
+
+
+def test_conllu_of_raw_text_is_valid_and_goes_to_a_file(run: Trained, tmp_path: Path, capsys: Printed) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("Il va\tau bar 😀 e\u0301!\n\n\n «\u00a0Du thé\u00a0» | \\n", "utf-8")
+    assert main(["predict", str(run.folder), str(text), "--raw", "--out", str(tmp_path / "found.conllu")]) == 0
+    assert "answers written to" in capsys.readouterr().out
+    found = (tmp_path / "found.conllu").read_text("utf-8")
+    assert list(faults_in(enumerate(found.removesuffix("\n").split("\n"), 1))) == []
+    assert restored(found) == text.read_text("utf-8")
 
 
 def test_json_of_raw_text_says_where_sentences_stand(run: Trained, tmp_path: Path, capsys: Printed) -> None:
@@ -183,8 +195,8 @@ def test_settings_of_a_splitter_that_is_not_trained_are_refused(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--format", "conllu", "--json"], "two ways to print answers"),
-        (["--raw", "--out", "new.csv"], "leave --raw or --out out"),
+        (["--format", "conllu", "--json"], "exclude each other"),
+        (["--raw", "--out", "new.csv"], "leave it or --raw out"),
         (["--format", "xml"], "--format xml is not known"),
     ],
 )

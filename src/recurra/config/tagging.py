@@ -27,6 +27,7 @@ from recurra.config.transformer import (
     idle_transformer,
     suited,
 )
+from recurra.named import did_you_mean
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 OF_STATES = ("last", "last_cell", "ends")
@@ -41,7 +42,14 @@ class TaggingData(Data):
 
     tokens: str | None = setting(None, "column with the words; none: `tokens` or `text`")
     frames: str | None = setting(None, "column with rows of numbers, one per step, as input instead of words")
-    tags: list[str] | None = setting(None, "columns with one tag per element; none: `upos` of CoNLL-U or `tags`")
+    tags: list[str] | None = setting(
+        None,
+        "columns with one tag per element; feats:Case is one key of a column of Key=Value pairs, feats:* each of them; "
+        "none: `upos` of CoNLL-U or `tags`",
+    )
+    edits: list[str] | None = setting(
+        None, "those of data.tags that are learned as edits of the words, as lemmas are; none: `lemma`"
+    )
     scheme: Literal["bio", "bioes", "iob1"] | None = setting(
         None, "read tags of spans in this scheme, whichever of the three they are written in; none: as they are"
     )
@@ -64,6 +72,20 @@ class TaggingData(Data):
             raise SettingError(
                 "data.tokens and data.frames cannot be used together: a tagger reads either words or numbers.",
                 ("data", "frames"),
+            )
+        for name in self.tags or ():
+            if (self.tags or ()).count(name) > 1:
+                raise SettingError(f"data.tags names '{name}' twice. Name each column once.", ("data", "tags"))
+        for name in self.edits or ():
+            if self.tags is not None and name not in self.tags:
+                raise SettingError(
+                    f"data.edits names '{name}', which is not in data.tags. {did_you_mean(name, self.tags)}",
+                    ("data", "edits"),
+                )
+        if self.edits and self.frames is not None:
+            raise SettingError(
+                "data.edits are edits of words, but data.frames reads numbers. Leave one of them out.",
+                ("data", "edits"),
             )
         if self.tags and self.values:
             raise SettingError(
@@ -145,7 +167,15 @@ class TaggingModel:
     dropout: float = setting(0.5, "dropout on inputs, between layers and on outputs; one mask per row")
     word_dropout: float = setting(0.3, "fraction of words replaced by <unk> in training")
     head: Part = setting(
-        "auto", "softmax or crf, or a table with its options; auto: crf, or softmax with more than 1,000 tags"
+        "auto",
+        "softmax or crf, or a table with its options; auto: for each column, crf where tags mark spans or are few, "
+        "else softmax",
+    )
+    heads: dict[str, Part] = setting(
+        {}, "the heads of columns that have another one than model.head, by their names: {lemma = 'softmax'}"
+    )
+    loss_weights: dict[str, float] = setting(
+        {}, "weights of columns in the loss, by their names: {lemma = 2.0}; 1 where none is given"
     )
     summary: Part = setting("max", "pooling over time, for the label of the whole sequence: max, mean, last, …")
     label_weight: float = setting(1.0, "weight of the label of the whole sequence in the loss")
@@ -157,6 +187,12 @@ class TaggingModel:
         at_least(0, "model", self, "embedding", "label_weight")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout")
+        for name, weight in self.loss_weights.items():
+            if not 0 <= weight < float("inf"):
+                raise SettingError(
+                    f"model.loss_weights: the weight of '{name}' must be at least 0, but is {weight!r}.",
+                    ("model", "loss_weights", name),
+                )
         check_layers(self.hidden, self.layers)
         check_direction(self.direction, bidirectional=self.bidirectional)
         if self.encoder != "rnn" and name_of(self.summary) in OF_STATES:

@@ -28,7 +28,7 @@ from recurra.models.rows import filled, padded
 from recurra.models.splitter import Splitter, TextWindows
 from recurra.named import built
 from recurra.padding import Padded, coarser, widened
-from recurra.settings import about
+from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Transformer
 
@@ -91,7 +91,8 @@ class Tagger(nn.Module):
 
     x_t = [word vector; spelling], or a frame;  x ← NonLocal(x) where that is set
     h   = Recurrent(x), Convolution(x) or Transformer(x)
-    tags: a softmax or CRF over h;  values: W h_t + b;  label: softmax(W summary(h) + b)
+    tags: a softmax or CRF over h for each column;  values: W h_t + b;  label: softmax(W summary(h) + b)
+    loss = Σ_columns w_column (−log p(tags)) + …
 
     Where raw text is learned too, a `Splitter` with weights of its own reads the characters of running text.
     """
@@ -104,6 +105,8 @@ class Tagger(nn.Module):
         unknown: int,
         characters: int,
         tags: Sequence[Sequence[str]],
+        heads: Sequence[Part],
+        loss_weights: Sequence[float],
         labels: Sequence[str] | None,
         frame_size: int | None,
         value_size: int | None,
@@ -111,6 +114,7 @@ class Tagger(nn.Module):
     ) -> None:
         super().__init__()
         self.label_weight = settings.label_weight
+        self.loss_weights = tuple(loss_weights)
         self.read_words = None
         if frame_size is None:
             spelling = None
@@ -168,7 +172,7 @@ class Tagger(nn.Module):
         network = next(each for each in (self.recurrent, self.convolution, self.transformer) if each is not None)
         size = network.output_size
         with about("model", "head"):
-            self.heads = nn.ModuleList(built(Head, settings.head, size, labels_of) for labels_of in tags)
+            self.heads = nn.ModuleList(built(Head, *each) for each in zip(heads, [size] * len(tags), tags, strict=True))
         self.value = Value(size, value_size) if value_size is not None else None
         self.summary = self.label = None
         if labels is not None:
@@ -211,10 +215,11 @@ class Tagger(nn.Module):
         """The summed loss, and over how many labels it was summed."""
         features, whole = self._read(batch)
         total = features.values.new_zeros(())
-        for head, tags, is_complete in zip(self.heads, batch.tags, batch.known.complete, strict=True):
+        columns = zip(self.heads, self.loss_weights, batch.tags, batch.known.complete, strict=True)
+        for head, weight, tags, is_complete in columns:
             assert isinstance(head, Head)
-            lost = head.loss_of_all(features, tags) if is_complete else head.loss(features, tags)
-            total = total + lost.sum()
+            lost = (head.loss_of_all(features, tags) if is_complete else head.loss(features, tags)).sum()
+            total = total + (lost if weight == 1 else weight * lost)
         if self.value is not None and batch.values is not None:
             total = total + self.value.loss(features, batch.values).sum()
         if self.label is not None and batch.label is not None:

@@ -19,10 +19,14 @@ from recurra.named import did_you_mean
 from recurra.reading.parts import drawn
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part, SettingError
+from recurra.text.key_values import EVERY, NONE, column_and_key, pairs_of
 from recurra.text.written import Written
 
 TOKENS, TAGS = ("tokens", "text", "words", "sentence"), ("upos", "tags", "pos", "ner", "pos_tags", "ner_tags")
 """What columns are usually called."""
+
+EDITED = ("lemma", "lemmas")
+"""Columns that are learned as edits of the words, where nothing else is said."""
 
 LOOKED_AT = 2000
 """Sentences that are looked at to see in which scheme their tags are."""
@@ -60,9 +64,16 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
         label = "label"
     for name in tags or ():
         _refuse_uneven(data.columns or [], tokens or "tokens", name)
-    found = dataclasses.replace(data, tokens=tokens, frames=frames, tags=tags or [], values=values, label=label)
+    if tags and any(column_and_key(name)[1] == EVERY for name in tags):
+        tags = _with_every_key(data, tags)
+    edits = data.edits
+    if edits is None:
+        edits = [] if frames is not None else [name for name in tags or () if name in EDITED]
+    found = dataclasses.replace(
+        data, tokens=tokens, frames=frames, tags=tags or [], edits=edits, values=values, label=label
+    )
     for name in names(found):
-        if name not in columns:
+        if name not in columns and column_and_key(name)[0] not in columns:
             raise DataError(f"{path}:{row.line}: there is no column '{name}'. {did_you_mean(name, columns)}")
     if tokens is None and frames is None:
         raise DataError(
@@ -80,6 +91,29 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
             f'Name it: data.tags = ["…"].'
         )
     return found
+
+
+def _with_every_key(data: TaggingData, tags: Sequence[str]) -> list[str]:
+    """The names of columns, with one of each key of the training files in place of feats:*."""
+    files, named = data.files("train"), [column_and_key(name) for name in tags]
+    keys: dict[str, set[str]] = {column: set() for column, key in named if key == EVERY}
+    for path in files:
+        for row in task_rows(path, data, *names(data)):
+            for column, found in keys.items():
+                for cell in set(words_of(value_in(row, column, f"{path}:{row.line}"), f"{path}:{row.line}", column)):
+                    found.update(pairs_of(cell))
+    for column, found in keys.items():
+        if not found:
+            raise SettingError(
+                f"data.tags = '{column}:{EVERY}': the column '{column}' of {', '.join(files)} has no pairs such as "
+                "Case=Nom. Leave it out.",
+                ("data", "tags"),
+            )
+    every = [
+        [f"{column}:{each}" for each in sorted(keys[column], key=str.lower)] if key == EVERY else [name]
+        for name, (column, key) in zip(tags, named, strict=True)
+    ]
+    return list(dict.fromkeys(itertools.chain.from_iterable(every)))
 
 
 def _refuse_uneven(columns: Sequence[str], tokens: str, tags: str) -> None:
@@ -100,11 +134,13 @@ def names(data: TaggingData) -> list[str]:
     return [name for name in given if name is not None]
 
 
-def fitting_crf(data: TaggingData) -> Part:
+def fitting_crf(data: TaggingData, *columns: str) -> Part:
     """A CRF that forbids what BIO forbids, unless the data itself does it: IOB1 looks like BIO by its labels alone."""
     looked_at = list(itertools.islice(sentences(data.files("train"), data), LOOKED_AT))
-    for column in range(len(data.tags or ())):
-        labelled = [[tag for tag in sentence.tags[column] if tag] for sentence in looked_at]
+    for number, column in enumerate(data.tags or ()):
+        if columns and column not in columns:
+            continue
+        labelled = [[tag for tag in sentence.tags[number] if tag] for sentence in looked_at]
         is_bio = scheme_of(itertools.chain.from_iterable(labelled)) == "bio"
         if is_bio and breaches(labelled, "bio") > len(labelled) / 20:
             return {"name": "crf", "constraints": "none"}
@@ -142,7 +178,7 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         raise DataError(f'{place}: this example is empty. Remove it, or set data.empty = "keep".')
     tags = []
     for name in data.tags or ():
-        found = words_of(value_in(row, name, place), place, name, empty=True)
+        found = _tags_in(row, name, place)
         if len(found) != length:
             raise DataError(
                 f"{place}: found {length} elements, but {len(found)} tags in '{name}'. Each element needs one tag."
@@ -188,6 +224,15 @@ def found_schemes(data: TaggingData) -> list[tuple[str, str]]:
         scheme = found_scheme([[tag for tag in sentence.tags[column] if tag] for sentence in looked_at])
         found += [(name, scheme)] if scheme is not None else []
     return found
+
+
+def _tags_in(row: Row, name: str, place: str) -> tuple[str, ...]:
+    """The tags of a column, or the values of one key of it."""
+    column, key = column_and_key(name)
+    if key is None or name in row.values:
+        return words_of(value_in(row, name, place), place, name, empty=True)
+    cells = words_of(value_in(row, column, place), place, column, empty=True)
+    return tuple(pairs_of(cell).get(key, NONE) if cell else "" for cell in cells)
 
 
 def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class CoNLLU(Reader):
             if line.startswith("#"):
                 comments.append(line)
                 continue
-            cells = _cells(path, number, line)
+            cells = cells_of(path, number, line)
             if not_a_word := _NOT_A_WORD.fullmatch(cells[0]):
                 if not_a_word[1] == "-":
                     ranges.append(cells)
@@ -59,7 +59,8 @@ class CoNLLU(Reader):
             yield _sentence(path, first, words, ranges, comments)
 
 
-def _cells(path: PathLike, number: int, line: str) -> list[str]:
+def cells_of(path: PathLike, number: int, line: str) -> list[str]:
+    """The ten cells of a line, or a DataError that says what is wrong with them."""
     cells = line.split("\t")
     if len(cells) == 1:
         raise DataError(
