@@ -100,6 +100,7 @@ def notices_in_words() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("once", message=".* is now called .*", category=FutureWarning)
         warnings.filterwarnings("once", message=".* has no manifest.json.*", category=UserWarning)
+        warnings.filterwarnings("once", message="recurra: .* dropped: .*", category=UserWarning)
         warnings.showwarning = tell
         yield
 
@@ -320,13 +321,20 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--json", action="store_true", help="print one JSON object per line, with tokens and probabilities"
     )
+    sub.add_argument("--raw", action="store_true", help="tagging: find tokens and sentences in raw text first")
     sub.add_argument(
         "--history", metavar="FILE", help="in forecasting: the steps before these (default: the last of training)"
     )
     sub.add_argument(
         "--out",
         metavar="FILE",
-        help="write the input's columns with prediction and score to a new .csv, .tsv or .jsonl file",
+        help="write the input's columns with prediction and score to a new .csv, .tsv or .jsonl file; of a tagger also "
+        ".conllu",
+    )
+    sub.add_argument(
+        "--format",
+        metavar="conllu",
+        help="taggers: print CoNLL-U of raw text; of a .conllu file all other columns and comments are kept",
     )
     sub.add_argument(
         "--alignments", metavar="FILE", help="seq2seq: write word alignments in Pharaoh format, one line per answer"
@@ -514,7 +522,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("gold", metavar="GOLD", help="file with the right answers")
     sub.add_argument("predicted", metavar="PREDICTED", help="file with the predictions")
     sub.add_argument(
-        "--column", help="column to score (default: upos or tags); for texts, the column of GOLD (default: target)"
+        "--column",
+        help="column to score (default: upos or tags; of two CoNLL-U files all columns, words aligned); for texts, the "
+        "column of GOLD (default: target)",
     )
     sub.add_argument("--task", help="seq2seq if the answers are texts (default: detected from the columns of GOLD)")
     sub.add_argument("--tokenize", metavar="NAME", help="tokenizer for BLEU: 13a, none, char, intl, … (default: 13a)")

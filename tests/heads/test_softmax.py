@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 
 from recurra import ConfigError, Padded
 from recurra.heads import UNLABELLED, Softmax
@@ -35,3 +36,16 @@ def test_the_loss_and_the_best_labels_are_those_of_the_equations(smoothing: floa
 def test_a_smoothing_that_cannot_be_is_refused(smoothing: float) -> None:
     with pytest.raises(ConfigError, match=r"label_smoothing must be at least 0 and below 1, but is"):
         Softmax(2, ["P"], label_smoothing=smoothing)
+
+
+def test_many_steps_are_chosen_as_few_are() -> None:
+    torch.manual_seed(0)
+    head = Softmax(3, [str(number) for number in range(3000)])  # so many that steps are taken in parts
+    features = Padded(torch.randn(5, 40, 3), torch.tensor([40, 0, 7, 33, 40]))
+    labels, log_p = head.best(features)
+    for row, length in enumerate([40, 0, 7, 33, 40]):
+        scores = head.readout(features.values[row, :length]).double().log_softmax(1)
+        assert labels[row].tolist() == [*scores.argmax(1).tolist(), *[0] * (40 - length)]
+        assert_close(
+            log_p[row].double(), scores.amax(1).sum() if length else torch.zeros(()).double(), rtol=1e-5, atol=1e-4
+        )

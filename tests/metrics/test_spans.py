@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from recurra.errors import ConfigError, DataError
 from recurra.metrics import Scheme, Span, allowed, breaches, scheme_of, spans
-from recurra.metrics.spans import spans_of
+from recurra.metrics.spans import converted, found_scheme, spans_of
 
 ANY_TAG = ["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in "xy")]
 TAGS = {"bio": ["O", "B-x", "I-x", "B-y", "I-y"], "bioes": ANY_TAG}
@@ -178,3 +179,24 @@ def test_the_entities_of_wnut17_are_as_many_as_published(part: str, sentences: i
     assert len(tags) == sentences
     assert scheme_of(tag for row in tags for tag in row) == "bio"
     assert sum(len(spans(row)) for row in tags) == entities
+
+
+@given(any_tags, st.sampled_from(["bio", "bioes", "iob1"]))
+def test_a_scheme_changes_tags_and_no_spans(tags: list[str], scheme: Any) -> None:
+    found = converted(tags, scheme)
+    assert spans(found) == spans(tags)
+    assert converted(found, scheme) == found
+    if scheme == "iob1":  # B only where the span before touches and has the same type
+        assert all(found[place - 1][1:] == tag[1:] for place, tag in enumerate(found) if tag[0] == "B")
+    else:
+        assert breaches([found], scheme) == 0
+
+
+@given(st.lists(any_tags.map(lambda tags: converted(tags, "bio")), max_size=4))
+def test_the_scheme_of_well_formed_tags_is_found(sentences: list[list[str]]) -> None:
+    assert found_scheme(sentences) in ("bio", "iob1", None)
+    assert found_scheme([converted(tags, "bioes") for tags in sentences]) in ("bioes", None)
+
+
+def test_unknown_tags_part_spans_when_a_scheme_is_changed() -> None:
+    assert converted(["I-x", "", "I-x"], "bioes") == ["S-x", "", "S-x"]

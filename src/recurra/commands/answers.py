@@ -14,6 +14,7 @@ from recurra.text.json_file import json_text
 
 if TYPE_CHECKING:
     from recurra.data.arriving import Arriving
+    from recurra.training.trained import Trained
     from recurra.views.prediction import Prediction
 
 
@@ -24,19 +25,23 @@ def predict(options: argparse.Namespace) -> None:
 
     if options.best is not None and not options.json:
         raise ConfigError(f"--best {options.best} asks for several answers, but only --json prints them: add --json.")
+    format = format_asked(options)
     if options.out is not None:
-        from recurra.commands.joined import check_is_free, write_joined
+        from recurra.commands.joined import check_is_free, write_joined, write_pieces
 
         if options.json or options.alignments is not None:
             other = "--json" if options.json else "--alignments"
             raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
-        check_is_free(Path(options.out))
+        check_is_free(Path(options.out), also=() if format is None else (f".{format}",))
+    file = None if options.file in (None, "-") else options.file
     model = load(options.run, device=options.device, trust=options.trust)
     model.check_used(options.set, scoring=False)
     model = model.searching(search=options.search, width=options.width, best=options.best, changes=options.set)
     if options.history is not None:
         model = model.preceded_by(options.history)
-    file = None if options.file in (None, "-") else options.file
+    if reads_raw_text(options, file, format, can=model.task.cuts_text):
+        predict_raw(options, model, file, format)
+        return
     if file is not None and (said := model.header_in(file)) is not None:
         print(said, file=sys.stderr)
     is_talk = file is None and sys.stdin.isatty()
@@ -52,13 +57,24 @@ def predict(options: argparse.Namespace) -> None:
         has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
         is_detailed = options.json or links is not None
         text, unknown = (line for _, line in numbered), UnknownSymbols()
+        if format is not None:
+            answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived))
+            pieces = model.task.printed_file(file, answers, format)
+            if options.out is not None:
+                count = write_pieces(Path(options.out), pieces)
+                print(f"{count:,} answers written to {options.out}")
+                return
+            for piece in pieces:
+                print(piece, end="", flush=is_talk)
+            return
         if options.out is not None:
             answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived))
             count = write_joined(Path(options.out), answers, file, model.task.settings.data)
             print(f"{count:,} answers written to {options.out}")
             return
         say = lambda said: print(said, file=sys.stderr)  # noqa: E731
-        for answer in model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived, say=say):
+        answers = model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived, say=say)
+        for answer in answers:
             if links is not None:
                 from recurra.analysis.alignment import alignment_of, pharaoh
 
@@ -72,6 +88,64 @@ def predict(options: argparse.Namespace) -> None:
                 print(answer.output, flush=is_talk)
                 unknown.tell(answer)
         unknown.end()
+
+
+def reads_raw_text(options: argparse.Namespace, file: str | None, format: str | None, *, can: bool) -> bool:
+    """Whether the input is raw text: as said, or where a format is asked for, the file has none, and the model can."""
+    from recurra.data.files import extension
+
+    is_text = file is None or extension(file) in ("txt", "text", "")
+    if options.raw and not is_text:
+        raise ConfigError(f"--raw reads plain text (.txt), but {file} has tokens or columns already: leave --raw out.")
+    if options.raw and (options.alignments is not None or (options.out is not None and format is None)):
+        name = "--alignments" if options.alignments is not None else f"--out {options.out}"
+        raise ConfigError(f"{name} needs inputs that are separate already: leave it or --raw out.")
+    if format is not None and is_text and not can and not options.raw:
+        print(
+            "this run has not learned to find tokens and sentences in raw text: each line is read as a sentence, its "
+            "words separated by blanks",
+            file=sys.stderr,
+        )
+    return options.raw or (format is not None and is_text and can)
+
+
+def predict_raw(options: argparse.Namespace, model: Trained, file: str | None, format: str | None) -> None:
+    """An answer for each sentence that the model finds in raw text."""
+    from recurra.commands.joined import write_pieces
+    from recurra.data.files import CHUNK, decoded_pieces, pieces
+
+    def typed() -> Iterator[bytes]:
+        while chunk := sys.stdin.buffer.read(CHUNK):
+            yield chunk
+
+    text, unknown = pieces(file) if file is not None else decoded_pieces("standard input", typed()), UnknownSymbols()
+    if format is not None:
+        found = model.task.printed_file(None, unknown.telling(model.predict_raw(text)), format)
+        if options.out is not None:
+            print(f"{write_pieces(Path(options.out), found):,} answers written to {options.out}")
+            return
+        for piece in found:
+            print(piece, end="")
+        return
+    for number, answer in enumerate(model.predict_raw(text, detail=options.json), 1):
+        if options.json:
+            whole = {"input": answer.input, "output": answer.output, "score": round(answer.score, 6)}
+            print(json_text({**whole, **answer.detail, "sentence": number}, default=listed))
+            continue
+        print(answer.output)
+        unknown.tell(answer)
+    unknown.end()
+
+
+def format_asked(options: argparse.Namespace) -> str | None:
+    """The file format in which answers are to be written: by --format, or by the ending of --out; None: plainly."""
+    ending = Path(options.out).suffix.lower().removeprefix(".") if options.out is not None else ""
+    format: str | None = options.format or (ending if ending == "conllu" else None)
+    if format is not None and (options.json or options.alignments is not None):
+        raise ConfigError(f"--format {format} and {'--json' if options.json else '--alignments'} exclude each other.")
+    if format is not None and ending not in ("", format):
+        raise ConfigError(f"--out {options.out}: with --format {format} the file must end in .{format}.")
+    return format
 
 
 class UnknownSymbols:

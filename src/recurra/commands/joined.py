@@ -36,10 +36,10 @@ class Tabs(Commas):
     quotechar = None
 
 
-def check_is_free(path: Path) -> None:
+def check_is_free(path: Path, *, also: Sequence[str] = ()) -> None:
     """Refuse a file of another kind, and one that would be overwritten."""
-    if path.suffix.lower() not in ENDINGS:
-        raise ConfigError(f"--out {path}: the file must end in {', '.join(ENDINGS)}.")
+    if path.suffix.lower() not in (*ENDINGS, *also):
+        raise ConfigError(f"--out {path}: the file must end in {', '.join(ENDINGS)}. Taggers also write .conllu.")
     if path.exists():
         raise ConfigError(f"--out {path}: this file exists already. Remove it, or choose another name.")
 
@@ -59,6 +59,24 @@ def write_joined(path: Path, answers: Iterable[Prediction], file: str | None, da
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> int:
+    """Write pieces of text one after the other; how many. A file that could not be written to its end is removed."""
+    try:
+        opened = open(path, "x", encoding="utf-8", newline="")  # noqa: SIM115  # closed below
+    except OSError as error:
+        raise ConfigError(f"--out {path} cannot be written: {error.strerror}.") from error
+    count = 0
+    try:
+        with opened as target:
+            for piece in pieces:
+                target.write(piece)
+                count += 1
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return count
 
 
 def joined(answers: Iterable[Prediction], file: str | None, data: Any) -> Iterator[dict[str, Any]]:

@@ -46,11 +46,12 @@ def evaluate(options: argparse.Namespace) -> None:
         found = {name: int(value) if name in COUNTS else value for name, value in finite.items()}
         print(json_text(found if exposure is None else {**found, "free_running": exposure.json()}))
         return
+    width = max(20, *map(len, scores.values))
     for name, value in scores.values.items():
         if math.isnan(value):  # nothing to measure it on, such as unknown words
             continue
         shown = f"{value:,.6g}" if name == "seconds" else f"{value:,.0f}" if name in COUNTS else f"{value:.4f}"
-        print(f"{name:20} {shown}")
+        print(f"{name:{width}} {shown}")
     for note in scores.notes:
         print(note, file=sys.stderr)
     if exposure is not None:
@@ -98,10 +99,16 @@ def score(options: argparse.Namespace) -> None:
     from recurra.named import choose
     from recurra.reports.scoring import score_files
     from recurra.reports.text_scoring import holds_pairs, score_texts
+    from recurra.reports.treebank_scoring import are_treebanks, as_json, as_table, score_treebanks
 
     gold, predicted, column = options.gold, options.predicted, options.column
     if options.task is not None:
         choose(("tagging", "classification", "seq2seq"), options.task, "--task")
+    is_plain = column is None and not options.tokenize and not options.lowercase
+    if options.task in (None, "tagging") and is_plain and are_treebanks(gold, predicted):
+        agreed = score_treebanks(gold, predicted)
+        print(json_text(as_json(agreed)) if options.json else as_table(agreed).text())
+        return
     if options.task == "seq2seq" or (options.task is None and column is None and holds_pairs(gold)):
         tokenize = options.tokenize or "13a"
         found = score_texts(gold, predicted, column=column, tokenize=tokenize, lowercase=options.lowercase)

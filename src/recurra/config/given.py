@@ -86,8 +86,8 @@ class NamedCode(NamedTuple):
     place: str
 
 
-NAMING = ("task", "merge")
-"""Settings that name code and are texts: all others that do are parts."""
+NAMING = ("task", "merge", "heads")
+"""Settings that name code and are texts, or tables of parts: all others that do are parts."""
 
 
 @dataclass(frozen=True)

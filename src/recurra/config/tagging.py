@@ -27,6 +27,7 @@ from recurra.config.transformer import (
     idle_transformer,
     suited,
 )
+from recurra.named import did_you_mean
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 OF_STATES = ("last", "last_cell", "ends")
@@ -41,7 +42,17 @@ class TaggingData(Data):
 
     tokens: str | None = setting(None, "column with the words; none: `tokens` or `text`")
     frames: str | None = setting(None, "column with rows of numbers, one per step, as input instead of words")
-    tags: list[str] | None = setting(None, "columns with one tag per element; none: `upos` of CoNLL-U or `tags`")
+    tags: list[str] | None = setting(
+        None,
+        "columns with one tag per element; feats:Case is one key of a column of Key=Value pairs, feats:* each of them; "
+        "none: `upos` of CoNLL-U or `tags`",
+    )
+    edits: list[str] | None = setting(
+        None, "those of data.tags that are learned as edits of the words, as lemmas are; none: `lemma`"
+    )
+    scheme: Literal["bio", "bioes", "iob1"] | None = setting(
+        None, "read tags of spans in this scheme, whichever of the three they are written in; none: as they are"
+    )
     values: list[str] | None = setting(None, "columns with one number per element, to predict instead of tags")
     label: str | None = setting(None, "column with one label for the whole; none: `label`, if there is one")
     lowercase: bool = setting(True, "lower-case words for word embeddings; character embeddings keep case")
@@ -50,6 +61,11 @@ class TaggingData(Data):
     vectors: str | None = setting(
         None,
         "file with pretrained word vectors: the text format of word2vec or GloVe, or fastText's binary format (.bin)",
+    )
+    raw: bool | None = setting(
+        None,
+        "also learn to find tokens and sentences in raw text, for `recurra predict --raw`; none: if the training data "
+        "is CoNLL-U",
     )
 
     def __post_init__(self) -> None:
@@ -60,11 +76,46 @@ class TaggingData(Data):
                 "data.tokens and data.frames cannot be used together: a tagger reads either words or numbers.",
                 ("data", "frames"),
             )
+        for name in self.tags or ():
+            if (self.tags or ()).count(name) > 1:
+                raise SettingError(f"data.tags names '{name}' twice. Name each column once.", ("data", "tags"))
+        for name in self.edits or ():
+            if self.tags is not None and name not in self.tags:
+                raise SettingError(
+                    f"data.edits names '{name}', which is not in data.tags. {did_you_mean(name, self.tags)}",
+                    ("data", "edits"),
+                )
+        if self.edits and self.frames is not None:
+            raise SettingError(
+                "data.edits are edits of words, but data.frames reads numbers. Leave one of them out.",
+                ("data", "edits"),
+            )
         if self.tags and self.values:
             raise SettingError(
                 "data.tags and data.values cannot be used together: a tagger predicts either labels or numbers.",
                 ("data", "values"),
             )
+        if self.scheme is not None and self.values:
+            raise SettingError("data.scheme is for tags of spans, but data.values holds numbers.", ("data", "scheme"))
+        if self.raw and self.frames is not None:
+            raise SettingError("data.raw = true needs words, but data.frames holds numbers.", ("data", "raw"))
+
+
+@dataclass(frozen=True)
+class SplitterModel:
+    """What finds tokens and sentences in raw text, by its characters."""
+
+    cell: Part = dataclasses.field(
+        default_factory=lambda: {"name": "gru", "reset": "after"}, metadata={"about": "cell of the character network"}
+    )
+    embedding: int = setting(64, "size of the character embeddings")
+    hidden: int = setting(64, "size of each direction")
+    layers: int = setting(1, "layers")
+    dropout: float = setting(0.1, "dropout on inputs, between layers and on outputs; one mask per row")
+
+    def __post_init__(self) -> None:
+        at_least(1, "model.splitter", self, "embedding", "hidden", "layers")
+        rates("model.splitter", self, "dropout")
 
 
 @dataclass(frozen=True)
@@ -107,6 +158,7 @@ class TaggingModel:
         8.0,
         "gigabytes of disk for the features of the training data; if they need more, each epoch computes them",
     )
+    splitter: SplitterModel = section(SplitterModel, "what finds tokens and sentences in raw text (data.raw)")
     cell: Part = setting(
         "lstm", "any cell listed by `recurra cells`, your own as package.module:Class, or a table with options"
     )
@@ -131,7 +183,15 @@ class TaggingModel:
     dropout: float = setting(0.5, "dropout on inputs, between layers and on outputs; one mask per row")
     word_dropout: float = setting(0.3, "fraction of words replaced by <unk> in training")
     head: Part = setting(
-        "auto", "softmax or crf, or a table with its options; auto: crf, or softmax with more than 1,000 tags"
+        "auto",
+        "softmax or crf, or a table with its options; auto: for each column, crf where tags mark spans or are few, "
+        "else softmax",
+    )
+    heads: dict[str, Part] = setting(
+        {}, "the heads of columns that have another one than model.head, by their names: {lemma = 'softmax'}"
+    )
+    loss_weights: dict[str, float] = setting(
+        {}, "weights of columns in the loss, by their names: {lemma = 2.0}; 1 where none is given"
     )
     summary: Part = setting("max", "pooling over time, for the label of the whole sequence: max, mean, last, …")
     label_weight: float = setting(1.0, "weight of the label of the whole sequence in the loss")
@@ -143,6 +203,12 @@ class TaggingModel:
         at_least(0, "model", self, "embedding", "label_weight", "features_layer", "features_disk")
         at_least(1, "model", self, "layers")
         rates("model", self, "dropout", "word_dropout")
+        for name, weight in self.loss_weights.items():
+            if not 0 <= weight < float("inf"):
+                raise SettingError(
+                    f"model.loss_weights: the weight of '{name}' must be at least 0, but is {weight!r}.",
+                    ("model", "loss_weights", name),
+                )
         check_layers(self.hidden, self.layers)
         check_direction(self.direction, bidirectional=self.bidirectional)
         if self.encoder != "rnn" and name_of(self.summary) in OF_STATES:
@@ -172,6 +238,15 @@ class TaggingModel:
 
 
 @dataclass(frozen=True)
+class TaggingEvaluation:
+    """How a tagger is scored."""
+
+    raw: bool = setting(
+        False, "score from raw text: tokens and sentences are found first, and words are compared where they agree"
+    )
+
+
+@dataclass(frozen=True)
 class TaggingSettings:
     """All settings of tagging."""
 
@@ -184,6 +259,7 @@ class TaggingSettings:
         ),
         metadata={"about": "training"},
     )
+    evaluation: TaggingEvaluation = section(TaggingEvaluation, "evaluation")
 
     @classmethod
     def usual(cls, table: Mapping[str, Any]) -> Self:
@@ -243,6 +319,8 @@ class TaggingSettings:
             idle |= {("data", name): why for name in ("lowercase", "min_count", "max_words", "vectors")}
             idle |= {("model", name): why for name in ("embedding", "freeze_embedding", "word_dropout")}
             idle |= idle_of_spelling(why, cell=True)
+        if not self.data.raw and self.data.raw is not None:
+            idle |= idle_section(self.model.splitter, ("model", "splitter"), "data.raw is false")
         if self.data.values and self.model.head != "crf":  # which was the usual head, and stands in saved settings
             idle["model", "head"] = "the targets are numbers (data.values), not tags"
         return idle

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from recurra.data.checking import treebank
 from recurra.data.checking.columns import Column, ColumnSurvey
 from recurra.data.checking.duplicates import Repeated, RowSurvey
 from recurra.data.checking.oddities import Oddity, TextSurvey
@@ -191,6 +192,8 @@ class _Survey:
         if self.header_line:
             what = "the first line looks like a header: set header = true, or name its columns"
             oddities.insert(0, Oddity("", what, 1, [self.header_line]))
+        if self.format == "conllu":
+            oddities = [*treebank.oddities(self.path), *oddities]
         if self.format == "text" and self.first_line.startswith(PREFIX):
             what = f"the first line begins with {PREFIX}, as fastText writes labels: set data.format = fasttext"
             oddities.insert(0, Oddity("", what, 1, [1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import gzip
 import importlib
@@ -9,6 +10,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -64,6 +66,50 @@ def lines(path: PathLike) -> Iterator[tuple[int, str]]:
     """
     with opened(path) as file:
         yield from decoded(path, _split(path, _unpacked(path, file)))
+
+
+def pieces(path: PathLike) -> Iterator[str]:
+    r"""The text of a UTF-8 file as it is, line ends included, in pieces; a byte-order mark is left out.
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "two.txt"
+    >>> _ = file.write_bytes(b"one\r\n\xc3\xa9")
+    >>> "".join(pieces(file))
+    'one\r\né'
+    """
+    with opened(path) as file:
+        try:
+            yield from decoded_pieces(path, _unpacked(path, file))
+        except _Broken as error:
+            raise DataError(f"{path}: {error}. Copy or download the file again.") from error
+        except OSError as error:
+            raise DataError(f"{path}: reading stopped ({error}).") from error
+
+
+def decoded_pieces(where: PathLike, chunks: Iterable[bytes]) -> Iterator[str]:
+    """Chunks of bytes as text; `where` they come from is for what is said of a bad one."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    line = 1
+    for chunk in chain(chunks, [b""]):
+        waiting = decoder.getstate()[0]
+        if b"\0" in chunk:
+            number = line + chunk[: chunk.index(b"\0")].count(b"\n")
+            raise DataError(
+                f"{where}:{number}: a NUL character was found, so this looks like a binary or a UTF-16 file. "
+                f"Give a text file, saved as UTF-8."
+            )
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            whole = waiting + chunk
+            number = line + whole[: error.start].count(b"\n")
+            raise DataError(
+                f"{where}:{number}: the byte 0x{whole[error.start]:02x} is not UTF-8"
+                f"{_other_encoding(number, whole)}. Open the file in an editor and save it as UTF-8."
+            ) from error
+        line += text.count("\n")
+        if text:
+            yield text
 
 
 def too_long(where: PathLike, number: int) -> DataError:

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, final, overload
 
 import numpy as np
@@ -328,8 +329,10 @@ class Rows(Sequence[Encoded]):
     Flat(values=array([4, 5, 6]), lengths=array([2, 1]))
     """
 
-    def __init__(self, examples: Iterable[Encoded]) -> None:
-        self._examples = examples if isinstance(examples, _Some) else list(examples)
+    def __init__(self, examples: Iterable[Encoded], beside: Mapping[str, Flat] = MappingProxyType({})) -> None:
+        held: Iterable[Encoded] = examples._examples if isinstance(examples, Rows) else examples
+        self._examples: _Some | list[Encoded] = held if isinstance(held, _Some) else list(held)
+        self.beside = beside  # what a task takes along for the batch as a whole
 
     @classmethod
     def of(cls, examples: Sequence[Encoded]) -> Rows:

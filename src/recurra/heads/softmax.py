@@ -10,8 +10,12 @@ from torch.nn import functional
 
 from recurra.errors import ConfigError
 from recurra.heads import UNLABELLED
-from recurra.heads.head import Head, checked_features, readout
+from recurra.heads.head import Head, checked_features, fitting_features, readout
 from recurra.padding import Padded
+
+AT_ONCE = 1 << 17
+"""Scores of labels that are compared together on a CPU, about: they stay in its cache. All at once take 1.4 times as
+long (10,000 steps of 861 labels)."""
 
 
 class Softmax(Head):
@@ -53,12 +57,17 @@ class Softmax(Head):
 
     @torch.no_grad()
     def best(self, features: Padded) -> tuple[Tensor, Tensor]:
-        log_p, labels = self._log_probabilities(features).max(2)
-        return labels.masked_fill(~features.mask, 0), log_p.masked_fill(~features.mask, 0).sum(1)
+        values, mask = fitting_features(features, self.input_size).values, features.mask
+        steps = values.flatten(0, 1)
+        parts = steps.split(max(64, AT_ONCE // len(self.labels))) if steps.device.type == "cpu" else (steps,)
+        found = [functional.log_softmax(self.readout(part), dim=1).max(1) for part in parts]
+        log_p, labels = (torch.cat(each).view(mask.shape) for each in zip(*found, strict=True))
+        return labels.masked_fill(~mask, 0), log_p.masked_fill(~mask, 0).sum(1)
 
     @torch.no_grad()
     def probabilities(self, features: Padded) -> Tensor:
-        return self._log_probabilities(features).exp() * features.mask.unsqueeze(2)
+        return self._log_probabilities(features).exp().masked_fill(~features.mask.unsqueeze(2), 0)
 
     def _log_probabilities(self, features: Padded) -> Tensor:
-        return functional.log_softmax(self.readout(checked_features(features, self.input_size).values), dim=2)
+        """(B, T, L), whatever it is on padding: to clear the features would copy all of them."""
+        return functional.log_softmax(self.readout(fitting_features(features, self.input_size).values), dim=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -152,6 +153,53 @@ def allowed(labels: Sequence[str], scheme: Scheme) -> tuple[NDArray[np.bool_], N
     start = np.array([may_follow(outside, tag) for tag in tags], dtype=np.bool_)
     end = np.array([may_follow(tag, outside) for tag in tags], dtype=np.bool_)
     return follows.reshape(len(tags), len(tags)), start, end
+
+
+def found_scheme(sentences: Labelled) -> str | None:
+    """The scheme that sentences are written in, IOB1 among them, where B-x only parts neighbours of one type.
+
+    >>> found_scheme([["I-x", "O", "I-x", "B-x"]]), found_scheme([["B-x", "I-x"]]), found_scheme([["NOUN"]])
+    ('iob1', 'bio', None)
+    """
+    labels = {tag for tags in sentences for tag in tags}
+    if labels - {"O"} and all(label == "O" or label[:2] == "I-" for label in labels):
+        return "iob1"
+    scheme = scheme_of(labels)
+    if scheme != "bio":
+        return scheme
+    parts_neighbours = all(
+        place > 0 and tags[place - 1][1:] == tag[1:]
+        for tags in sentences
+        for place, tag in enumerate(tags)
+        if tag[0] == "B"
+    )
+    return "iob1" if parts_neighbours else "bio"
+
+
+def converted(tags: Sequence[str], scheme: str) -> list[str]:
+    """The tags of one sentence in another scheme: bio, bioes or iob1; "" where the tag is not known stays.
+
+    >>> converted(["I-x", "I-x", "O", "I-y", "B-y"], "bioes")
+    ['B-x', 'E-x', 'O', 'S-y', 'S-y']
+    >>> converted(["S-y", "S-y", "B-x", "E-x"], "iob1")
+    ['I-y', 'B-y', 'I-x', 'I-x']
+    """
+    found = ["O" if tag else "" for tag in tags]
+    runs = [0, *(place + 1 for place, tag in enumerate(tags) if not tag), len(tags) + 1]
+    for first, after in pairwise(runs):
+        before: Span | None = None
+        for span in sorted(spans(tags[first : after - 1])):
+            last = span.end - 1
+            for step in range(span.start, span.end):
+                prefix = "B" if step == span.start else "I"
+                if scheme == "bioes" and step == last:
+                    prefix = "S" if step == span.start else "E"
+                if scheme == "iob1" and prefix == "B":
+                    is_next = before is not None and before.end == step and before.type == span.type
+                    prefix = "B" if is_next else "I"
+                found[first + step] = f"{prefix}-{span.type}" if span.type else prefix
+            before = span
+    return found
 
 
 def breaches(sentences: Labelled, scheme: Scheme) -> int:

@@ -26,9 +26,10 @@ from recurra.heads.lattice import Chain, best_path, marginals
 from recurra.heads.values import Value
 from recurra.models.character_features import CharacterFeatures
 from recurra.models.rows import filled, padded
+from recurra.models.splitter import Splitter, TextWindows
 from recurra.named import built
 from recurra.padding import Padded, coarser, widened
-from recurra.settings import about
+from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Transformer
 
@@ -51,6 +52,7 @@ class TaggerBatch(NamedTuple):
     label: Tensor | None  # (B,)
     known: Known
     features: Tensor | None = None  # (B, T, F): of words, by language models
+    text: TextWindows | None = None  # in training, where raw text is learned too
 
     @property
     def elements(self) -> int:
@@ -91,7 +93,10 @@ class Tagger(nn.Module):
 
     x_t = [word vector; spelling; features], or a frame;  x ← NonLocal(x) where that is set
     h   = Recurrent(x), Convolution(x) or Transformer(x)
-    tags: a softmax or CRF over h;  values: W h_t + b;  label: softmax(W summary(h) + b)
+    tags: a softmax or CRF over h for each column;  values: W h_t + b;  label: softmax(W summary(h) + b)
+    loss = Σ_columns w_column (−log p(tags)) + …
+
+    Where raw text is learned too, a `Splitter` with weights of its own reads the characters of running text.
     """
 
     def __init__(
@@ -102,13 +107,17 @@ class Tagger(nn.Module):
         unknown: int,
         characters: int,
         tags: Sequence[Sequence[str]],
+        heads: Sequence[Part],
+        loss_weights: Sequence[float],
         labels: Sequence[str] | None,
         frame_size: int | None,
         value_size: int | None,
         features: int = 0,
+        alphabet: int | None = None,
     ) -> None:
         super().__init__()
         self.label_weight = settings.label_weight
+        self.loss_weights = tuple(loss_weights)
         self.read_words = None
         if frame_size is None:
             spelling = None
@@ -169,13 +178,15 @@ class Tagger(nn.Module):
         network = next(each for each in (self.recurrent, self.convolution, self.transformer) if each is not None)
         size = network.output_size
         with about("model", "head"):
-            self.heads = nn.ModuleList(built(Head, settings.head, size, labels_of) for labels_of in tags)
+            self.heads = nn.ModuleList(built(Head, *each) for each in zip(heads, [size] * len(tags), tags, strict=True))
         self.value = Value(size, value_size) if value_size is not None else None
         self.summary = self.label = None
         if labels is not None:
             states = [] if self.recurrent is None else state_sizes(self.recurrent)
             self.summary = summary(settings.summary, size, states)
             self.label = nn.Linear(self.summary.output_size, len(labels))
+        with about("model", "splitter"):
+            self.splitter = None if alphabet is None else Splitter(settings.splitter, alphabet, settings.engine)
 
     def features(self, batch: TaggerBatch) -> Padded:
         """(B, T, H): what the heads see."""
@@ -210,16 +221,19 @@ class Tagger(nn.Module):
         """The summed loss, and over how many labels it was summed."""
         features, whole = self._read(batch)
         total = features.values.new_zeros(())
-        for head, tags, is_complete in zip(self.heads, batch.tags, batch.known.complete, strict=True):
+        columns = zip(self.heads, self.loss_weights, batch.tags, batch.known.complete, strict=True)
+        for head, weight, tags, is_complete in columns:
             assert isinstance(head, Head)
-            lost = head.loss_of_all(features, tags) if is_complete else head.loss(features, tags)
-            total = total + lost.sum()
+            lost = (head.loss_of_all(features, tags) if is_complete else head.loss(features, tags)).sum()
+            total = total + (lost if weight == 1 else weight * lost)
         if self.value is not None and batch.values is not None:
             total = total + self.value.loss(features, batch.values).sum()
         if self.label is not None and batch.label is not None:
             scores = self.label(whole)
             lost = functional.cross_entropy(scores, batch.label, ignore_index=UNLABELLED, reduction="sum")
             total = total + self.label_weight * lost
+        if self.splitter is not None and batch.text is not None:
+            total = total + self.splitter.loss(batch.text)
         return total, batch.known.labels
 
     def probe(
@@ -375,9 +389,11 @@ def batched(
     labels = sum(tagged)
     labels += 0 if values is None else int((~values.isnan()).sum())
     labels += 0 if label is None else int((label != UNLABELLED).sum())
-    return TaggerBatch(
-        words, spellings, frames, tags, values, label, Known(labels, tuple(each == steps for each in tagged)), of_words
-    )
+    known = Known(labels, tuple(each == steps for each in tagged))
+    text = None
+    if rows.beside:  # the mean over all steps of the text counts as much as the mean over all labels
+        text = TextWindows.of(rows.beside["written"], rows.beside["ends"], total=labels)
+    return TaggerBatch(words, spellings, frames, tags, values, label, known, of_words, text)
 
 
 def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
@@ -398,6 +414,7 @@ def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
         None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
         Known(0, batch.known.complete),
         None if batch.features is None else widened(batch.features, B, T),
+        None if batch.text is None else batch.text.recurring(),
     )
 
 

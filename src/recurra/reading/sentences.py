@@ -14,14 +14,19 @@ from numpy.typing import NDArray
 from recurra.config import TaggingData
 from recurra.data.formats import Row
 from recurra.errors import DataError
-from recurra.metrics.spans import breaches, scheme_of
+from recurra.metrics.spans import breaches, converted, found_scheme, scheme_of
 from recurra.named import did_you_mean
 from recurra.reading.parts import drawn
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part, SettingError
+from recurra.text.key_values import EVERY, NONE, column_and_key, pairs_of
+from recurra.text.written import Written
 
 TOKENS, TAGS = ("tokens", "text", "words", "sentence"), ("upos", "tags", "pos", "ner", "pos_tags", "ner_tags")
 """What columns are usually called."""
+
+EDITED = ("lemma", "lemmas")
+"""Columns that are learned as edits of the words, where nothing else is said."""
 
 LOOKED_AT = 2000
 """Sentences that are looked at to see in which scheme their tags are."""
@@ -37,6 +42,7 @@ class Sentence(NamedTuple):
     label: str | None
     file: int
     line: int
+    written: Written | None = None  # as it stands in its text, where that is known
 
     def __len__(self) -> int:
         return len(self.tokens) if self.frames is None else len(self.frames)
@@ -58,9 +64,16 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
         label = "label"
     for name in tags or ():
         _refuse_uneven(data.columns or [], tokens or "tokens", name)
-    found = dataclasses.replace(data, tokens=tokens, frames=frames, tags=tags or [], values=values, label=label)
+    if tags and any(column_and_key(name)[1] == EVERY for name in tags):
+        tags = _with_every_key(data, tags)
+    edits = data.edits
+    if edits is None:
+        edits = [] if frames is not None else [name for name in tags or () if name in EDITED]
+    found = dataclasses.replace(
+        data, tokens=tokens, frames=frames, tags=tags or [], edits=edits, values=values, label=label
+    )
     for name in names(found):
-        if name not in columns:
+        if name not in columns and column_and_key(name)[0] not in columns:
             raise DataError(f"{path}:{row.line}: there is no column '{name}'. {did_you_mean(name, columns)}")
     if tokens is None and frames is None:
         raise DataError(
@@ -78,6 +91,29 @@ def with_columns(data: TaggingData, row: Row, path: str | Path) -> TaggingData:
             f'Name it: data.tags = ["…"].'
         )
     return found
+
+
+def _with_every_key(data: TaggingData, tags: Sequence[str]) -> list[str]:
+    """The names of columns, with one of each key of the training files in place of feats:*."""
+    files, named = data.files("train"), [column_and_key(name) for name in tags]
+    keys: dict[str, set[str]] = {column: set() for column, key in named if key == EVERY}
+    for path in files:
+        for row in task_rows(path, data, *names(data)):
+            for column, found in keys.items():
+                for cell in set(words_of(value_in(row, column, f"{path}:{row.line}"), f"{path}:{row.line}", column)):
+                    found.update(pairs_of(cell))
+    for column, found in keys.items():
+        if not found:
+            raise SettingError(
+                f"data.tags = '{column}:{EVERY}': the column '{column}' of {', '.join(files)} has no pairs such as "
+                "Case=Nom. Leave it out.",
+                ("data", "tags"),
+            )
+    every = [
+        [f"{column}:{each}" for each in sorted(keys[column], key=str.lower)] if key == EVERY else [name]
+        for name, (column, key) in zip(tags, named, strict=True)
+    ]
+    return list(dict.fromkeys(itertools.chain.from_iterable(every)))
 
 
 def _refuse_uneven(columns: Sequence[str], tokens: str, tags: str) -> None:
@@ -98,11 +134,13 @@ def names(data: TaggingData) -> list[str]:
     return [name for name in given if name is not None]
 
 
-def fitting_crf(data: TaggingData) -> Part:
+def fitting_crf(data: TaggingData, *columns: str) -> Part:
     """A CRF that forbids what BIO forbids, unless the data itself does it: IOB1 looks like BIO by its labels alone."""
     looked_at = list(itertools.islice(sentences(data.files("train"), data), LOOKED_AT))
-    for column in range(len(data.tags or ())):
-        labelled = [[tag for tag in sentence.tags[column] if tag] for sentence in looked_at]
+    for number, column in enumerate(data.tags or ()):
+        if columns and column not in columns:
+            continue
+        labelled = [[tag for tag in sentence.tags[number] if tag] for sentence in looked_at]
         is_bio = scheme_of(itertools.chain.from_iterable(labelled)) == "bio"
         if is_bio and breaches(labelled, "bio") > len(labelled) / 20:
             return {"name": "crf", "constraints": "none"}
@@ -140,12 +178,12 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         raise DataError(f'{place}: this example is empty. Remove it, or set data.empty = "keep".')
     tags = []
     for name in data.tags or ():
-        found = words_of(value_in(row, name, place), place, name, empty=True)
+        found = _tags_in(row, name, place)
         if len(found) != length:
             raise DataError(
                 f"{place}: found {length} elements, but {len(found)} tags in '{name}'. Each element needs one tag."
             )
-        tags.append(found)
+        tags.append(found if data.scheme is None else _in_scheme(found, data.scheme, place, name))
     values = None
     if data.values:
         parts = [matrix(value_in(row, name, place), place, name, np.float64, missing=True) for name in data.values]
@@ -162,7 +200,39 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         if not isinstance(found_label, str) or not found_label.strip():
             raise DataError(f"{place}: the label in '{data.label}' must be a word, but is {found_label!r}.")
         label = found_label.strip()
-    return Sentence(tokens, frames, tuple(tags), values, label, file, row.line)
+    return Sentence(tokens, frames, tuple(tags), values, label, file, row.line, row.written)
+
+
+def _in_scheme(tags: tuple[str, ...], scheme: str, place: str, name: str) -> tuple[str, ...]:
+    try:
+        return tuple(converted(tags, scheme))
+    except DataError as error:
+        raise DataError(
+            f"{place}: data.scheme = '{scheme}' reads tags of spans, O, B-type, I-type, E-type and S-type, but the "
+            f"column '{name}' has others, such as {next(tag for tag in tags if tag[:1] not in 'OBIES')!r}."
+            if any(tag[:1] not in "OBIES" for tag in tags)
+            else f"{place}: {error}"
+        ) from error
+
+
+def found_schemes(data: TaggingData) -> list[tuple[str, str]]:
+    """The columns whose tags are spans, each with the scheme it is written in."""
+    written = dataclasses.replace(data, scheme=None)
+    looked_at = list(itertools.islice(sentences(data.files("train"), written), LOOKED_AT))
+    found = []
+    for column, name in enumerate(data.tags or ()):
+        scheme = found_scheme([[tag for tag in sentence.tags[column] if tag] for sentence in looked_at])
+        found += [(name, scheme)] if scheme is not None else []
+    return found
+
+
+def _tags_in(row: Row, name: str, place: str) -> tuple[str, ...]:
+    """The tags of a column, or the values of one key of it."""
+    column, key = column_and_key(name)
+    if key is None or name in row.values:
+        return words_of(value_in(row, name, place), place, name, empty=True)
+    cells = words_of(value_in(row, column, place), place, column, empty=True)
+    return tuple(pairs_of(cell).get(key, NONE) if cell else "" for cell in cells)
 
 
 def words_of(value: object, place: str, name: str, *, empty: bool = False) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ class Column(NamedTuple):
     found: NDArray[np.int64]  # (T,)
     has_spans: bool
     unknown: NDArray[np.bool_] | None = None  # (T,): words that have no vector of their own; None: there are no words
+    is_open: bool = False  # any text may be a label: as lemmas, they are too many for a table
+    is_part: bool = False  # a key of a cell that has scores as a whole: it has a table alone
 
 
 class Values(NamedTuple):
@@ -137,11 +139,13 @@ def _of_column(column: Column, sentence: NDArray[np.int64], items: int, prefix: 
     counts: dict[str, ArrayLike | Tally] = {
         f"{prefix}agreed": per_item(right),
         f"{prefix}steps": np.bincount(sentence, minlength=items),
-        **_tallies(f"{prefix}tag_", gold, said, len(column.labels), sentence),
+        **({} if column.is_open else _tallies(f"{prefix}tag_", gold, said, len(column.labels), sentence)),
     }
-    scores: dict[str, Formula | OfItems] = {f"accuracy{suffix}": ratio(f"{prefix}agreed", f"{prefix}steps")}
+    scores: dict[str, Formula | OfItems] = {}
     tables: dict[str, Callable[[Counted], Table]] = {}
-    if column.unknown is not None:
+    if not column.is_part:
+        scores[f"accuracy{suffix}"] = ratio(f"{prefix}agreed", f"{prefix}steps")
+    if column.unknown is not None and not column.is_part:
         unknown = column.unknown[kept]
         counts |= {f"{prefix}unknown": per_item(unknown), f"{prefix}unknown_right": per_item(unknown & right)}
         scores[f"unknown_accuracy{suffix}"] = ratio(f"{prefix}unknown_right", f"{prefix}unknown")
@@ -158,7 +162,8 @@ def _of_column(column: Column, sentence: NDArray[np.int64], items: int, prefix: 
             counts[f"{prefix}type_{name}"] = Tally(kinds, len(types), places)
         scores |= found_and_right(prefix, suffix)
         tables[f"{column.name}: spans"] = lambda counted: kinds_table(counted, f"{prefix}type_", "type", types)
-    tables[f"{column.name}: tags"] = lambda counted: kinds_table(counted, f"{prefix}tag_", "tag", column.labels)
+    if not column.is_open:
+        tables[f"{column.name}: tags"] = lambda counted: kinds_table(counted, f"{prefix}tag_", "tag", column.labels)
     return _OfColumn(counts, scores, tables, np.bincount(sentence[~right], minlength=items) == 0)
 
 

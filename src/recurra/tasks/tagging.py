@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,18 +15,36 @@ from numpy.typing import NDArray
 
 from recurra.config import TaggingSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
+from recurra.data.batches import in_order_of_length
+from recurra.data.conllu_file import ConlluSentence, conllu_sentences
 from recurra.data.files import extension
+from recurra.data.formats import CoNLLU, reader
+from recurra.data.formats.conllu import conllu_of
 from recurra.data.normal import Normal
-from recurra.data.store import Encoded
+from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.metrics.spans import scheme_of
+from recurra.named import did_you_mean
+from recurra.reading.offsets import detail_of, spans_in, words_in, written_in
+from recurra.reading.raw_text import RawText, learns_raw_text
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
-from recurra.reading.sentences import Sentence, fitting_crf, matrix, names, sentences, with_columns, words_of
+from recurra.reading.sentences import (
+    Sentence,
+    fitting_crf,
+    found_schemes,
+    matrix,
+    names,
+    sentences,
+    with_columns,
+    words_of,
+)
 from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.reading.word_vectors import word_vectors
 from recurra.scoring.counted import Counted
+from recurra.scoring.raw_parts import as_written, code_points, parted, text_of
+from recurra.scoring.raw_scores import raw_scores
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.language_model import FEATURES, features_marks, features_of, saved_features
@@ -45,7 +64,10 @@ from recurra.tasks.task import (
     Viewer,
 )
 from recurra.text.code_points import CodePoints
+from recurra.text.edit_rules import applied, rule_of
+from recurra.text.key_values import column_and_key
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
+from recurra.text.written import Written
 from recurra.views.purpose import SERIES
 from recurra.views.viewer import MATTERED
 
@@ -53,12 +75,23 @@ if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe
+    from recurra.config.tagging import TaggingModel
     from recurra.models.character_features import CharacterFeatures
     from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
 
 
-MOST_TAGS_OF_A_CRF = 1000
+NO_CELLS = "\t_" * 8
+"""The cells of a word in CoNLL-U of which only its form is known."""
+
+MOST_TAGS_OF_A_CRF = 100
 """With more, a softmax is the usual head: a CRF's time and memory grow with the square of the number of tags."""
+
+MOST_TAGS_OF_SPANS = 1000
+"""The same for tags that mark spans, where a CRF rules out what the scheme forbids."""
+
+
+SCORED_TOGETHER = 8192
+"""Words of raw text that are tagged together to be scored."""
 
 
 class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
@@ -77,13 +110,14 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         frames: Normal | None,
         values: Normal | None,
         features: CharacterFeatures | None = None,
+        raw: RawText | None = None,
     ) -> None:
         self.features = features
-        self.most_tags = max(map(len, tags), default=0)
-        self.chooses_head = settings.model.head == "auto" and self.most_tags > 0
-        if self.chooses_head:
-            is_crf = self.most_tags <= MOST_TAGS_OF_A_CRF
-            settings = with_head(settings, fitting_crf(settings.data) if is_crf else "softmax")
+        names = settings.data.tags or ()
+        self.edits = tuple(name in (settings.data.edits or ()) for name in names)
+        check_columns(settings.model, names)
+        self.chosen_heads = {} if settings.model.head != "auto" else _chosen_heads(settings, tags)
+        settings = with_heads(settings, self.chosen_heads)
         self.settings = settings
         self.words = words
         self.characters = characters
@@ -91,6 +125,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         self.labels = labels
         self.frames = frames
         self.values = values
+        self.raw = raw
         self._code_points = CodePoints(characters)
         self._tag_ids = [{tag: number for number, tag in enumerate(each)} for each in self.tags]
 
@@ -100,26 +135,29 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         path = data.files("train")[0]
         first = next(task_rows(path, data, *names(data)))
         data = with_columns(data, first, path)
+        data = dataclasses.replace(data, raw=learns_raw_text(data))
         settings = dataclasses.replace(settings, data=data)
         return with_head(settings, fitting_crf(data)) if settings.model.head == "crf" and data.tags else settings
 
     @classmethod
     def encoding(cls, settings: TaggingSettings) -> object:
-        return features_marks(settings) or None
+        found = {"features": features_marks(settings), "raw": settings.evaluation.raw}
+        return found if any(found.values()) else None
 
     @classmethod
     def prepared(cls, settings: TaggingSettings) -> Self:
         data = settings.data
         forms: Counter[str] = Counter()
-        tags: list[Counter[str]] = [Counter() for _ in data.tags or ()]
+        tags: list[Counter[Any]] = [Counter() for _ in data.tags or ()]
+        edits = [name in (data.edits or ()) for name in data.tags or ()]
         labels: Counter[str] = Counter()
         frames, values = Normal.counted(), Normal.counted()
         empty = True
         for sentence in sentences(data.files("train"), data):
             empty = False
             forms.update(sentence.tokens)
-            for counter, column in zip(tags, sentence.tags, strict=True):
-                counter.update(column)
+            for counter, column, is_edit in zip(tags, sentence.tags, edits, strict=True):
+                counter.update(zip(sentence.tokens, column, strict=True) if is_edit else column)
             if sentence.label is not None:
                 labels[sentence.label] += 1
             if sentence.frames is not None:
@@ -134,6 +172,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             words[form.lower() if data.lowercase else form] += count
             for character in form:
                 characters[character] += count
+        tags = [rules_of(counter) if is_edit else counter for counter, is_edit in zip(tags, edits, strict=True)]
         for name, counter in zip(data.tags or (), tags, strict=True):
             del counter[""]  # unlabelled
             if not counter:
@@ -149,17 +188,48 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             frames.finished() if data.frames is not None else None,
             values.finished() if data.values else None,
             features_of(settings, forms.total()),
+            RawText.counted(_written(sentences(data.files("train"), data))) if data.raw else None,
         )
 
     def noticed_in_training(self, rows: Any) -> str | None:
-        if not self.chooses_head or self.most_tags <= MOST_TAGS_OF_A_CRF:
+        said = [self._noticed_of_head(), self._noticed_of_scheme(), self._noticed_of_raw_text()]
+        return "; ".join(each for each in said if each is not None) or None
+
+    def _noticed_of_scheme(self) -> str | None:
+        wanted = self.settings.data.scheme
+        if wanted is None:
             return None
-        most = max(range(len(self.tags)), key=lambda number: len(self.tags[number]))
-        name = (self.settings.data.tags or ())[most]
+        found = found_schemes(self.settings.data)
+        if not found:
+            return f"data.scheme = {wanted} changed nothing: no column has tags of spans"
+        said = ", ".join(f"'{name}' is written in {scheme.upper()}" for name, scheme in found)
+        return f"{said}; trained in {wanted.upper()}"
+
+    def _noticed_of_raw_text(self) -> str | None:
+        if self.raw is None or self.raw.is_marked:
+            return None
         return (
-            f"the column '{name}' has {self.most_tags:,} tags: a softmax head is used, because a CRF "
-            f"would learn {self.most_tags**2:,} transitions between them (model.head = crf trains it all the same)"
+            "no token of the training data has SpaceAfter=No, so raw text will be cut at blanks alone "
+            "(data.raw = false leaves the splitter out)"
         )
+
+    def _noticed_of_head(self) -> str | None:
+        if not self.chosen_heads:
+            return None
+        counts = dict(zip(self.settings.data.tags or (), map(len, self.tags), strict=True))
+        by_head: dict[str, list[str]] = {}
+        for name, head in self.chosen_heads.items():
+            by_head.setdefault(name_of(head), []).append(name)
+        if len(counts) == 1:
+            [(name, count)] = counts.items()
+            if "softmax" not in by_head or self.edits[0]:
+                return None
+            return (
+                f"the column '{name}' has {count:,} tags: a softmax head is used, because a CRF "
+                f"would learn {count**2:,} transitions between them (model.head = crf trains it all the same)"
+            )
+        said = (f"{head} for {', '.join(f'{name} ({counts[name]:,})' for name in of)}" for head, of in by_head.items())
+        return f"heads by the number of tags: {'; '.join(said)} (model.heads sets them)"
 
     def save(self, folder: Path) -> None:
         self.words.save(folder / "vocabulary.words.json")
@@ -170,13 +240,17 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             self.labels.save(folder / "vocabulary.labels.json")
         if self.features is not None:
             self.features.save(folder / FEATURES)
+        if self.raw is not None:
+            self.raw.save(folder)
         scales = {name: scale.to_json() for name in ("frames", "values") if (scale := getattr(self, name)) is not None}
         (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
 
     @classmethod
     def load(cls, settings: TaggingSettings, folder: Path) -> Self:
         scales = Normal.load_all(folder / "scales.json")
-        data = settings.data
+        # Runs of versions that knew no edits learned lemmas as whole words.
+        data = dataclasses.replace(settings.data, edits=settings.data.edits or [])
+        settings = dataclasses.replace(settings, data=data)
         return cls(
             settings,
             Vocabulary.load(folder / "vocabulary.words.json"),
@@ -186,6 +260,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             scales.get("frames"),
             scales.get("values"),
             saved_features(settings, folder),
+            RawText.load(folder) if data.raw else None,
         )
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Sentence]:
@@ -194,23 +269,40 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Sentence]:
         data = self.settings.data
         if file is not None and extension(file) not in ("txt", "text", ""):
-            # A file like those of training is read like them; another by its ending.
-            is_like = extension(file) == extension(data.files("train")[0])
-            format = data.format if is_like else None
-            wanted = dataclasses.replace(data, tags=[], values=None, label=None, empty="keep", format=format)
+            wanted = dataclasses.replace(
+                data, tags=[], edits=[], values=None, label=None, empty="keep", format=self._format_of(file)
+            )
             yield from sentences([file], wanted)
             return
         for number, line in enumerate(lines, 1):
             place = f"{file or 'input'}:{number}"
             if data.frames is None:
                 words = words_of(line if isinstance(line, str) else list(line), place, "tokens")
-                yield Sentence(words, None, (), None, None, 0, number)
+                written = words_in(line) if isinstance(line, str) and words else None
+                yield Sentence(words, None, (), None, None, 0, number, written)
                 continue
             try:
                 frames = json.loads(line) if isinstance(line, str) else line
             except (json.JSONDecodeError, RecursionError) as error:
                 raise DataError(f"{place}: each line must be a JSON list of lists of numbers (frames).") from error
             yield Sentence((), matrix(frames, place, "frames", np.float64), (), None, None, 0, number)
+
+    @property
+    def cuts_text(self) -> bool:
+        return self.raw is not None
+
+    def cut(self, model: Any, pieces: Iterable[str]) -> Iterator[Sentence]:
+        if self.raw is None or model.splitter is None:
+            raise ConfigError(
+                "this run has not learned to find tokens and sentences in raw text. Train it on CoNLL-U with "
+                "data.raw = true, or give one sentence a line, its words separated by blanks, without --raw."
+            )
+        return self.raw.sentences(pieces, model.splitter.ends)
+
+    def _format_of(self, file: str | Path) -> Part | None:
+        """A file like those of training is read like them; another by its ending."""
+        data = self.settings.data
+        return data.format if extension(file) == extension(data.files("train")[0]) else None
 
     def schema(self) -> Schema:
         return Schema("text" if self.settings.data.frames is None else "frames")
@@ -245,9 +337,10 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             encoded["characters"], encoded["widths"] = self._code_points.spelt(example.tokens)
         for number, ids in enumerate(self._tag_ids):
             if number < len(example.tags):
-                encoded[f"tags{number}"] = np.array(
-                    [ids.get(tag, UNLABELLED) for tag in example.tags[number]], np.int32
-                )
+                tags: Iterable[str] = example.tags[number]
+                if self.edits[number]:
+                    tags = map(rule_or_none, example.tokens, tags)
+                encoded[f"tags{number}"] = np.array([ids.get(tag, UNLABELLED) for tag in tags], np.int32)
             else:
                 encoded[f"tags{number}"] = np.full(len(example), UNLABELLED, np.int32)
         if self.labels is not None:
@@ -258,7 +351,23 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             is_known = example.values is not None and len(example) > 0
             values = self.values.scaled(example.values) if is_known else np.full(shape, np.nan)  # type: ignore[arg-type]
             encoded["values"] = values.astype(np.float32)
+        if self.raw is not None and example.written is not None and example.tags:
+            encoded["written"], encoded["written_ends"] = self.raw.encoded(example.written)
+            if self.settings.evaluation.raw:
+                encoded["written_text"] = code_points(example.written.in_text)
         return encoded
+
+    def check(self) -> None:
+        if self.settings.evaluation.raw and self.raw is None:
+            raise SettingError(
+                "evaluation.raw = true needs a run that finds tokens and sentences in raw text: train it on CoNLL-U "
+                "with data.raw = true.",
+                ("evaluation", "raw"),
+            )
+
+    def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
+        rows = super().chosen(store, numbers)
+        return rows if self.raw is None else Rows(rows, self.raw.windows(store, numbers))
 
     def not_in_vocabulary(self, example: Sentence) -> list[str]:
         if self.settings.model.characters.cell != "none":
@@ -285,17 +394,26 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def build(self) -> Tagger:
         from recurra.models.tagger import Tagger
 
+        model = self.settings.model
         return Tagger(
-            self.settings.model,
+            model,
             words=len(self.words),
             unknown=self.words.id(UNKNOWN),
             characters=len(self.characters),
             tags=[vocabulary.tokens for vocabulary in self.tags],
+            heads=self.heads(),
+            loss_weights=[float(of_column(model.loss_weights, name, 1.0)) for name in self.settings.data.tags or ()],
             labels=self.labels.tokens if self.labels is not None else None,
             frame_size=len(self.frames.mean) if self.frames is not None else None,
             value_size=len(self.values.mean) if self.values is not None else None,
             features=0 if self.features is None else self.features.size,
+            alphabet=len(self.raw.alphabet) if self.raw is not None else None,
         )
+
+    def heads(self) -> list[Part]:
+        """The head of each column."""
+        model = self.settings.model
+        return [of_column(model.heads, name, model.head) for name in self.settings.data.tags or ()]
 
     def initialise(self, model: Any) -> str | None:
         path = self.settings.data.vectors
@@ -319,6 +437,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             found |= {f"{head}.start": (tags.tokens,), f"{head}.end": (tags.tokens,)}
         if self.labels is not None:
             found |= {"label.weight": (self.labels.tokens, None), "label.bias": (self.labels.tokens,)}
+        if self.raw is not None:
+            found["splitter.embedding.weight"] = (self.raw.alphabet.vocabulary.tokens, None)
         return found
 
     def loss(self, model: Any, batch: TaggerBatch, moment: Moment = START) -> Loss:
@@ -340,6 +460,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def combined(self, example: Sentence, outputs: Sequence[TaggerOutput]) -> TaggerOutput:
         from recurra.models.tagger import combined
 
+        if self.settings.evaluation.raw:
+            raise ConfigError("evaluation.raw = true scores one run, not an ensemble: name one of them.")
         return combined(outputs)
 
     def units(self) -> object:
@@ -347,13 +469,39 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         scale = None if self.values is None else self.values.to_json()
         return self.settings.data.tags, [vocabulary.tokens for vocabulary in self.tags], labels, scale
 
+    def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Any] | None:
+        """Where raw text is scored, what was found in the text of all rows, each with the part that begins in it."""
+        if not self.settings.evaluation.raw:
+            return None
+        if any("written_text" not in row for row in rows):
+            raise DataError("evaluation.raw = true needs CoNLL-U, which says how its sentences are written.")
+        from recurra.padding import fitted
+
+        parts = [text_of(row["written_text"]) for row in rows]
+        found = list(self.cut(model, parts))
+        encoded = [self.encode(sentence) for sentence in found]
+        outputs: list[Any] = [None] * len(found)
+        for numbers in in_order_of_length(self.lengths(Rows.of(encoded)), tokens=SCORED_TOGETHER):
+            batch = fitted(self.batch([encoded[number] for number in numbers]), model)
+            for number, output in zip(numbers, self.predict(model, batch), strict=True):
+                outputs[number] = output
+        tags = [
+            [self._said(column, sentence, output) for column in range(len(self.tags))]
+            for sentence, output in zip(found, outputs, strict=True)
+        ]
+        return parted(list(map(len, parts)), found, tags, columns=len(self.tags))
+
     def answer(self, example: Sentence, output: TaggerOutput) -> Prediction:
         detail: dict[str, Any] = {"tokens": list(example.tokens)}
         parts = []
-        for column, vocabulary, found in zip(self.settings.data.tags or (), self.tags, output.tags, strict=True):
-            tags = [vocabulary.tokens[number] for number in found.tolist()]
+        if example.written is not None:
+            detail |= detail_of(example.written)
+        for number, column in enumerate(self.settings.data.tags or ()):
+            tags = self._said(number, example, output)
             detail[column] = tags
             parts.append(" ".join(tags))
+            if example.written is not None and scheme_of(self.tags[number].tokens) is not None:
+                detail["spans"] = [*detail.get("spans", ()), *spans_in(example.written, tags)]
         if output.values is not None and self.values is not None:
             values = self.values.unscaled(output.values)
             detail["values"] = values.tolist()
@@ -367,15 +515,52 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             detail["label_probability"] = round(output.label_probability, 6)
         return Prediction(" ".join(example.tokens), "\t".join(parts), output.score, example.line, detail)
 
-    def counted(self, examples: Sequence[Sentence], outputs: Sequence[TaggerOutput]) -> Counted:
+    def printed(self, answer: Prediction, format: str, number: int) -> str:
+        _check_format(format)
+        if self.frames is not None:
+            raise ConfigError("--format conllu writes words, but this run tags frames of numbers: use --json.")
+        written = written_in(answer.detail)
+        bare = conllu_of(written, answer.detail["tokens"], {}, number, document=number == 1 and written.opens)
+        return self._with_answer(ConlluSentence(tuple(bare.split("\n")), 1), answer).removesuffix("\n")
+
+    def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
+        _check_format(format)
+        if file is None or reader(file, self._format_of(file)).__class__ is not CoNLLU:
+            asked = (answer for answer in answers if self.frames is not None or answer.detail["tokens"])
+            return super().printed_file(file, asked, format)
+        return map(self._with_answer, conllu_sentences(file), answers)
+
+    def _with_answer(self, sentence: ConlluSentence, answer: Prediction) -> str:
+        """A sentence of CoNLL-U with the columns that were predicted; all else stays."""
+        columns = {name: answer.detail[name] for name in self.settings.data.tags or ()}
+        return sentence.with_columns(columns, {"label": answer.detail["label"]} if self.labels is not None else {})
+
+    def _said(self, column: int, example: Sentence, output: TaggerOutput) -> list[str]:
+        """What an output says in one column: tags, or what their rules make of the words."""
+        tokens = self.tags[column].tokens
+        tags = [tokens[number] for number in output.tags[column].tolist()]
+        return list(map(applied, tags, example.tokens)) if self.edits[column] else tags
+
+    def counted(self, examples: Sequence[Sentence], outputs: Sequence[Any]) -> Counted:
+        if self.settings.evaluation.raw:
+            items = [(example.file, example.line) for example in examples]
+            return raw_scores(items, as_written(examples), outputs, self.settings.data.tags or ())
         lengths = [len(example) for example in examples]
         unknown = None if self.frames is not None else self._unknown(examples)
         columns = []
         for number, (name, vocabulary) in enumerate(zip(self.settings.data.tags or (), self.tags, strict=True)):
+            wanted = (example.tags[number] for example in examples)
+            if self.edits[number]:
+                words: dict[str, int] = {}
+                gold = numbered(wanted, words)
+                found = numbered(map(partial(self._said, number), examples, outputs), words)
+                columns.append(Column(name, list(words), gold, found, False, unknown, is_open=True))
+                continue
             labels = {tag: place for place, tag in enumerate(vocabulary.tokens)}
-            gold = numbered((example.tags[number] for example in examples), labels)
+            gold = numbered(wanted, labels)
             found = np.concatenate([output.tags[number] for output in outputs])
             columns.append(Column(name, list(labels), gold, found, scheme_of(vocabulary.tokens) is not None, unknown))
+        columns = self._with_whole_cells(columns)
         values = labels_of_all = None
         if self.values is not None:
             values = Values(*zip(*map(self._known_values, examples, outputs), strict=True))
@@ -384,6 +569,26 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             labels_of_all = Labels([example.label or "" for example in examples], said)
         items = [(example.file, example.line) for example in examples]
         return tag_scores(items, lengths, columns, values, labels_of_all)
+
+    def _with_whole_cells(self, columns: Sequence[Column]) -> list[Column]:
+        """The columns; before several keys of one, as feats:Case, the cell as a whole: right where every key is."""
+        keys: dict[str, list[Column]] = {}
+        for each in columns:
+            column, key = column_and_key(each.name)
+            if key is not None:
+                keys.setdefault(column, []).append(each)
+        several = {column: parts for column, parts in keys.items() if len(parts) > 1}
+        found: list[Column] = []
+        for each in columns:
+            column, _ = column_and_key(each.name)
+            parts = several.get(column, ())
+            if parts and each is parts[0]:
+                is_known = np.all([part.gold >= 0 for part in parts], axis=0)
+                is_right = np.all([part.gold == part.found for part in parts], axis=0)
+                gold, said = np.where(is_known, 0, -1), np.where(is_right, 0, 1)
+                found.append(Column(column, ["right", "wrong"], gold, said, False, each.unknown, is_open=True))
+            found.append(each._replace(is_part=bool(parts)) if column != each.name else each)
+        return found
 
     def _known_values(self, example: Sentence, output: TaggerOutput) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The numbers of an example that are known, and what was said of them."""
@@ -416,14 +621,14 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             raise ConfigError(f"saliency needs predicted tags, but {asked.run} predicts none.")
         batch = self.copies(asked)
         [output] = self.predict(asked.model, batch(1))
-        names = [self.tags[0].tokens[number] for number in output.tags[0].tolist()]
+        names = self._said(0, asked.example, output)
         model: Any = asked.model
         return model.probe(batch, self.steps(asked.example), output.tags[0], names)
 
     def anatomy(self, model: Any) -> Anatomy:
         from recurra.analysis.anatomy import UnrolledLevel
 
-        chained = "crf" if self.tags and name_of(self.settings.model.head) == "crf" else ""
+        chained = "crf" if "crf" in map(name_of, self.heads()) else ""
         found = super().anatomy(model)._replace(chained=chained)
         return found if self.stacks(model) else found._replace(reader=[UnrolledLevel(self.settings.model.encoder)])
 
@@ -484,14 +689,83 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             name = f"{'' if model.bidirectional else 'causal '}Transformer"
             parts.append(layers_in_words(name, model.widths[0], len(model.widths)))
         columns = self.settings.data.tags or ()
+        kinds = ["edits" if is_edit else "tags" for is_edit in self.edits]
         parts += [
-            f"{output_in_words(model.head)} over {len(vocabulary)} tags{f' ({column})' if len(columns) > 1 else ''}"
-            for column, vocabulary in zip(columns, self.tags, strict=True)
+            f"{output_in_words(head)} over {len(vocabulary)} {kind}{f' ({column})' if len(columns) > 1 else ''}"
+            for head, column, vocabulary, kind in zip(self.heads(), columns, self.tags, kinds, strict=True)
         ]
         parts += [f"{len(self.values.mean)} numbers per step"] if self.values is not None else []
         parts += [f"{len(self.labels)} sequence labels"] if self.labels is not None else []
+        if self.raw is not None:
+            splitter = model.splitter
+            cell = cell_in_words(splitter.cell, bidirectional=True)
+            parts.append(layers_in_words(f"for raw text a character {cell}", splitter.hidden, splitter.layers))
         return ", ".join(parts)
+
+
+def _check_format(format: str) -> None:
+    if format != "conllu":
+        raise ConfigError(f"--format {format} is not known: tagging writes conllu.")
+
+
+def of_column(table: Mapping[str, Any], name: str, usual: Any) -> Any:
+    """What a table of settings says of a column; of feats:Case also by the name feats alone."""
+    return table.get(name, table.get(column_and_key(name)[0], usual))
+
+
+def check_columns(model: TaggingModel, names: Sequence[str]) -> None:
+    """Refuse heads and weights of columns that are not learned."""
+    known = dict.fromkeys([*names, *(column_and_key(name)[0] for name in names)])
+    for setting in ("heads", "loss_weights"):
+        for name in getattr(model, setting):
+            if name not in known:
+                raise SettingError(
+                    f"model.{setting}: '{name}' is not one of data.tags. {did_you_mean(name, known)}",
+                    ("model", setting, name),
+                )
+
+
+def _chosen_heads(settings: TaggingSettings, tags: Sequence[Vocabulary]) -> dict[str, Part]:
+    """The head of each column that has none, where it is to be chosen."""
+    data, found = settings.data, dict[str, Part]()
+    for name, vocabulary in zip(data.tags or (), tags, strict=True):
+        if of_column(settings.model.heads, name, None) is not None:
+            continue
+        most = MOST_TAGS_OF_A_CRF if scheme_of(vocabulary.tokens) is None else MOST_TAGS_OF_SPANS
+        # Neighbours tell little about edits, and the keys of a column are many.
+        is_crf = len(vocabulary) <= most and name not in (data.edits or ()) and column_and_key(name)[1] is None
+        found[name] = fitting_crf(data, name) if is_crf else "softmax"
+    return found
+
+
+def with_heads(settings: TaggingSettings, chosen: Mapping[str, Part]) -> TaggingSettings:
+    """The settings with the heads that were chosen: as model.head where it is one, else each by its column."""
+    if not chosen:
+        return settings
+    first, *others = chosen.values()
+    if all(other == first for other in others):
+        return with_head(settings, first)
+    heads = {**settings.model.heads, **chosen}
+    return dataclasses.replace(settings, model=dataclasses.replace(settings.model, heads=heads))
 
 
 def with_head(settings: TaggingSettings, head: Part) -> TaggingSettings:
     return dataclasses.replace(settings, model=dataclasses.replace(settings.model, head=head))
+
+
+def _written(found: Iterable[Sentence]) -> Iterator[tuple[Written, tuple[str, ...]]]:
+    """Sentences as they stand in their text, and their words."""
+    return ((sentence.written, sentence.tokens) for sentence in found if sentence.written is not None)
+
+
+def rule_or_none(form: str, lemma: str) -> str:
+    """The rule that makes a lemma of a form; "" where the lemma is not known."""
+    return rule_of(form, lemma) if lemma else ""
+
+
+def rules_of(counted: Counter[tuple[str, str]]) -> Counter[str]:
+    """How often each rule makes a lemma of a form."""
+    rules: Counter[str] = Counter()
+    for (form, lemma), count in counted.items():
+        rules[rule_or_none(form, lemma)] += count
+    return rules

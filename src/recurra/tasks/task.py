@@ -195,6 +195,15 @@ class Task(ABC, Generic[Example, Batch, Output]):
         asked = (asked_row(line, schema, f"{name}:{number}", number) for number, line in enumerate(lines, 1))
         return cast(Iterator[Example], asked)
 
+    @property
+    def cuts_text(self) -> bool:
+        """Whether `cut` finds examples in raw text."""
+        return False
+
+    def cut(self, model: nn.Module, pieces: Iterable[str]) -> Iterator[Example]:
+        """The examples of raw text, which arrives in pieces: a model finds where they begin and end. (torch)"""
+        raise ConfigError(f"--raw is for taggers that find tokens and sentences; {self.name} does not: leave it out.")
+
     def schema(self) -> Schema:
         """What one input looks like, whichever way it arrives; by default a text."""
         return Schema("text")
@@ -408,6 +417,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
+
+    def printed(self, answer: Prediction, format: str, number: int) -> str:
+        """The answer to input `number`, from 1, in a file format; what `recurra predict --format` prints."""
+        raise ConfigError(f"--format {format} is for taggers; {self.name} prints plain answers, or JSON with --json.")
+
+    def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
+        """The answers to all inputs of a file, or to lines where there is none, in a file format."""
+        return (f"{self.printed(answer, format, number)}\n" for number, answer in enumerate(answers, 1))
 
     def answer_kind(self) -> AnswerKind:
         """How the page draws an answer; `AnswerKind` lists what each kind needs in `detail`."""

@@ -45,6 +45,10 @@ AHEAD = 4096
 """Lines, at most, that are read before they are answered."""
 
 
+SENTENCES_AHEAD = 1024
+"""Sentences, at most, that are found in raw text before they are answered."""
+
+
 class Trained:
     """A trained model: predict, evaluate, explain and save.
 
@@ -149,6 +153,20 @@ class Trained:
     def _say_preceded(self, examples: Sequence[Any], say: Callable[[str], None]) -> None:
         if (said := self.task.preceded(examples)) is not None:
             say(said)
+
+    def predict_raw(self, pieces: Iterable[str], *, detail: bool = False) -> Iterator[Prediction]:
+        """Answers to the sentences of raw text, which arrives in pieces; the model finds them itself.
+
+        Each says in `detail` where its words stand: "start", "end" and "offsets", in code points of the text.
+        """
+        model = self._quick.members[0] if isinstance(self._quick, Together) else self._quick
+        waiting: list[Any] = []
+        for example in self.task.cut(model, pieces):
+            waiting.append(example)
+            if len(waiting) >= SENTENCES_AHEAD:
+                yield from self.answers(waiting, detail=detail)
+                waiting = []
+        yield from self.answers(waiting, detail=detail)
 
     def header_in(self, file: str | Path) -> str | None:
         """What is said where the first line of a file is taken for a header of other names than training's; or None."""

@@ -7,16 +7,18 @@ from functools import cache
 
 from recurra.data.files import PathLike, extension, lines, opened, parallel_files
 from recurra.data.formats.babi import Babi
+from recurra.data.formats.brat import Brat
 from recurra.data.formats.conll import CoNLL
 from recurra.data.formats.conllu import CoNLLU
 from recurra.data.formats.csv import CSV
 from recurra.data.formats.fasttext import FastText
-from recurra.data.formats.jsonl import JSONL
+from recurra.data.formats.jsonl import DECODER, JSONL, Refusal
 from recurra.data.formats.npz import NPZ
 from recurra.data.formats.parallel import Parallel
 from recurra.data.formats.parquet import Parquet
 from recurra.data.formats.reader import Reader, Row, Value
 from recurra.data.formats.segments import Segments
+from recurra.data.formats.spans import Spans, is_spans
 from recurra.data.formats.tagged import Tagged, is_tagged
 from recurra.data.formats.text import Text
 from recurra.data.formats.tsv import TSV
@@ -30,6 +32,7 @@ __all__ = [
     "NPZ",
     "TSV",
     "Babi",
+    "Brat",
     "CoNLL",
     "CoNLLU",
     "FastText",
@@ -38,6 +41,7 @@ __all__ = [
     "Reader",
     "Row",
     "Segments",
+    "Spans",
     "Tagged",
     "Text",
     "Value",
@@ -117,7 +121,9 @@ def _by_extension(path: PathLike) -> str:
     ending = extension(path)
     known = endings()
     if ending in known:
-        return "conll" if known[ending] == "text" and _begins_as_conll(path) else known[ending]
+        if known[ending] == "text" and _begins_as_conll(path):
+            return "conll"
+        return "spans" if known[ending] == "jsonl" and _begins_with_spans(path) else known[ending]
     if is_tagged(path):
         return "tagged"
     opened(path).close()  # a file that is not there is said to be missing
@@ -135,6 +141,15 @@ def _begins_as_conll(path: PathLike) -> bool:
     try:
         return next(lines(path), (0, ""))[1].startswith("-DOCSTART-")
     except DataError:  # said when its rows are read
+        return False
+
+
+def _begins_with_spans(path: PathLike) -> bool:
+    """Whether the first line of a JSONL file is a text with spans."""
+    try:
+        first = next(lines(path), (0, ""))[1]
+        return "[" in first and is_spans(DECODER.decode(first))
+    except (DataError, ValueError, RecursionError, Refusal):  # said when its rows are read
         return False
 
 

@@ -35,7 +35,7 @@ class JSONL(Reader):
                     "the end of the file: remove it."
                 )
             place = f"{path}:{number}"
-            found = _object(place, line)
+            found = parsed_object(place, line)
             roles = self.columns or {key: key for key in found}
             for key in roles.values():
                 if key not in found:
@@ -47,7 +47,8 @@ class Refusal(Exception):
     """What Python's json takes, but JSON or we do not: NaN, a name twice in one object, a number beyond all floats."""
 
 
-def _object(place: str, line: str) -> dict[str, object]:
+def parsed_object(place: str, line: str) -> dict[str, object]:
+    """The object of a line, or a DataError that says what is wrong with it."""
     try:
         found = DECODER.decode(line)
     except json.JSONDecodeError as error:

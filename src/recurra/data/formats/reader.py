@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from recurra.data.files import PathLike
+from recurra.text.written import Written
 
 Value: TypeAlias = str | float | list[str] | list[float] | list[list[float]] | list[list[list[float]]] | None
 """What a row can hold: a text or a number, arrays of them, up to a list of strokes; None where a value is missing."""
@@ -22,6 +23,7 @@ class Row(NamedTuple):
     values: Mapping[str, Value]
     line: int  # of its beginning in the file, from 1; in a format without lines, the number of the row
     file: int = 0  # which of several files that are read together, from 0
+    written: Written | None = None  # a sentence as it stands in its text, where the format says so
 
 
 class Reader(ABC):

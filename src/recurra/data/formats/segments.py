@@ -41,7 +41,7 @@ class Segments(Reader):
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "news.sgm"
     >>> _ = file.write_text('<srcset><doc docid="a">\n<seg id="1">Salt &amp; pepper</seg>\n</doc></srcset>\n')
     >>> list(Segments().read(file))
-    [Row(values={'text': 'Salt & pepper'}, line=2, file=0)]
+    [Row(values={'text': 'Salt & pepper'}, line=2, file=0, written=None)]
     """
 
     extensions = ("sgm", "sgml", "xml")
