@@ -27,7 +27,7 @@ UNSPELT = SpellingModel(cell="none")
 def tagger(**options: Any) -> Tagger:
     settings = TaggingModel(characters=UNSPELT, **{"hidden": 4, "head": "softmax", **options})
     sizes: dict[str, Any] = {"words": 3, "unknown": 0, "characters": 3, "frame_size": 2, "value_size": None}
-    return Tagger(settings, tags=[["A", "B"]], labels=["x", "y"], **sizes)
+    return Tagger(settings, tags=[["A", "B"]], heads=[settings.head], loss_weights=[1.0], labels=["x", "y"], **sizes)
 
 
 def classifier(**options: Any) -> Classifier:

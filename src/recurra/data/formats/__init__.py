@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
@@ -25,6 +26,9 @@ from recurra.data.formats.tsv import TSV
 from recurra.errors import ConfigError, DataError
 from recurra.named import catalogue, check_options, find, made, options_of
 from recurra.settings import about
+
+LOOKED_AT = 100
+"""Lines of a JSONL file that are looked at to tell spans from classes."""
 
 __all__ = [
     "CSV",
@@ -145,10 +149,13 @@ def _begins_as_conll(path: PathLike) -> bool:
 
 
 def _begins_with_spans(path: PathLike) -> bool:
-    """Whether the first line of a JSONL file is a text with spans."""
+    """Whether the first line of a JSONL file that tells is a text with spans."""
     try:
-        first = next(lines(path), (0, ""))[1]
-        return "[" in first and is_spans(DECODER.decode(first))
+        for _, line in itertools.islice(lines(path), LOOKED_AT):
+            found = is_spans(DECODER.decode(line)) if "[" in line else False
+            if found is not None:
+                return found
+        return False
     except (DataError, ValueError, RecursionError, Refusal):  # said when its rows are read
         return False
 

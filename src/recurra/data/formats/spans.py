@@ -48,15 +48,20 @@ class Spans(Reader):
         tell_dropped(path, dropped, self.layers)
 
 
-def is_spans(value: object) -> bool:
-    """Whether an object of JSON is a text with spans.
+def is_spans(value: object) -> bool | None:
+    """Whether an object of JSON is a text with spans; None: an empty list does not tell spans from classes.
 
     >>> is_spans({"text": "in Paris", "label": [[3, 8, "place"]]}), is_spans({"text": "in Paris", "label": "good"})
     (True, False)
+    >>> is_spans({"text": "in Paris", "labels": []}) is None
+    True
     """
     if not isinstance(value, Mapping) or not any(isinstance(value.get(key), str) for key in TEXTS):
         return False
-    return any(isinstance(value.get(key), list) and all(map(_is_span, value[key])) for key in SPANS)
+    lists = {key: value[key] for key in SPANS if isinstance(value.get(key), list)}
+    if any(found and all(map(_is_span, found)) for found in lists.values()) or lists.get("spans") == []:
+        return True
+    return None if [] in lists.values() else False
 
 
 def _is_span(value: object) -> bool:
