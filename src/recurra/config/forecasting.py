@@ -90,8 +90,24 @@ class ForecastingData(Data):
     difference: bool = setting(
         False, "model the difference from step to step instead of the value, for series with a trend"
     )
+    log: bool | None = setting(
+        None,
+        "model the logarithm of the values; none: if all are above 0, or 0, and it makes the changes of a season more "
+        "even; with model.ahead = recursive false",
+    )
+    season: int | None = setting(
+        None,
+        "steps after which series repeat themselves, 1: they do not; none: by the step between times (24 of hours, 7 "
+        "of days, 12 of months, …), else found in the training data",
+    )
+    origins: int | None = setting(
+        20_000,
+        "with model.ahead = direct, steps in an epoch from which forecasts start, drawn anew for each; none: all",
+    )
     window: int | None = setting(
-        None, "window length in training, in steps; none: 128 for a table, whole sequences for frames"
+        None,
+        "window length in training, in steps; none: 128 for a table, whole sequences for frames; with model.ahead = "
+        "direct, the steps before an origin that a window has, none: model.lags",
     )
     overlap: int | None = setting(None, "overlap of consecutive windows, in steps; none: half a window")
     drop_last: int = setting(0, "steps at the end of each series that are not read")
@@ -99,6 +115,7 @@ class ForecastingData(Data):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(2, "data", self, "window")
+        at_least(1, "data", self, "season", "origins")
         at_least(0, "data", self, "overlap", "drop_last")
         if self.overlap is not None and self.window is not None and self.overlap > self.window - 1:
             raise SettingError(
@@ -224,6 +241,15 @@ class ForecastingData(Data):
 class ForecastingModel:
     """The forecaster."""
 
+    ahead: Literal["direct", "recursive"] | None = setting(
+        None,
+        "direct: all steps of the horizon at once, added to an autoregression; recursive: each step is fed back; none: "
+        "direct for tables of real values",
+    )
+    lags: int | None = setting(
+        None, "steps that the autoregression of ahead = direct reads; none: seven seasons, or two horizons if more"
+    )
+    horizon: int | None = setting(None, "steps that ahead = direct predicts at once; none: decoding.horizon")
     encoder: Literal["rnn", "transformer"] = setting(
         "rnn", "what reads the steps so far: a recurrent network, or a Transformer (self-attention)"
     )
@@ -249,7 +275,8 @@ class ForecastingModel:
     output: Part | None = setting(
         None,
         "gaussian, student_t, mixture, quantiles or squared_error; of positive values log_normal, of counts "
-        "negative_binomial or poisson; bernoulli; none: bernoulli if all values are 0 or 1, else gaussian",
+        "negative_binomial or poisson; bernoulli; none: bernoulli if all values are 0 or 1, else quantiles (gaussian "
+        "with ahead = recursive)",
     )
     engine: str = setting(
         "auto", "single, vendor, planned, scan or loop; auto selects the fastest that supports the cell"
@@ -257,7 +284,7 @@ class ForecastingModel:
 
     def __post_init__(self) -> None:
         at_least(0, "model", self, "embedding")
-        at_least(1, "model", self, "layers")
+        at_least(1, "model", self, "layers", "lags", "horizon")
         rates("model", self, "dropout", "input_dropout")
         if self.bidirectional:
             raise SettingError(
@@ -286,7 +313,7 @@ class ForecastingModel:
 class ForecastingDecoding:
     """How a sequence is continued."""
 
-    horizon: int = setting(12, "forecast horizon in steps; each prediction is fed back as the next input")
+    horizon: int = setting(12, "forecast horizon in steps")
     paths: int = setting(
         0, "number of sampled paths; the answer is their median and 90 % interval; 0: feed the mean back"
     )
@@ -312,8 +339,10 @@ class ForecastingEvaluation:
     """How forecasts are scored."""
 
     context: int = setting(1, "steps at the start of a series that are not scored; frames are all scored")
-    season: int = setting(
-        0, "season length in steps, for the naive seasonal baseline and the scale of mase; 0: no baseline, a scale of 1"
+    season: int | None = setting(
+        None,
+        "season length in steps, for the naive seasonal baseline and the scale of mase; 0: no baseline, a scale of 1; "
+        "none: data.season, or 0 if that is 1",
     )
     stride: int = setting(1, "steps between forecast origins")
     paths: int = setting(

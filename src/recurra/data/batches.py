@@ -19,7 +19,8 @@ class Batches(Sequence["NDArray[np.int64]"]):
         rows × longest row ≤ tokens          (one row longer than that is a batch of its own)
 
     or, where `rows` is given, so many rows; a row without elements counts as one. Rows of like length go together, or
-    where `order` is given, rows of like number in it: pictures have two sizes that are padded.
+    where `order` is given, rows of like number in it: pictures have two sizes that are padded. `of` are the rows that
+    the epoch has; None: all.
 
     >>> batches = Batches(np.array([5, 1, 5, 1]), tokens=10, seed=1, epoch=0)
     >>> sorted(sorted(batch.tolist()) for batch in batches)
@@ -35,12 +36,13 @@ class Batches(Sequence["NDArray[np.int64]"]):
         seed: int,
         epoch: int,
         order: NDArray[np.int64] | None = None,
+        of: NDArray[np.int64] | None = None,
     ) -> None:
         assert (tokens is None) != (rows is None), "a batch is bounded by its elements or by its rows"
         self._lengths = lengths
         draw = np.random.default_rng([seed, epoch])
         by = lengths if order is None else order
-        drawn = draw.permutation(len(lengths))
+        drawn = draw.permutation(np.arange(len(lengths)) if of is None else of)
         average = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
         pool = POOL * (rows if rows is not None else max(1, int((tokens or 1) / average)))
         self._order = np.empty_like(drawn)

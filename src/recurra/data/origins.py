@@ -7,6 +7,9 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+COUNT = 32
+"""Origins of a window."""
+
 
 class Window(NamedTuple):
     """A part of a row, and the place in it of the first step from which a forecast starts."""
@@ -47,12 +50,23 @@ class Origins:
         return Window(row, start, min(first + self._count + self._horizon, int(self._rows[row])), first - start)
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
-        """The length of every window."""
-        firsts = np.concatenate(
-            [early + np.arange(n) * self._count for early, n in zip(self._earliest, self._counts, strict=True)]
-            or [np.zeros(0, np.int64)]
-        )
-        ends = np.minimum(firsts + self._count + self._horizon, np.repeat(self._rows, self._counts))
-        found: NDArray[np.int64] = ends - np.maximum(firsts - self._lead, 0)
+    def counts(self) -> NDArray[np.int64]:
+        """How many origins every window has."""
+        left = np.maximum(self._rows - 1 - self._earliest, 0)
+        found: NDArray[np.int64] = np.full(len(self), self._count, np.int64)
+        has_some = self._counts > 0
+        found[self._ends[has_some] - 1] = left[has_some] - (self._counts[has_some] - 1) * self._count
         return found
+
+    def drawn(self, most: int | None, *, seed: int, epoch: int) -> NDArray[np.int64] | None:
+        """The windows of an epoch, which has about so many origins at most; None: all.
+
+        >>> windows = Origins(np.array([100]), count=10, lead=5, horizon=2, earliest=0)
+        >>> len(windows.drawn(30, seed=1, epoch=0)), windows.drawn(200, seed=1, epoch=0)
+        (3, None)
+        """
+        wanted = len(self) if most is None else max(1, most // self._count)
+        if wanted >= len(self):
+            return None
+        # Not the numbers by which batches are drawn: the same draws would order what they choose.
+        return np.random.default_rng([seed, epoch, wanted]).choice(len(self), wanted, replace=False)

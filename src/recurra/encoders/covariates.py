@@ -57,7 +57,7 @@ class Covariates(nn.Module):
 
     def __init__(self, *, future: int, past: int, masks: int, static: int, categories: Sequence[int]) -> None:
         super().__init__()
-        self.masks = masks
+        self.future, self.masks = future, masks
         widths = [min(LARGEST, 1 + count // 2) for count in categories]
         self.embeddings = nn.ModuleList(
             nn.Embedding(count, width) for count, width in zip(categories, widths, strict=True)

@@ -52,14 +52,16 @@ class Direct(nn.Module):
     def output_size(self) -> int:
         return self.features.out_features
 
-    def base(self, recent: Tensor) -> Tensor:
-        """(..., K, d): what the autoregression expects after the last values, (..., L, d)."""
+    def base(self, recent: Tensor, steps: int | None = None) -> Tensor:
+        """(..., K, d): what the autoregression expects after the last values, (..., L, d), of the first `steps`."""
         level = recent[..., -1:, :]
-        return level + self.autoregression.to(recent.dtype) @ (recent - level)
+        return level + self.autoregression[:steps].to(recent.dtype) @ (recent - level)
 
-    def forward(self, h: Tensor, future: Tensor | None = None) -> Tensor:
+    def forward(self, h: Tensor, future: Tensor | None = None, steps: int | None = None) -> Tensor:
         """(..., K, F): the features of each step ahead, from (..., H) and what is known of these steps, (..., K, k)."""
-        contexts = self.contexts(functional.relu(self.hidden(h))).unflatten(-1, (self.horizon, CONTEXT))
+        steps = self.horizon if steps is None else steps
+        weight, bias = (each[: steps * CONTEXT] for each in (self.contexts.weight, self.contexts.bias))
+        contexts = functional.linear(functional.relu(self.hidden(h)), weight, bias).unflatten(-1, (steps, CONTEXT))
         if future is not None:
             contexts = torch.cat([contexts, future.to(contexts.dtype)], dim=-1)
         return functional.relu(self.features(contexts))

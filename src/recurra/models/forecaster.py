@@ -13,11 +13,14 @@ from torch import Tensor, nn
 from recurra.analysis.exposure import Exposed
 from recurra.cells import reads_gaps, with_gaps
 from recurra.config import ForecastingModel
+from recurra.config.forecasting import POINTS
+from recurra.data.origins import COUNT
 from recurra.data.store import Encoded, Rows
 from recurra.densities import Bernoulli, Density
 from recurra.encoders.covariates import Beside, Covariates
 from recurra.encoders.dropout import LockedDropout
 from recurra.metrics.forecast_errors import LEVELS
+from recurra.models.direct import Direct, coming_values, recent_values
 from recurra.models.forcing import ALWAYS, Coins, Forced
 from recurra.models.rows import padded
 from recurra.named import built
@@ -46,9 +49,9 @@ class ForecasterBatch(NamedTuple):
     past: Tensor | None = None  # (B, T, p): known up to now
     static_numbers: Tensor | None = None  # (B, s): of the whole series
     static_names: Tensor | None = None  # (B, c): categories of the whole series
-    gaps: Tensor | None = (
-        None  # (B, T, d + 1): which values were observed (1, else 0), and the time since the step before
-    )
+    gaps: Tensor | None = None  # (B, T, d + 1): 1 where a value was observed, else 0, and the time since the last step
+    origin: Tensor | None = None  # (B,): in training, the first of the steps from which direct forecasts start
+    starts: int = 0  # how many of these steps there are in all rows
 
     @property
     def beside(self) -> Beside:
@@ -83,6 +86,7 @@ class Forecast(NamedTuple):
     means: NDArray[np.float64]  # (h, d): what was expected; of values that are 0 or 1, the probability of a 1
     paths: NDArray[np.float64] | None  # (n, h, d), where some were drawn
     score: float  # log p of the values
+    fan: NDArray[np.float64] | None = None  # (h, L, d): quantiles at LEVELS, of a direct forecast
 
 
 class Review(NamedTuple):
@@ -116,7 +120,8 @@ class Forecaster(nn.Module):
     With `from_nothing`, a vector of zeros is read first, and the first step is predicted too. Where there are
     covariates, u_t stands for x_t: what is known beside the values of a step. A cell that reads gaps is given
     [x_t; m_t; δ_t; …]: the values, which of them were observed, and the time since the step before; a value that was
-    predicted counts as observed, one step later.
+    predicted counts as observed, one step later. With `settings.ahead` = "direct", the density is of all steps of a
+    horizon at once (`Direct`); steps beyond it go on from its best ones.
     """
 
     def __init__(
@@ -127,6 +132,7 @@ class Forecaster(nn.Module):
         size: int,
         from_nothing: bool,
         covariates: Covariates | None = None,
+        season: int = 1,
     ) -> None:
         super().__init__()
         self.size = size
@@ -171,8 +177,23 @@ class Forecaster(nn.Module):
                 locked=True,
                 engine=settings.engine,
             )
+        self.direct: Direct | None = None
+        if settings.ahead == "direct":
+            assert settings.horizon is not None
+            assert settings.lags is not None
+            known = 0 if covariates is None else covariates.future
+            self.direct = Direct(
+                self.stack.output_size,
+                size,
+                horizon=settings.horizon,
+                lags=settings.lags,
+                season=season,
+                future_size=known,
+            )
+        seen = self.stack.output_size if self.direct is None else self.direct.output_size
         with about("model", "output"):
-            self.density = built(Density, output, self.stack.output_size, size)
+            self.density = built(Density, output, seen, size)
+        self.has_quantiles = name_of(output) not in POINTS
 
     @property
     def stack(self) -> Recurrent | Transformer:
@@ -207,6 +228,8 @@ class Forecaster(nn.Module):
     @property
     def at_once(self) -> int:
         """Origins of a row from which steps are predicted at once: each has keys and values of its own."""
+        if self.direct is not None:  # each has features of all steps ahead
+            return max(1, CHUNK * ORIGINS // (len(LEVELS) * self.direct.horizon))
         return CHUNK if self.transformer is None else ORIGINS
 
     def _joined(self, values: Tensor, beside: Beside | None, start: int) -> Tensor:
@@ -255,6 +278,8 @@ class Forecaster(nn.Module):
 
     def loss(self, batch: ForecasterBatch, *, forced: Forced = ALWAYS) -> tuple[Tensor, int]:
         """The summed loss of all steps, and how many they are; other than right values are read only in training."""
+        if self.direct is not None:
+            return self._loss_ahead(batch)
         read = self.questions(self.seen(batch))
         x = Padded(read.values[:, :-1], both(lambda n: (n - 1).clamp_min(0), read.lengths))  # the last has no answer
         if x.values.shape[1] == 0:
@@ -266,6 +291,63 @@ class Forecaster(nn.Module):
         features = self.led(x, forced, beside) if is_led else self.read(x, beside=beside)[0]
         losses = self.density.loss(features.values, self.targets(batch), features.mask)
         return losses.sum(), int(x.lengths.sum())
+
+    def _loss_ahead(self, batch: ForecasterBatch) -> tuple[Tensor, int]:
+        """The summed loss of forecasts from some steps of each row, and how many; of one, its mean over the horizon."""
+        assert self.direct is not None
+        assert batch.origin is not None
+        beside = batch.beside
+        if self.training and self.covariates is not None:
+            beside = self.covariates.held(beside)
+        outputs = self.read(batch.values, beside=beside)[0].values
+        ends = batch.origin.unsqueeze(1) + torch.arange(COUNT, device=outputs.device)
+        values = batch.values.values.to(outputs.dtype)
+        gold = coming_values(values.masked_fill(~batch.known, torch.nan), ends, self.direct.horizon, torch.nan)
+        features, base = self._ahead_of(outputs, values, batch.future, ends)
+        losses = self.density.loss(features, gold - base, torch.ones_like(gold[..., 0], dtype=torch.bool))
+        return losses.sum() / self.direct.horizon, batch.starts
+
+    def _ahead_of(
+        self, outputs: Tensor, values: Tensor, future: Tensor | None, ends: Tensor, steps: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Features (B, O, K, F) and base (B, O, K, d) of the steps after the steps `ends` (B, O) of some rows."""
+        assert self.direct is not None
+        ends = ends.clamp_max(values.shape[1] - 1)
+        rows = torch.arange(len(ends), device=ends.device).unsqueeze(1)
+        count = self.direct.horizon if steps is None else steps
+        known = None if future is None else coming_values(future.to(values.dtype), ends, count, 0.0)
+        base = self.direct.base(recent_values(values, ends, self.direct.lags), steps)
+        return self.direct(outputs[rows, ends], known, steps), base
+
+    def _directly(
+        self, h: Tensor, states: States, recent: Tensor, horizon: int, coming: Beside | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The best values (N, h, d) of the steps ahead, their features (N, h, F) and base (N, h, d).
+
+        Of N origins: features (N, H), states, the last L values (N, L, d) and what is known of the steps ahead. Beyond
+        the horizon of training the best values are read as if they had been measured.
+        """
+        assert self.direct is not None
+        parts: list[tuple[Tensor, Tensor, Tensor]] = []
+        for start in range(0, horizon, self.direct.horizon):
+            if start:
+                x = Padded.full(parts[-1][0])
+                outputs, states = self.read(x, states, coming, start=start - self.direct.horizon)
+                h = outputs.values[:, -1]
+                recent = torch.cat([recent, parts[-1][0]], dim=1)[:, -self.direct.lags :]
+            known = None
+            if coming is not None and coming.future is not None:
+                places = torch.arange(start, start + self.direct.horizon, device=h.device)
+                known = coming.future[:, places.clamp_max(coming.future.shape[1] - 1)].to(h.dtype)
+            features, base = self.direct(h, known), self.direct.base(recent)
+            parts.append((self.density.best(features) + base, features, base))
+        best, features, base = (torch.cat(each, dim=1)[:, :horizon] for each in zip(*parts, strict=True))
+        return best, features, base
+
+    def _quantiles(self, features: Tensor, base: Tensor) -> Tensor:
+        """(N, h, L, d): the quantiles at LEVELS of the steps ahead, in double precision."""
+        found = [self.density.quantile(features, torch.full_like(base, level)) + base for level in LEVELS]
+        return torch.stack(found, dim=2).double()
 
     def led(self, x: Padded, forced: Forced, beside: Beside | None = None) -> Padded:
         """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.
@@ -383,6 +465,8 @@ class Forecaster(nn.Module):
         if read.values.shape[1]:
             features = outputs.values[every, last]
         coming = self._coming(batch, every, last, horizon) if read.values.shape[1] else None
+        if self.direct is not None:
+            return self._predicted(batch, features, states, last, horizon)
         found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None
@@ -398,6 +482,27 @@ class Forecaster(nn.Module):
         return [
             Forecast(values[row], means[row], drawn[row] if drawn is not None else None, float(scores[row]))
             for row in range(rows)
+        ]
+
+    def _predicted(
+        self, batch: ForecasterBatch, h: Tensor, states: States, last: Tensor, horizon: int
+    ) -> list[Forecast]:
+        """How each row goes on directly after its last step."""
+        assert self.direct is not None
+        rows = torch.arange(len(h), device=h.device)
+        values = batch.values.values.to(h.dtype)
+        if not values.shape[1]:  # nothing is known of any row
+            values = values.new_zeros(len(h), 1, self.size)
+        coming = self._coming(batch, rows, last, max(horizon, self.direct.horizon))
+        recent = recent_values(values, last.unsqueeze(1), self.direct.lags).squeeze(1)
+        best, features, base = self._directly(h, states, recent, horizon, coming)
+        log_p = -self.density.loss(features, best - base, torch.ones_like(best[..., 0], dtype=torch.bool)).sum(1)
+        tensors = (best, self.density.mean(features) + base, log_p)
+        found, means, scores = (tensor.double().cpu().numpy() for tensor in tensors)
+        fan = self._quantiles(features, base).cpu().numpy() if self.has_quantiles else None
+        return [
+            Forecast(found[row], means[row], None, float(scores[row]), None if fan is None else fan[row])
+            for row in range(len(h))
         ]
 
     @torch.no_grad()
@@ -441,6 +546,28 @@ class Forecaster(nn.Module):
         """The steps after some places of a row, of which features (B, T, H) from `start` on are known."""
         coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
         return self.ahead(features[row, places], states_at(row, places), horizon, beside=coming)
+
+    def _next(self, batch: ForecasterBatch, h: Tensor, start: int, end: int) -> tuple[Tensor, Tensor | float]:
+        """What the density of the next step is made of after the steps from `start` to `end`, and what it adds to."""
+        if self.direct is None:
+            return h, 0.0
+        values = batch.values.values.to(h.dtype)
+        ends = torch.arange(start, end, device=h.device).expand(len(h), -1)
+        known = None if batch.future is None else coming_values(batch.future.to(h.dtype), ends, 1, 0.0)
+        base = self.direct.base(recent_values(values, ends, self.direct.lags), 1)
+        return self.direct(h, known, 1).squeeze(2), base.squeeze(2)
+
+    def _reviewed(
+        self, batch: ForecasterBatch, h: Tensor, states: States, row: int, at: Tensor, horizon: int
+    ) -> tuple[Tensor, Tensor]:
+        """The best steps ahead (O, h, d) of some steps of a row, and their quantiles (O, h, L, d)."""
+        assert self.direct is not None
+        values = batch.values.values[row : row + 1].to(h.dtype)
+        coming = self._coming(batch, torch.full_like(at, row), at, max(horizon, self.direct.horizon))
+        recent = recent_values(values, at.unsqueeze(0), self.direct.lags).squeeze(0)
+        best, features, base = self._directly(h, states, recent, horizon, coming)
+        fan = self._quantiles(features, base) if self.has_quantiles else best.new_zeros(0)
+        return best, fan
 
     def _cost(self, features: Tensor, wanted: Tensor) -> Tensor:
         """(O, h): what each step (O, h, d) costs; 0 for one of which nothing is known."""
@@ -510,21 +637,29 @@ class Forecaster(nn.Module):
             else:
                 features, states = self.read(x, states, batch.beside, start=start)
             h, mask = features.values, features.mask
-            losses[:, start:end] = self.density.loss(h, targets[:, start:end], mask)
-            means[:, start:end] = self.density.mean(h).masked_fill(~mask.unsqueeze(2), torch.nan)
+            following, base = self._next(batch, h, start, end)
+            losses[:, start:end] = self.density.loss(following, targets[:, start:end] - base, mask)
+            means[:, start:end] = (self.density.mean(following) + base).masked_fill(~mask.unsqueeze(2), torch.nan)
             if quantiles:
-                low, high = (self.density.quantile(h, torch.full_like(means[:, start:end], q)) for q in INSIDE)
+                every = torch.ones_like(means[:, start:end])
+                low, high = (self.density.quantile(following, every * q) + base for q in INSIDE)
                 inside[:, start:end] = (low <= targets[:, start:end]) & (targets[:, start:end] <= high)
                 bounds[:, start:end] = torch.stack([low, high], dim=2)
-                known = targets[:, start:end].nan_to_num(0.0)
-                crps[:, start:end] = self.density.crps(h, known).masked_fill(~mask.unsqueeze(2), torch.nan)
+                known = targets[:, start:end].nan_to_num(0.0) - base
+                crps[:, start:end] = self.density.crps(following, known).masked_fill(~mask.unsqueeze(2), torch.nan)
             for row, all_origins in enumerate(origins):
                 # The state from which x_o is predicted, o steps being known, is that of position o − first.
                 here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start
                 for some in np.array_split(here, -(-len(here) // self.at_once)) if len(here) else ():
                     places = torch.from_numpy(some).to(h.device)
-                    coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
                     at, states_here = h[row, places], states_at(row, places)
+                    if self.direct is not None:
+                        best, fan = self._reviewed(batch, at, states_here, row, places + start, horizon)
+                        futures[row].append(best)
+                        if quantiles:
+                            fans[row].append(fan)
+                        continue
+                    coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
                     futures[row].append(self.ahead(at, states_here, horizon, beside=coming)[0])
                     if shares is not None:
                         fans[row].append(self._fan(at, states_here, shares, coming, summed=summed))
@@ -542,7 +677,7 @@ class Forecaster(nn.Module):
             if quantiles:
                 distance[:first] = np.nan
                 review = review._replace(inside=is_inside, bounds=within.swapaxes(0, 1), crps=distance)
-            if shares is not None:
+            if shares is not None or (self.direct is not None and quantiles):
                 fan = torch.cat(fans[row]) if fans[row] else targets.new_zeros(0, horizon, len(LEVELS), self.size)
                 review = review._replace(fan=fan.double().cpu().numpy())
             found.append(review)
@@ -611,6 +746,10 @@ def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
     def steps(field: str, dtype: type) -> Tensor | None:
         return padded(rows, field, dtype).values if rows.has(field) else None
 
+    origin, starts = None, 0
+    if rows.has("origin"):
+        first = rows.flat("origin").values.astype(np.int64)
+        origin, starts = torch.from_numpy(first), int(np.clip(rows.lengths("values") - 1 - first, 0, COUNT).sum())
     return ForecasterBatch(
         padded(rows, "values", np.float32),
         padded(rows, "known", np.bool_).values,
@@ -619,6 +758,8 @@ def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
         steps("static_numbers", np.float32),
         steps("static_names", np.int64),
         steps("gaps", np.float32),
+        origin,
+        starts,
     )
 
 

@@ -5,7 +5,11 @@ Scale of a series of n known values with mean m, variance v and mean size a = me
     s² = (n v + κ s₀²) / (n + κ),   s₀ = a · median over the training series of √v / a        κ = 2
 
 so that a series of a few steps, or of equal ones, has a spread too; the column's own where that is 0 as well.
-With data.difference, v and m are of the changes from step to step.
+With data.difference, v and m are of the changes from step to step. With data.log, all are of log max(x, floor), the
+floor being half of the smallest value above 0 that the series has. Of a model that forecasts all steps of a horizon
+directly, v is of the changes in a season of S steps, by which forecasts differ from the last season:
+
+    √v = mean |x_t − x_{t−S}| + σ / 20,   σ² the variance of the values
 """
 
 from __future__ import annotations
@@ -15,16 +19,17 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import ForecastingData
+from recurra.config import ForecastingData, ForecastingSettings
 from recurra.config.frequency import IRREGULAR, Frequency
 from recurra.data.calendar import read_holidays
 from recurra.data.normal import Normal
 from recurra.data.times import Clock
+from recurra.data.unit import Unit
 from recurra.errors import CheckpointError
 from recurra.opening import read_file
 from recurra.reading.steps import Steps, usual_step
@@ -55,16 +60,18 @@ class Facts:
     step: float = 1.0  # what times are usually apart: seconds, or numbers
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ends: Mapping[str, Steps] = dataclasses.field(default_factory=dict)  # the last steps of each series
-    source: str | None = None  # the file that these are from; None: the training data
+    floors: NDArray[np.float64] | None = None  # (S, d), with data.log
+    source: str | None = None  # the file that the ends are from; None: the training data
 
-    def scale(self, steps: Steps, column: Normal, *, difference: bool) -> Normal:
-        """The scale of one series: that of training where it was there, else by its steps before the first origin."""
+    def unit(self, steps: Steps, column: Normal, manner: Manner) -> Unit:
+        """How one series is scaled: as in training where it was there, else by its steps before the first origin."""
         if not self.by_series:
-            return column
+            return Unit(column, manner.difference)
         if (number := self.names.get(steps.name)) is not None:
-            return Normal(self.means[number], self.spreads[number])
+            floor = None if self.floors is None else self.floors[number]
+            return Unit(Normal(self.means[number], self.spreads[number]), manner.difference, floor)
         seen = steps if steps.origin is None else steps.cut(0, max(1, steps.origin))
-        return own_scale(seen, column, self.usual, difference=difference)
+        return own_unit(seen, column, self.usual, manner)
 
     def save(self, folder: Path) -> None:
         """Write what `load` reads; a run without facts has no such files."""
@@ -84,6 +91,8 @@ class Facts:
         (folder / FACTS).write_text(json.dumps(known), "utf-8")
         arrays: dict[str, Any] = {"names": np.array([*self.names], np.str_), "means": self.means}
         arrays |= {"spreads": self.spreads, **_packed(self.ends)}
+        if self.floors is not None:
+            arrays["floors"] = self.floors
         np.savez(folder / SERIES, **arrays)
 
     @classmethod
@@ -111,6 +120,7 @@ class Facts:
                 float(known["step"]),
                 known["counts"],
                 _unpacked(stored, clock, _frequency(known["frequency"])),
+                stored.get("floors"),
             )
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise CheckpointError(
@@ -126,43 +136,76 @@ def _normal(scale: Mapping[str, Any]) -> Normal:
     return Normal(np.array(scale["mean"], float), np.array(scale["spread"], float))
 
 
-def _moved(steps: Steps, *, difference: bool) -> NDArray[np.float64]:
-    """What is scaled: values, or their changes; NaN where one is not known."""
-    values = np.where(steps.measured, steps.values, np.nan)
-    return np.diff(values, axis=0) if difference else values
+class Manner(NamedTuple):
+    """What of the values of a series is scaled, and by what."""
+
+    difference: bool = False
+    log: bool = False
+    season: int | None = None  # by whose changes values are scaled; None: by their variance
+
+    @classmethod
+    def of(cls, settings: ForecastingSettings) -> Manner:
+        """As the settings of a run say."""
+        data = settings.data
+        return cls(data.difference, bool(data.log), data.season if settings.model.ahead == "direct" else None)
+
+
+def floor_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(d,): half of the smallest value above 0 of each column of (T, d), 1 where there is none.
+
+    >>> floor_of(np.array([[0.0, 0.0], [4.0, 0.0]])).tolist()
+    [2.0, 1.0]
+    """
+    least = np.min(np.where(values > 0, values, np.inf), axis=0, initial=np.inf)
+    return np.where(np.isinf(least), 1.0, least / 2)
 
 
 class _Moments:
     """n, mean, variance and size of the known values of a series, each (d,)."""
 
-    def __init__(self, steps: Steps, *, difference: bool) -> None:
-        moved, values = _moved(steps, difference=difference), np.where(steps.measured, steps.values, np.nan)
+    def __init__(self, steps: Steps, manner: Manner) -> None:
+        values = np.where(steps.measured, steps.values, np.nan)
+        self.floor = floor_of(values) if manner.log else None
+        values = values if self.floor is None else np.log(np.maximum(values, self.floor))
+        moved = np.diff(values, axis=0) if manner.difference else values
         known = ~np.isnan(moved)
         self.count = known.sum(0)
         least = np.maximum(self.count, 1)
         self.mean = np.where(known, moved, 0.0).sum(0) / least
         self.variance = (np.where(known, moved - self.mean, 0.0) ** 2).sum(0) / least
+        if manner.season is not None:
+            changes = np.abs(values[manner.season :] - values[: -manner.season])
+            self.count = (~np.isnan(changes)).sum(0)
+            sizes = np.where(np.isnan(changes), 0.0, changes).sum(0) / np.maximum(self.count, 1)
+            self.variance = (sizes + np.sqrt(self.variance) / 20) ** 2
         there = ~np.isnan(values)
+        self.is_seen = there.any(0)
         self.size = np.where(there, np.abs(values), 0.0).sum(0) / np.maximum(there.sum(0), 1)
+        if manner.log:  # changes of a logarithm are shares of the value, whatever its size
+            self.size = np.ones_like(self.size)
 
 
-def own_scale(steps: Steps, column: Normal, usual: NDArray[np.float64] | None, *, difference: bool) -> Normal:
-    """The scale of a series by its own values."""
-    return _shrunk(_Moments(steps, difference=difference), column, usual)
+def own_unit(steps: Steps, column: Normal, usual: NDArray[np.float64] | None, manner: Manner) -> Unit:
+    """How a series is scaled by its own values."""
+    own = _Moments(steps, manner)
+    return Unit(_shrunk(own, column, usual), manner.difference, own.floor)
 
 
 def _shrunk(own: _Moments, column: Normal, usual: NDArray[np.float64] | None) -> Normal:
+    if own.floor is not None:
+        column = Normal(np.zeros_like(column.mean), np.ones_like(column.spread))
     expected = own.size * (0.0 if usual is None else usual)
     expected = np.where(expected > 0, expected, column.spread)
     spread = np.sqrt((own.count * own.variance + KAPPA * expected**2) / (own.count + KAPPA))
-    return Normal(np.where(own.count > 0, own.mean, column.mean), np.where(spread > 0, spread, column.spread))
+    return Normal(np.where(own.is_seen, own.mean, column.mean), np.where(spread > 0, spread, column.spread))
 
 
 class FactsCounted:
     """Gathers facts from one series after the other."""
 
-    def __init__(self, data: ForecastingData) -> None:
+    def __init__(self, data: ForecastingData, manner: Manner) -> None:
         self.data = data
+        self.manner = manner
         self.frequency: Frequency | None = None
         self.clock: Clock | None = None
         self.has_times = False
@@ -189,7 +232,7 @@ class FactsCounted:
             numbers: Any = moments.astype("M8[us]").astype(np.float64) / 1e6 if steps.times is not None else moments
             if (step := usual_step(numbers)) is not None:
                 self.steps.append(step)
-        self.moments[steps.name] = _Moments(steps, difference=data.difference)
+        self.moments[steps.name] = _Moments(steps, self.manner)
         for role in ("future", "past"):
             if (array := getattr(steps, role)) is not None:
                 self.scales[role].add(array, steps.place)
@@ -213,12 +256,14 @@ class FactsCounted:
         """All that was learned; `column` is the scale over all series."""
         data = self.data
         by_series = data.scaling == "series" if data.scaling is not None else self.counts["series"] > 1
-        by_series = by_series and not is_binary
-        usual, means, spreads = None, np.zeros((0, 0)), np.zeros((0, 0))
+        by_series = (by_series or self.manner.log or self.manner.season is not None) and not is_binary
+        usual, means, spreads, floors = None, np.zeros((0, 0)), np.zeros((0, 0)), None
         if by_series:
             usual = self._usual()
             scales = [_shrunk(own, column, usual) for own in self.moments.values()]
             means, spreads = np.stack([scale.mean for scale in scales]), np.stack([scale.spread for scale in scales])
+            if self.manner.log:
+                floors = np.stack([own.floor for own in self.moments.values() if own.floor is not None])
         covariates = {role: counted.finished() for role, counted in self.scales.items() if counted.count is not None}
         words = {
             name: [word for word, _ in counts.most_common() if word][:MOST_NAMES] for name, counts in self.words.items()
@@ -238,6 +283,7 @@ class FactsCounted:
             float(np.median(self.steps)) if self.steps else 1.0,
             self.counts,
             self.ends,
+            floors,
         )
 
     def _usual(self) -> NDArray[np.float64]:

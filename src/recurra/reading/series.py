@@ -86,7 +86,6 @@ def with_columns(data: ForecastingData, path: str | Path) -> ForecastingData:
         series=series,
         values=values,
         categories=categories if data.covariates else None,
-        window=WINDOW if data.window is None else data.window,
     )
 
 

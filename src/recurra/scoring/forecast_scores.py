@@ -96,7 +96,7 @@ def value_scores(
     examples: Sequence[Steps], reviews: Sequence[Review], *, measures: Measures, settings: ForecastingSettings
 ) -> Counted:
     """Real values: errors over the horizon from every origin, beside those of simple rules."""
-    season, horizon, width = settings.evaluation.season, settings.decoding.horizon, len(measures.spread)
+    season, horizon, width = settings.evaluation.season or 0, settings.decoding.horizon, len(measures.spread)
     methods = ["model", "last_value", *(["seasonal"] if season else []), "drift"]
     count = len(examples)
     # (N, h, d): errors of all origins, for each step of the horizon and each column, and how many are known.
@@ -347,7 +347,7 @@ NAMES = {"last_value": "last value"}
 
 def _theta_scores(examples: Sequence[Steps], reviews: Sequence[Review], settings: ForecastingSettings) -> list[float]:
     """The mean absolute error and the relative scores of the Theta method."""
-    season, horizon = settings.evaluation.season, settings.decoding.horizon
+    season, horizon = settings.evaluation.season or 0, settings.decoding.horizon
     apart, count, relative = 0.0, 0, []
     for example, review in zip(examples, reviews, strict=True):
         if not len(review.origins):

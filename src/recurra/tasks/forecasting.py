@@ -23,19 +23,21 @@ from recurra.config.in_words import cell_in_words, layers_in_words, output_in_wo
 from recurra.data.batches import Batches, in_order_of_length
 from recurra.data.files import extension
 from recurra.data.normal import Normal
+from recurra.data.origins import COUNT, Origins
 from recurra.data.store import Encoded, Rows
 from recurra.data.unit import Unit
 from recurra.data.windows import Windows
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.metrics.conformal import Calibration, conformal_scores
-from recurra.metrics.forecast_errors import naive_errors
+from recurra.metrics.forecast_errors import LEVELS, naive_errors
 from recurra.metrics.forecasts import came_true, origins_of, simple_rules
 from recurra.metrics.theta import theta_of
 from recurra.opening import read_file
 from recurra.reading.asked import read_by
 from recurra.reading.covariates import Widths, check_ahead, encoded, widths
-from recurra.reading.facts import Facts, FactsCounted, facts_in_words
+from recurra.reading.facts import Facts, FactsCounted, Manner, facts_in_words
 from recurra.reading.history import continued
+from recurra.reading.outlook import with_outlook
 from recurra.reading.samples import spread, windows
 from recurra.reading.schema import Schema
 from recurra.reading.series import SHORTEST, Steps, compared, sequences, with_columns
@@ -67,6 +69,9 @@ NAMED = 8
 
 FIT_FOR = dict.fromkeys(COUNTS, "counts (whole numbers from 0)") | dict.fromkeys(POSITIVE, "values above 0")
 """Outputs that not every value suits, and which do."""
+
+SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Quantiles of an answer."""
 
 SAMPLED = 60
 """Steps of a sample that is kept with what is known beside them."""
@@ -117,7 +122,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             self.data = dataclasses.replace(settings.data, frequency=frequency)
         self.is_binary = is_binary
         self.calibrations = calibrations or {}  # of forecasts without an interval, and of that of sampled paths
-        self.output: Part = settings.model.output or ("bernoulli" if is_binary else "gaussian")
+        self.is_direct = settings.model.ahead == "direct"
+        usual = "bernoulli" if is_binary else "quantiles" if self.is_direct else "gaussian"
+        self.output: Part = settings.model.output or usual
         self.gives_coins = name_of(self.output) == "bernoulli"
         if self.gives_coins and not is_binary:
             raise SettingError(
@@ -151,7 +158,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if evaluation.score is None and data.series is not None:
             # Series may have different levels: each error is measured by what is usual in its own.
             evaluation = dataclasses.replace(evaluation, score="mase")
-        return dataclasses.replace(settings, data=data, evaluation=evaluation)
+        return with_outlook(dataclasses.replace(settings, data=data, evaluation=evaluation))
 
     @classmethod
     def encoding(cls, settings: ForecastingSettings) -> object:
@@ -164,7 +171,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     @classmethod
     def prepared(cls, settings: ForecastingSettings) -> Self:
         data = settings.data
-        facts = FactsCounted(data)
+        facts = FactsCounted(data, Manner.of(settings))
         counted = Normal.counted()
         is_binary = not data.difference
         is_empty, longest = True, 0
@@ -249,9 +256,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             yield in_order_of(self.settings)(scored)
 
     @property
+    def season(self) -> int:
+        """The season of the rules that forecasts are compared with; 0: none."""
+        return self.settings.evaluation.season or 0
+
+    @property
     def _origins(self) -> tuple[int, int]:
         """Steps that must be known before a forecast is scored, for either reason."""
-        return self.settings.evaluation.context, self.settings.evaluation.season
+        return self.settings.evaluation.context, self.season
 
     def _continued(self, series: Iterable[Steps]) -> Iterator[Steps]:
         """Series of a table with the steps before them, where these are known."""
@@ -325,8 +337,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def unit_of(self, example: Steps) -> Unit:
         """How the values of one series are scaled."""
-        difference = self.settings.data.difference
-        return Unit(self.facts.scale(example, self.scale, difference=difference), difference)
+        return self.facts.unit(example, self.scale, Manner.of(self.settings))
 
     def encode(self, example: Steps) -> Encoded:
         size = len(self.scale.mean)
@@ -398,9 +409,15 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             lead - (lead > 0 and self.settings.data.difference) for lead in leads
         )
 
-    def windows(self, rows: Any) -> Windows | None:
+    def windows(self, rows: Any) -> Windows | Origins | None:
         """The parts of rows that are read together in training; None: whole rows."""
         size, overlap = self.settings.data.window, self.settings.data.overlap
+        if self.is_direct:
+            model, season = self.settings.model, self.settings.data.season
+            assert size is not None
+            assert model.horizon is not None
+            assert season is not None
+            return Origins(self.lengths(rows), count=COUNT, lead=size, horizon=model.horizon, earliest=season - 1)
         if size is None:
             return None
         return Windows(self.lengths(rows), size=size, overlap=size // 2 if overlap is None else overlap)
@@ -411,6 +428,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             return super().batches(rows, epoch)
         size = training.batch_size
         tokens = None if size is not None else training.batch_tokens
+        if isinstance(windows, Origins):  # whose elements are the steps from which forecasts start
+            drawn = windows.drawn(self.settings.data.origins, seed=training.seed, epoch=epoch)
+            return Batches(windows.counts, tokens=tokens, rows=size, seed=training.seed, epoch=epoch, of=drawn)
         return Batches(windows.lengths, tokens=tokens, rows=size, seed=training.seed, epoch=epoch)
 
     def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
@@ -420,7 +440,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         begins = np.cumsum(self.lengths(store)) - self.lengths(store)
         has, horizon = self.widths, self.settings.decoding.horizon
         found: list[Encoded] = []
-        for row, start, end in (windows[int(number)] for number in numbers):
+        for row, start, end, *origin in (windows[int(number)] for number in numbers):
             first, last = int(begins[row]) + start, int(begins[row]) + end
             values, known = (store.span(name, first, last) for name in ("values", "known"))
             if self.from_nothing and start:  # a frame in the middle does not follow on silence
@@ -436,6 +456,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                     some[name] = store.span(name, width * row, width * (row + 1))
             if self.reads_gaps:
                 some["gaps"] = store.span("gaps", first, last)
+            if origin:
+                some["origin"] = np.array(origin, np.int64)
             found.append(some)
         return found
 
@@ -458,6 +480,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             size=len(self.scale.mean),
             from_nothing=self.from_nothing,
             covariates=Covariates(**self.widths._asdict()) if self.widths.are_any else None,
+            season=self.settings.data.season or 1,
         )
         model.density.measured_in(self.scale.spread.tolist())
         return model
@@ -472,9 +495,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def varying(self, step: int) -> Mapping[str, float]:
         return self.forcing.varying(step)
 
-    def recurring(self, batch: ForecasterBatch) -> Recurring:
+    def recurring(self, batch: ForecasterBatch) -> Recurring | None:
         from recurra.models.forecaster import recurring_series
 
+        if self.is_direct:
+            return None
         predicted = batch.values.lengths if self.from_nothing else (batch.values.lengths - 1).clamp_min(0)
         return Recurring(recurring_series(batch), int(predicted.sum()))
 
@@ -533,7 +558,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     ) -> Backtest:
         from recurra.analysis.backtests import MODEL, Backtest, Rolling
 
-        horizon, season = self.settings.decoding.horizon, self.settings.evaluation.season
+        horizon, season = self.settings.decoding.horizon, self.season
         back = self.origins_back(files, windows=windows, step=step) if back is None else back
         examples = self._examples_to_roll(files, back)
         origins = [len(example) - np.array(back) for example in examples]
@@ -597,7 +622,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"recurra backtest is for series of real values out of a table, but this run predicts {what}."
             )
         examples = list(sequences(files, dataclasses.replace(self.data, drop_last=0)))
-        before = max(2, self.settings.evaluation.season)
+        before = max(2, self.season)
         needed = before + max(back)
         short = [example for example in examples if len(example) < needed]
         if short:
@@ -655,7 +680,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             return self
         found = {POINT: self._calibration(examples, outputs, has_fan=False)}
         decoding = self.settings.decoding
-        if self.has_quantiles and (decoding.paths or self.settings.evaluation.paths):
+        if self.has_quantiles and (self.is_direct or decoding.paths or self.settings.evaluation.paths):
             if outputs[0].fan is None:  # from some of the origins, for it takes long
                 some = self._places(rows, thinned=max(1, sum(len(each.origins) for each in outputs) // CALIBRATED))
                 outputs = self._reviews(model, rows, some, paths=decoding.paths)
@@ -692,7 +717,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         width = high - low
         if not len(values):
             return np.where(width > 0, width, self.scale.spread)
-        season = self.settings.evaluation.season
+        season = self.season
         lately = naive_errors(values, origins, season, recent=max(RECENT, SEASONS * season))[:, None]
         return np.where(width > 0, width, np.where(np.isnan(lately), self.scale.spread, lately))
 
@@ -723,13 +748,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         low, high = low - more, high + more
         middle = (low + high) / 2  # ends that were drawn in too far meet there
         low, high = np.minimum(low, middle), np.maximum(high, middle)
-        return (np.maximum(low, 0.0), np.maximum(high, 0.0)) if name_of(self.output) in FIT_FOR else (low, high)
+        is_positive = name_of(self.output) in FIT_FOR or self.settings.data.log
+        return (np.maximum(low, 0.0), np.maximum(high, 0.0)) if is_positive else (low, high)
 
     def _check_calibrated(self, coverage: float) -> None:
         decoding = self.settings.decoding
         if not self.calibrations:
-            if decoding.paths:
-                return  # the quantiles of the paths themselves
+            if decoding.paths or (self.is_direct and self.has_quantiles and coverage <= LEVELS[-1] - LEVELS[0]):
+                return  # the quantiles of the paths, or of the model, themselves
             raise SettingError(
                 f"decoding.coverage = {coverage:g} needs the errors on validation data, but this run was trained "
                 f"without any. Train with --valid, or take the interval of sampled paths: decoding.paths = 100.",
@@ -802,6 +828,12 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             outside = 0.1 if coverage is None or self.calibrations else 1 - coverage
             low, values, high = np.quantile(paths, (outside / 2, 0.5, 1 - outside / 2), axis=0)
             ends, which = (low, high), PATHS
+        elif output.fan is not None:
+            fan = unit.fan(output.fan, last)  # (h, L, d)
+            outside = 0.1 if coverage is None or self.calibrations else 1 - coverage
+            ends, which = (_level(fan, outside / 2), _level(fan, 1 - outside / 2)), PATHS
+            detail["quantiles"] = {f"{level:g}": _level(fan, level).tolist() for level in SHOWN}
+        if output.paths is not None:
             if self.gives_coins:
                 values = (values > 0.5).astype(float)
                 detail["probabilities"] = paths.mean(0).round(6).tolist()
@@ -954,6 +986,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             name = f"{'backward ' if self.is_backward else ''}Transformer"
             stack = layers_in_words(name, model.widths[0], len(model.widths))
         return f"{values}{under}, {stack}, {output_in_words(self.output)} output"
+
+
+def _level(fan: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """(h, d): a quantile by those around it, (h, L, d)."""
+    place = np.interp(level, LEVELS, np.arange(len(LEVELS)))
+    low, part = int(place), place % 1
+    high = min(low + 1, len(LEVELS) - 1)
+    return (1 - part) * fan[:, low] + part * fan[:, high]
 
 
 def in_order_of(settings: ForecastingSettings) -> Callable[[Steps], Steps]:
