@@ -218,7 +218,7 @@ def test_scores_are_those_of_a_plain_loop_over_origins(tmp_path: Path, options: 
 def test_the_likelihood_is_that_of_the_values_in_their_own_unit(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=25) * 1000
     file = write(tmp_path / "a.csv", "x\n" + "".join(f"{v!r}\n" for v in x.tolist()))
-    model = trained(tmp_path, file, "training.steps=10", "training.precision=float64")
+    model = trained(tmp_path, file, "training.steps=10", "training.precision=float64", "model.ahead=recursive")
     network: Any = model.model
     nats, hits = [], []
     for step in range(1, 25):
@@ -271,7 +271,7 @@ def test_missing_values_are_read_as_those_before_and_neither_learned_nor_scored(
     file = write(tmp_path / "a.csv", text)
     with pytest.raises(DataError, match=r"a\.csv:7: the value of 'x' is missing. .*data\.missing = \"previous\""):
         trained(tmp_path, file, "data.missing=refuse")
-    model = trained(tmp_path, file, "training.steps=3", "decoding.horizon=1")
+    model = trained(tmp_path, file, "training.steps=3", "decoding.horizon=1", "model.ahead=recursive")
     [steps] = model.task.read([file])
     assert steps.values[4:8, 0].tolist() == [1, 1, 1, 1]
     assert (~steps.known[:, 0]).nonzero()[0].tolist() == [5, 6, 12]
@@ -402,7 +402,11 @@ def test_a_run_broken_anywhere_and_resumed_ends_with_the_same_weights(tmp_path: 
 
 def test_windows_are_parts_of_their_series(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", waves(50))
-    this = setup("forecasting", given={"train": file}, overrides=[*SMALL, *WAVES, "data.window=16", "data.overlap=4"])
+    this = setup(
+        "forecasting",
+        given={"train": file},
+        overrides=[*SMALL, *WAVES, "model.ahead=recursive", "data.window=16", "data.overlap=4"],
+    )
     task, store = prepared(this.kind, this.settings, lambda _: None)
     whole = [store[row]["values"] for row in range(2)]
     seen = np.zeros((2, 50))
@@ -469,7 +473,7 @@ def test_a_table_of_parquet_is_in_the_order_of_its_timestamps(tmp_path: Path) ->
 def test_a_header_is_told_from_numbers_and_times_by_their_names(tmp_path: Path) -> None:
     for name, text in (("a.csv", "Date,note,b\n2020-01,x,1\n2020-02,y,2\n"), ("b.tsv", "1\t2\n2\t3\n")):
         file = write(tmp_path / name, text)
-        this = setup("forecasting", given={"train": file}, overrides=SMALL)
+        this = setup("forecasting", given={"train": file}, overrides=[*SMALL, "model.ahead=recursive"])
         data = this.kind.resolved(this.settings).data
         assert (data.time, data.values) == (("Date", ["b"]) if name == "a.csv" else (None, ["column1", "column2"]))
         assert data.window == 128
@@ -633,7 +637,7 @@ def test_calibrated_intervals_hold_as_often_as_they_say(tmp_path: Path, paths: i
         noise(tmp_path / f"{name}.csv", 450 // series, seed, series=series) for seed, name in enumerate("abc")
     )
     options = (f"decoding.paths={paths}", "decoding.coverage=0.8", "training.steps=3", "evaluation.context=30")
-    model = trained(tmp_path, train, *options, "model.hidden=4", valid=valid)
+    model = trained(tmp_path, train, *options, "model.ahead=recursive", "model.hidden=4", valid=valid)
     task: Any = model.task
     assert sorted(task.calibrations) == (["paths", "point"] if paths else ["point"])
     again = model.with_settings([f"evaluation.paths={paths}"])
@@ -672,7 +676,7 @@ def test_an_interval_without_validation_data_is_refused_or_that_of_paths(tmp_pat
 def test_intervals_are_known_as_far_as_the_horizon_of_training_and_from_enough_forecasts(tmp_path: Path) -> None:
     file = noise(tmp_path / "a.csv", 60, 0)
     few = write(tmp_path / "few.csv", "series,x\n" + "".join(f"s0,{20 + t % 3}\n" for t in range(9)))
-    model = trained(tmp_path, file, "training.steps=2", valid=few)
+    model = trained(tmp_path, file, "training.steps=2", "model.ahead=recursive", valid=few)
     with pytest.raises(ConfigError, match=r"intervals are known for 3 steps ahead, but decoding\.horizon is 4"):
         model.with_settings(["decoding.coverage=0.5", "decoding.horizon=4"]).predict([[20.0, 21.0]])
     with pytest.raises(DataError, match=r"coverage = 0\.9 needs at least 9 forecasts of each step on the validation d"):

@@ -413,6 +413,36 @@ class ForecastingSettings:
                 ("data", "difference"),
             )
 
+        if self.model.ahead == "direct":
+            self._check_direct(output)
+
+    def _check_direct(self, output: str | None) -> None:
+        """Refuse what belongs to steps that are fed back."""
+        given = {
+            ("data", "frames"): self.data.frames is not None,
+            ("data", "difference"): self.data.difference,
+            ("model", "direction"): self.model.direction == "backward",
+            ("model", "output"): output in (*COUNTS, *POSITIVE, "bernoulli"),
+            ("training", "forcing"): Forcing.of(self.training.forcing) != Forcing(),
+            ("decoding", "paths"): self.decoding.paths > 0,
+            ("evaluation", "paths"): self.evaluation.paths > 0,
+        }
+        for (part, name), is_given in given.items():
+            if is_given:
+                raise SettingError(
+                    f"model.ahead = 'direct' predicts all steps at once, which {part}.{name} = "
+                    f"{getattr(getattr(self, part), name)!r} does not go with. Leave it out, or use model.ahead = "
+                    "'recursive'.",
+                    (part, name),
+                )
+
+    @property
+    def season(self) -> int:
+        """The season of the rules that forecasts are compared with; 0: none."""
+        if self.evaluation.season is not None:
+            return self.evaluation.season
+        return self.data.season if self.data.season is not None and self.data.season > 1 else 0
+
     def without_effect(self) -> Idle:
         """Settings that the others leave without effect, and why."""
         data, is_binary = self.data, self.model.output is not None and name_of(self.model.output) == "bernoulli"

@@ -52,12 +52,15 @@ def last_value(values: Values, origins: Origins, horizon: int) -> Futures:
 def seasonal(values: Values, origins: Origins, horizon: int, season: int) -> Futures:
     """The last known season, again and again: x̂_{o+k} = x_{o+k−m}, with m the least multiple of a season ≥ k.
 
+    Where less than a season is known, the last value.
+
     >>> seasonal(np.array([[1.0], [2.0], [3.0]]), np.array([3]), 5, season=2)[:, :, 0].tolist()
     [[2.0, 3.0, 2.0, 3.0, 2.0]]
     """
     if season < 1:
         raise DataError(f"season must be at least 1 step, but is {season}.")
-    return _at(values, origins[:, None] - season + np.arange(horizon) % season)
+    places = origins[:, None] - season + np.arange(horizon) % season
+    return _at(values, np.where(places < 0, origins[:, None] - 1, places))
 
 
 def drift(values: Values, origins: Origins, horizon: int) -> Futures:

@@ -299,7 +299,7 @@ class Forecaster(nn.Module):
         beside = batch.beside
         if self.training and self.covariates is not None:
             beside = self.covariates.held(beside)
-        outputs = self.read(batch.values, beside=beside)[0].values
+        outputs = self.read(self.seen(batch), beside=beside)[0].values
         ends = batch.origin.unsqueeze(1) + torch.arange(COUNT, device=outputs.device)
         values = batch.values.values.to(outputs.dtype)
         gold = coming_values(values.masked_fill(~batch.known, torch.nan), ends, self.direct.horizon, torch.nan)
@@ -331,7 +331,7 @@ class Forecaster(nn.Module):
         parts: list[tuple[Tensor, Tensor, Tensor]] = []
         for start in range(0, horizon, self.direct.horizon):
             if start:
-                x = Padded.full(parts[-1][0])
+                x = Padded.full(self._as_observed(parts[-1][0]))
                 outputs, states = self.read(x, states, coming, start=start - self.direct.horizon)
                 h = outputs.values[:, -1]
                 recent = torch.cat([recent, parts[-1][0]], dim=1)[:, -self.direct.lags :]
@@ -398,10 +398,13 @@ class Forecaster(nn.Module):
         found: Padded = self.drop(Padded.full(like.new_ones(len(like), 1, size)))
         return found.values.squeeze(1)
 
+    def _as_observed(self, x: Tensor) -> Tensor:
+        """Predicted steps, (..., d), as they are read; where gaps are, all values are observed, a step after the last."""
+        return torch.cat([x, torch.ones_like(x), torch.ones_like(x[..., :1])], dim=-1) if self.reads_gaps else x
+
     def step(self, x: Tensor, states: States, beside: Beside | None = None, number: int = 0) -> tuple[Tensor, States]:
         """(B, H) features after one more step, (B, d), of which `beside` knows more under its number."""
-        if self.reads_gaps:
-            x = torch.cat([x, torch.ones_like(x), torch.ones_like(x[:, :1])], dim=1)
+        x = self._as_observed(x)
         x = self._joined(x.unsqueeze(1), beside, number).squeeze(1)
         return self.stack.step(x if self.embedding is None else self.embedding(x), states)
 
@@ -587,10 +590,11 @@ class Forecaster(nn.Module):
             end = min(start + CHUNK, steps)
             x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
             features, states = self.read(x, states, batch.beside, start=start)
-            h, values = features.values, targets[:, start:end].nan_to_num(0.0)
-            low, high = (self.density.quantile(h, torch.full_like(values, q)) for q in INSIDE)
+            h, base = self._next(batch, features.values, start, end)
+            values = targets[:, start:end].nan_to_num(0.0) - base
+            low, high = (self.density.quantile(h, torch.full_like(values, q)) + base for q in INSIDE)
             costs, tails = self.density.costs(h, values), self.density.tail(h, values)
-            parts = torch.stack([self.density.mean(h), low, high, costs, tails])
+            parts = torch.stack([self.density.mean(h) + base, low, high, costs, tails])
             found[:, :, first + start : first + end] = parts.masked_fill(~features.mask.unsqueeze(-1), torch.nan)
         lengths = batch.values.lengths.tolist()
         numbers = found.double().cpu().numpy()
@@ -694,7 +698,9 @@ def combined_forecast(forecasts: Sequence[Forecast], *, coins: bool) -> Forecast
     values = (means > 0.5).astype(np.float64) if coins else np.mean([each.values for each in forecasts], axis=0)
     drawn = [np.sort(each.paths, axis=0) for each in forecasts if each.paths is not None]
     paths = np.mean(drawn, axis=0) if drawn else None
-    return Forecast(values, means, paths, float(np.mean([each.score for each in forecasts])))
+    fans = [each.fan for each in forecasts if each.fan is not None]
+    score = float(np.mean([each.score for each in forecasts]))
+    return Forecast(values, means, paths, score, np.mean(fans, axis=0) if fans else None)
 
 
 def combined_review(

@@ -31,6 +31,7 @@ from recurra.data.normal import Normal
 from recurra.data.times import Clock
 from recurra.data.unit import Unit
 from recurra.errors import CheckpointError
+from recurra.metrics.forecast_errors import naive_errors
 from recurra.opening import read_file
 from recurra.reading.steps import Steps, usual_step
 
@@ -61,6 +62,7 @@ class Facts:
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ends: Mapping[str, Steps] = dataclasses.field(default_factory=dict)  # the last steps of each series
     floors: NDArray[np.float64] | None = None  # (S, d), with data.log
+    errors: NDArray[np.float64] | None = None  # (S, 2, d): mean |x_t − x_{t−m}| and its square, NaN where unknown
     source: str | None = None  # the file that the ends are from; None: the training data
 
     def unit(self, steps: Steps, column: Normal, manner: Manner) -> Unit:
@@ -72,6 +74,14 @@ class Facts:
             return Unit(Normal(self.means[number], self.spreads[number]), manner.difference, floor)
         seen = steps if steps.origin is None else steps.cut(0, max(1, steps.origin))
         return own_unit(seen, column, self.usual, manner)
+
+    def errors_of(self, steps: Steps) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """The mean |x_t − x_{t−m}| and its square of the training series that a series goes on with, m the season."""
+        number = self.names.get(steps.name) if steps.preceding and self.source is None else None
+        if number is None or self.errors is None:
+            return None
+        size, square = self.errors[number]
+        return size, square
 
     def save(self, folder: Path) -> None:
         """Write what `load` reads; a run without facts has no such files."""
@@ -91,8 +101,7 @@ class Facts:
         (folder / FACTS).write_text(json.dumps(known), "utf-8")
         arrays: dict[str, Any] = {"names": np.array([*self.names], np.str_), "means": self.means}
         arrays |= {"spreads": self.spreads, **_packed(self.ends)}
-        if self.floors is not None:
-            arrays["floors"] = self.floors
+        arrays |= {name: array for name in ("floors", "errors") if (array := getattr(self, name)) is not None}
         np.savez(folder / SERIES, **arrays)
 
     @classmethod
@@ -121,6 +130,7 @@ class Facts:
                 known["counts"],
                 _unpacked(stored, clock, _frequency(known["frequency"])),
                 stored.get("floors"),
+                stored.get("errors"),
             )
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise CheckpointError(
@@ -210,6 +220,7 @@ class FactsCounted:
         self.clock: Clock | None = None
         self.has_times = False
         self.moments: dict[str, _Moments] = {}
+        self.errors: dict[str, NDArray[np.float64]] = {}
         self.scales = {role: Normal.counted() for role in ("future", "past", "static")}
         self.words: dict[str, Counter[str]] = {name: Counter() for name in data.words}
         self.steps: list[float] = []
@@ -233,6 +244,10 @@ class FactsCounted:
             if (step := usual_step(numbers)) is not None:
                 self.steps.append(step)
         self.moments[steps.name] = _Moments(steps, self.manner)
+        values, whole = np.where(steps.measured, steps.values, np.nan), np.array([len(steps)])
+        self.errors[steps.name] = np.stack(
+            [naive_errors(values, whole, data.season or 1, power=power)[0] for power in (1, 2)]
+        )
         for role in ("future", "past"):
             if (array := getattr(steps, role)) is not None:
                 self.scales[role].add(array, steps.place)
@@ -284,6 +299,7 @@ class FactsCounted:
             self.counts,
             self.ends,
             floors,
+            np.stack([self.errors[name] for name in self.moments]) if by_series else None,
         )
 
     def _usual(self) -> NDArray[np.float64]:

@@ -48,10 +48,7 @@ def with_outlook(settings: ForecastingSettings) -> ForecastingSettings:
     columns = [column for steps in looked for column in steps.values.T if not np.isnan(column).any()]
     frequency = next((steps.frequency for steps in looked if steps.frequency is not None), None)
     season = data.season or _season(columns, frequency)
-    evaluation = settings.evaluation
-    if evaluation.season is None:
-        evaluation = dataclasses.replace(evaluation, season=season if season > 1 else 0)
-    settings = dataclasses.replace(settings, data=dataclasses.replace(data, season=season), evaluation=evaluation)
+    settings = dataclasses.replace(settings, data=dataclasses.replace(data, season=season))
     if model.ahead == "recursive" or (model.ahead is None and (is_binary or not can_be_direct(settings))):
         return _recursive(settings)
     horizon = model.horizon or settings.decoding.horizon

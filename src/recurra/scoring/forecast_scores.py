@@ -80,6 +80,8 @@ class Measures(NamedTuple):
     has_quantiles: bool
     calibrated: Callable[[Steps, Review], tuple[Floats, Floats] | None] = lambda example, review: None
     """The ends of the intervals of `decoding.coverage`, (O, h, d), where they are known."""
+    usual_errors: Callable[[Steps], tuple[Floats, Floats] | None] = lambda example: None
+    """The mean |y_t − y_{t−m}| and its square, (d,), of the training series that a series goes on with."""
 
 
 RELATIVE = ("mase", "rmsse", "smape", "mape")
@@ -96,7 +98,7 @@ def value_scores(
     examples: Sequence[Steps], reviews: Sequence[Review], *, measures: Measures, settings: ForecastingSettings
 ) -> Counted:
     """Real values: errors over the horizon from every origin, beside those of simple rules."""
-    season, horizon, width = settings.evaluation.season or 0, settings.decoding.horizon, len(measures.spread)
+    season, horizon, width = settings.season, settings.decoding.horizon, len(measures.spread)
     methods = ["model", "last_value", *(["seasonal"] if season else []), "drift"]
     count = len(examples)
     # (N, h, d): errors of all origins, for each step of the horizon and each column, and how many are known.
@@ -118,7 +120,7 @@ def value_scores(
         found = _said(whole, origins, horizon, season)
         found["model"] = unit.ahead(review.ahead, whole[origins - 1])
         known[row] = (~np.isnan(gold)).sum(0)
-        scales = _scales(whole, origins, season)
+        scales = _scales(whole, origins, season, measures.usual_errors(example))
         for name in methods:
             errors[name][row] = np.nansum(np.abs(found[name] - gold), axis=0)
             relative[name][row] = _relative(gold, found[name], *scales)
@@ -185,7 +187,7 @@ def value_scores(
         "by step of the horizon": lambda counted: _by_step(
             counted, methods[:-1], has_fans=has_fans, is_calibrated=is_calibrated
         ),
-        "beside simple rules": lambda counted: _by_method(counted, methods, examples, reviews, settings),
+        "beside simple rules": lambda counted: _by_method(counted, methods, examples, reviews, measures, settings),
     }
     if width > 1:
         headings = settings.data.values or [str(number) for number in range(1, width + 1)]
@@ -213,8 +215,16 @@ def _said(whole: Floats, origins: NDArray[np.int64], horizon: int, season: int) 
     return found | ({"seasonal": seasonal(whole, origins, horizon, season)} if season else {})
 
 
-def _scales(whole: Floats, origins: NDArray[np.int64], season: int) -> tuple[Floats, Floats]:
-    """(O, 1, d) each: the mean size of the errors of the seasonal rule in the history, and the root of their square."""
+def _scales(
+    whole: Floats, origins: NDArray[np.int64], season: int, usual: tuple[Floats, Floats] | None = None
+) -> tuple[Floats, Floats]:
+    """(O, 1, d) each: the mean size of the errors of the seasonal rule in the history, and the root of their square.
+
+    Of a series that goes on with one of training, of whose steps only the last are read, they are `usual` there.
+    """
+    if usual is not None:
+        size, square = (np.broadcast_to(each, (len(origins), 1, whole.shape[1])) for each in usual)
+        return size, np.sqrt(square)
     with np.errstate(over="ignore"):
         sizes, squares = (naive_errors(whole, origins, season, power=power)[:, None] for power in (1, 2))
     return sizes, np.sqrt(squares)
@@ -321,6 +331,7 @@ def _by_method(
     methods: Sequence[str],
     examples: Sequence[Steps],
     reviews: Sequence[Review],
+    measures: Measures,
     settings: ForecastingSettings,
 ) -> Table:
     """The model and simple rules by every score; also the Theta method, where that does not take long."""
@@ -337,7 +348,7 @@ def _by_method(
         int(review.origins.sum()) * example.values.shape[1] for example, review in zip(examples, reviews, strict=True)
     )
     if steps <= THETA:
-        rows.append(["theta", *_theta_scores(examples, reviews, settings)])
+        rows.append(["theta", *_theta_scores(examples, reviews, measures, settings)])
     return Table(["method", "mae", *RELATIVE], rows)
 
 
@@ -345,9 +356,11 @@ NAMES = {"last_value": "last value"}
 """Of simple rules, in words."""
 
 
-def _theta_scores(examples: Sequence[Steps], reviews: Sequence[Review], settings: ForecastingSettings) -> list[float]:
+def _theta_scores(
+    examples: Sequence[Steps], reviews: Sequence[Review], measures: Measures, settings: ForecastingSettings
+) -> list[float]:
     """The mean absolute error and the relative scores of the Theta method."""
-    season, horizon = settings.evaluation.season or 0, settings.decoding.horizon
+    season, horizon = settings.season, settings.decoding.horizon
     apart, count, relative = 0.0, 0, []
     for example, review in zip(examples, reviews, strict=True):
         if not len(review.origins):
@@ -356,7 +369,7 @@ def _theta_scores(examples: Sequence[Steps], reviews: Sequence[Review], settings
         gold = came_true(np.where(example.known, whole, np.nan), review.origins, horizon)
         said = theta(whole, review.origins, horizon, max(1, season))
         apart, count = apart + float(np.nansum(np.abs(said - gold))), count + int((~np.isnan(gold)).sum())
-        relative.append(_relative(gold, said, *_scales(whole, review.origins, season)))
+        relative.append(_relative(gold, said, *_scales(whole, review.origins, season, measures.usual_errors(example))))
     return [apart / max(1, count), *_mean(np.array(relative), axis=(0,)).tolist()]
 
 

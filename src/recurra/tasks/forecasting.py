@@ -185,6 +185,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                     f"'gaussian', 'student_t' or 'quantiles'.",
                     ("model", "output"),
                 )
+            if data.log and (steps.values < 0).any():
+                raise DataError(
+                    f"{steps.place}: found {steps.values[steps.values < 0][0]:g}, but the model takes the logarithm of "
+                    "values (data.log), which must not be negative. Train with data.log = false."
+                )
             if data.frames is None:
                 facts.add(steps)
             values = np.where(steps.known, steps.values, np.nan)
@@ -256,14 +261,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             yield in_order_of(self.settings)(scored)
 
     @property
-    def season(self) -> int:
-        """The season of the rules that forecasts are compared with; 0: none."""
-        return self.settings.evaluation.season or 0
-
-    @property
     def _origins(self) -> tuple[int, int]:
         """Steps that must be known before a forecast is scored, for either reason."""
-        return self.settings.evaluation.context, self.season
+        return self.settings.evaluation.context, self.settings.evaluation.season or 0
 
     def _continued(self, series: Iterable[Steps]) -> Iterator[Steps]:
         """Series of a table with the steps before them, where these are known."""
@@ -354,6 +354,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             raise DataError(
                 f"{example.place}: found {odd:g}, but the model accepts only {fit} (model.output = "
                 f"'{name_of(self.output)}')."
+            )
+        if self.settings.data.log and (values < 0).any():
+            raise DataError(
+                f"{example.place}: found {values[values < 0][0]:g}, but the model takes the logarithm of values "
+                "(data.log), which must not be negative. Train with data.log = false."
             )
         found = {
             # What was never known is the mean.
@@ -558,7 +563,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     ) -> Backtest:
         from recurra.analysis.backtests import MODEL, Backtest, Rolling
 
-        horizon, season = self.settings.decoding.horizon, self.season
+        horizon, season = self.settings.decoding.horizon, self.settings.season
         back = self.origins_back(files, windows=windows, step=step) if back is None else back
         examples = self._examples_to_roll(files, back)
         origins = [len(example) - np.array(back) for example in examples]
@@ -622,7 +627,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"recurra backtest is for series of real values out of a table, but this run predicts {what}."
             )
         examples = list(sequences(files, dataclasses.replace(self.data, drop_last=0)))
-        before = max(2, self.season)
+        before = max(2, self.settings.season)
         needed = before + max(back)
         short = [example for example in examples if len(example) < needed]
         if short:
@@ -717,7 +722,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         width = high - low
         if not len(values):
             return np.where(width > 0, width, self.scale.spread)
-        season = self.season
+        season = self.settings.season
         lately = naive_errors(values, origins, season, recent=max(RECENT, SEASONS * season))[:, None]
         return np.where(width > 0, width, np.where(np.isnan(lately), self.scale.spread, lately))
 
@@ -771,6 +776,11 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
 
     def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
         """From each origin that is scored on, as far as the horizon; of frames, from each horizon to the next."""
+        if self.is_direct:
+            raise ConfigError(
+                "--free-running compares forecasts that are fed back with right values, but model.ahead = 'direct' "
+                "predicts all steps of the horizon at once and feeds nothing back. Leave it out."
+            )
         from recurra.analysis.exposure import Exposed, Exposure
         from recurra.padding import fitted
 
@@ -872,6 +882,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             has_density=self.has_density,
             has_quantiles=self.has_quantiles,
             calibrated=self.calibrated_intervals,
+            usual_errors=self.facts.errors_of,
         )
 
     # Views
