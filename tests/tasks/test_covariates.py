@@ -291,7 +291,7 @@ def test_one_network_learns_all_columns_of_a_wide_table(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", text)
     options = ("data.layout=wide", 'data.values=["small", "large"]', "data.time=day", "data.past=price")
     model = trained(tmp_path, file, *options, "training.steps=60", "training.learning_rate=0.05", "data.window=10")
-    assert model.task.described() == "series of 1 value with price, GRU 12, gaussian output"
+    assert model.task.described() == "series of 1 value with price, GRU 12, quantiles output"
     small, large = model.predict_file(file, [], detail=True)
     assert (small.input, large.input) == ("small", "large")
     assert np.array(small.detail["values"])[:, 0] == pytest.approx([5, 6, 5], abs=0.3)

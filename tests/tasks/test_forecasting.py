@@ -167,7 +167,7 @@ def test_every_density_learns_a_wave_of_counts_and_draws_paths_in_its_units(tmp_
     rates = 20 + 15 * np.sin(2 * np.pi * np.arange(120) / 6)
     file = write(tmp_path / "a.csv", "x\n" + "".join(f"{max(1, k)}\n" for k in draw.poisson(rates)))
     settings = ("evaluation.context=20", "data.window=20", "training.epochs=25", "training.learning_rate=0.05")
-    model = trained(tmp_path, file, f"model.output={output}", *settings)
+    model = trained(tmp_path, file, f"model.output={output}", "model.ahead=recursive", *settings)
     scores = model.evaluate(file).values
     assert scores["mae_to_last_value"] < 0.7
     assert 0.75 < scores["coverage"] <= 1
@@ -659,7 +659,7 @@ def test_calibrated_intervals_hold_as_often_as_they_say(tmp_path: Path, paths: i
 
 def test_an_interval_without_validation_data_is_refused_or_that_of_paths(tmp_path: Path) -> None:
     file = noise(tmp_path / "a.csv", 60, 0)
-    model = trained(tmp_path, file, "training.steps=2")
+    model = trained(tmp_path, file, "training.steps=2", "model.ahead=recursive")
     with pytest.raises(
         ConfigError, match=r"coverage = 0\.9 needs the errors on validation data, but this run was train"
     ):
@@ -703,7 +703,7 @@ def test_values_that_do_not_fit_are_written_with_their_probability(
     draw = np.random.default_rng(0)
     values = 50 + 10 * draw.normal(size=90)
     file = write(tmp_path / "a.csv", "x\n" + "".join(f"{value!r}\n" for value in values.tolist()))
-    model = trained(tmp_path, file, "training.steps=30", "training.precision=float64")
+    model = trained(tmp_path, file, "training.steps=30", "training.precision=float64", "model.ahead=recursive")
     values[40] = 200.0
     odd = write(tmp_path / "b.csv", "x\n" + "".join(f"{value!r}\n" for value in values.tolist()))
     texts = []

@@ -431,8 +431,8 @@ class ForecastingSettings:
             if is_given:
                 raise SettingError(
                     f"model.ahead = 'direct' predicts all steps at once, which {part}.{name} = "
-                    f"{getattr(getattr(self, part), name)!r} does not go with. Leave it out, or use model.ahead = "
-                    "'recursive'.",
+                    f"{getattr(getattr(self, part), name)!r} does not go with. Leave it out, or train with "
+                    "model.ahead = 'recursive'.",
                     (part, name),
                 )
 

@@ -24,8 +24,12 @@ class Quantiles(Density):
         loss  = 2/L Σ_i max(u_i (x − q_i), (u_i − 1) (x − q_i)),     summed over the values
 
     The loss, twice the mean pinball loss, tends to the CRPS with more levels, spaced evenly; it is no −log p. Between
-    the levels quantile(u) is linear; below the first and above the last it goes on as between the two nearest. The
-    mean is that of this quantile function, the answer its median, and `cdf` its inverse.
+    the levels quantile(u) is linear. Beyond the last two tails fall off exponentially, with the density that there is
+    between the two nearest levels:
+
+        P(X > x)  = (1 − u_L) exp(−(x − q_L) / β),     β = (1 − u_L) (q_L − q_{L−1}) / (u_L − u_{L−1}),      x > q_L
+
+    and likewise below the first. The mean is that of this quantile function, the answer its median, `cdf` its inverse.
 
     >>> density = Quantiles(3, 1, levels=[0.1, 0.5, 0.9])
     >>> _ = torch.nn.init.zeros_(density.readout.weight)
@@ -62,11 +66,10 @@ class Quantiles(Density):
 
     def mean(self, features: Tensor) -> Tensor:
         found, levels = self.levels_of(features), self.levels.to(features.dtype)
-        # A linear piece has its mean in the middle; the two outer pieces reach to 0 and to 1.
+        # A linear piece has its mean in the middle, a tail has it β beyond its end.
         inner = (0.5 * (found[..., 1:] + found[..., :-1]) * levels.diff()).sum(-1)
-        first, last = self._outer(found, levels)
-        low, high = levels[0], 1 - levels[-1]
-        return inner + low * (found[..., 0] - 0.5 * low * first) + high * (found[..., -1] + 0.5 * high * last)
+        first, last = self._tails(found, levels)
+        return inner + levels[0] * (found[..., 0] - first) + (1 - levels[-1]) * (found[..., -1] + last)
 
     def best(self, features: Tensor) -> Tensor:
         half = features.new_full((*features.shape[:-1], self.size), 0.5)
@@ -78,7 +81,12 @@ class Quantiles(Density):
         right = torch.searchsorted(levels, share.contiguous()).clamp(1, len(levels) - 1)
         low, high = (found.gather(-1, place.unsqueeze(-1)).squeeze(-1) for place in (right - 1, right))
         slope = (high - low) / (levels[right] - levels[right - 1])
-        return low + slope * (share - levels[right - 1])
+        inner = low + slope * (share - levels[right - 1])
+        first, last = self._tails(found, levels)
+        tiny = torch.finfo(share.dtype).tiny
+        below = found[..., 0] + first * (share / levels[0]).clamp(tiny, 1).log()
+        above = found[..., -1] - last * ((1 - share) / (1 - levels[-1])).clamp(tiny, 1).log()
+        return below.where(share < levels[0], above.where(share > levels[-1], inner))
 
     def cdf(self, features: Tensor, values: Tensor) -> Tensor:
         found, levels = self.levels_of(features).to(values.dtype), self.levels.to(values.dtype)
@@ -86,17 +94,32 @@ class Quantiles(Density):
         low, high = (found.gather(-1, place.unsqueeze(-1)).squeeze(-1) for place in (right - 1, right))
         tiny = torch.finfo(values.dtype).tiny
         part = (values - low) / (high - low).clamp_min(tiny)
-        return (levels[right - 1] + part * (levels[right] - levels[right - 1])).clamp(0, 1)
+        inner = levels[right - 1] + part * (levels[right] - levels[right - 1])
+        below, above = self._beyond(found, levels, values)
+        return below.where(values < found[..., 0], (1 - above).where(values > found[..., -1], inner))
+
+    def tail(self, features: Tensor, values: Tensor) -> Tensor:
+        found, levels = self.levels_of(features).to(values.dtype), self.levels.to(values.dtype)
+        below, above = self._beyond(found, levels, values)
+        middle = super().tail(features, values)
+        return (2 * below).where(values < found[..., 0], (2 * above).where(values > found[..., -1], middle))
+
+    def _beyond(self, found: Tensor, levels: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """(..., d) each: P(X ≤ x) of values below the first quantile, and P(X > x) of those above the last."""
+        first, last = (each.clamp_min(torch.finfo(values.dtype).tiny) for each in self._tails(found, levels))
+        below = levels[0] * ((values - found[..., 0]) / first).clamp(max=0).exp()
+        return below, (1 - levels[-1]) * ((found[..., -1] - values) / last).clamp(max=0).exp()
 
     def crps(self, features: Tensor, values: Tensor) -> Tensor:
         """Twice the mean pinball loss: the CRPS by the levels that there are."""
         return self.costs(features, values)
 
     @staticmethod
-    def _outer(found: Tensor, levels: Tensor) -> tuple[Tensor, Tensor]:
-        """The slopes of the first and of the last piece."""
+    def _tails(found: Tensor, levels: Tensor) -> tuple[Tensor, Tensor]:
+        """(..., d) each: β of the lower and of the upper tail."""
         steps = levels.diff()
-        return (found[..., 1] - found[..., 0]) / steps[0], (found[..., -1] - found[..., -2]) / steps[-1]
+        first = levels[0] * (found[..., 1] - found[..., 0]) / steps[0]
+        return first, (1 - levels[-1]) * (found[..., -1] - found[..., -2]) / steps[-1]
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, {len(self.levels)} levels"

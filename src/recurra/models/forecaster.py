@@ -399,7 +399,7 @@ class Forecaster(nn.Module):
         return found.values.squeeze(1)
 
     def _as_observed(self, x: Tensor) -> Tensor:
-        """Predicted steps, (..., d), as they are read; where gaps are, all values are observed, a step after the last."""
+        """Predicted steps, (..., d), as they are read: where gaps are read too, observed one step after the last."""
         return torch.cat([x, torch.ones_like(x), torch.ones_like(x[..., :1])], dim=-1) if self.reads_gaps else x
 
     def step(self, x: Tensor, states: States, beside: Beside | None = None, number: int = 0) -> tuple[Tensor, States]:

@@ -919,8 +919,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         coverage = self.settings.decoding.coverage
         # What was calibrated without paths is shown without them.
         has_paths = self.has_quantiles and (coverage is None or not self.calibrations or PATHS in self.calibrations)
-        paths = forecasts.PATHS if has_paths else 0
-        if coverage is not None and not self.calibrations and not paths:
+        paths = forecasts.PATHS if has_paths and not self.is_direct else 0
+        if coverage is not None and not self.calibrations and not has_paths:
             coverage = None
         decoding = dataclasses.replace(self.settings.decoding, paths=paths, coverage=coverage)
         task = self._decoding_by(decoding)
