@@ -29,6 +29,7 @@ def values(found: list[Row]) -> list[dict[str, Value]]:
 def test_the_catalogue_is_the_folder() -> None:
     assert catalogue(Reader) == [
         "babi",
+        "brat",
         "conll",
         "conllu",
         "csv",
@@ -38,6 +39,7 @@ def test_the_catalogue_is_the_folder() -> None:
         "parallel",
         "parquet",
         "segments",
+        "spans",
         "tagged",
         "text",
         "tsv",
@@ -70,7 +72,7 @@ def test_the_ending_says_the_format(name: str, expected: str) -> None:
             "a.xlsx",
             None,
             None,
-            "'a.xlsx': cannot detect the format from the ending '.xlsx'. Known: .babi, .bio, .conll, ",
+            "'a.xlsx': cannot detect the format from the ending '.xlsx'. Known: .ann, .babi, .bio, .conll, ",
         ),
         ("notes", None, None, "'notes': cannot detect the format from a name without an ending."),
         ("a.gz", None, None, "cannot detect the format from a name without an ending."),
@@ -78,7 +80,7 @@ def test_the_ending_says_the_format(name: str, expected: str) -> None:
             "a.doc",
             None,
             None,
-            "set data.format = babi | conll | conllu | csv | fasttext | jsonl | npz | parquet | segments | text | tsv.",
+            "set data.format = babi | brat | conll | conllu | csv | fasttext | jsonl | npz | parquet | segments | text | tsv.",
         ),
         ("a.tsv", "conl", None, "there is no reader 'conl'. Did you mean 'conll'?"),
         ("a.tsv", {"name": "tsv", "headr": True}, None, "'tsv' has no option 'headr'. Did you mean 'header'?"),
