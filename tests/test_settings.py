@@ -134,7 +134,10 @@ def test_the_table_that_is_given_is_not_the_one_that_is_kept() -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"tsk": "tagging"}, "there is no setting 'tsk'. Did you mean 'task'? Known: task, data, model, training."),
+        (
+            {"tsk": "tagging"},
+            "there is no setting 'tsk'. Did you mean 'task'? Known: task, data, model, training, eval",
+        ),
         ({"model": {"hiden": 3}}, "there is no setting 'model.hiden'. Did you mean 'hidden'?"),
         ({"model": {"characters": {"cel": 3}}}, "there is no setting 'model.characters.cel'. Did you mean 'cell'?"),
         ({"model": {"odd key": 3}}, "there is no setting 'model.\"odd key\"'. Known:"),

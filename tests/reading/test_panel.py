@@ -17,7 +17,7 @@ from recurra.config import ForecastingData
 from recurra.config.frequency import Frequency
 from recurra.data.normal import Normal
 from recurra.errors import DataError
-from recurra.reading.facts import Facts, FactsCounted
+from recurra.reading.facts import Facts, FactsCounted, Manner
 from recurra.reading.history import continued
 from recurra.reading.series import Steps, sequences, with_columns
 
@@ -140,7 +140,7 @@ def test_words_are_names_and_rows_without_values_are_coming_steps(tmp_path: Path
 
 
 def facts_of(series: list[Steps], **options: Any) -> Facts:
-    counted = FactsCounted(ForecastingData(train="a.csv", values=["x"], **options))
+    counted = FactsCounted(ForecastingData(train="a.csv", values=["x"], **options), Manner())
     for steps in series:
         counted.add(steps)
     return counted.finished(Normal(np.array([10.0]), np.array([5.0])), is_binary=False)
@@ -166,13 +166,13 @@ def test_each_series_has_its_own_scale_and_a_new_one_gets_one_of_what_it_has(tmp
     facts = facts_of(series)
     usual = np.median([np.std(each.values) / np.mean(np.abs(each.values)) for each in series])
     for each in series:
-        scale = facts.scale(each, Normal(np.array([10.0]), np.array([5.0])), difference=False)
+        scale = facts.unit(each, Normal(np.array([10.0]), np.array([5.0])), Manner()).scale
         expected = usual * np.mean(np.abs(each.values))
         spread = math.sqrt((50 * np.var(each.values) + 2 * expected**2) / 52)
         assert scale.mean[0] == pytest.approx(np.mean(each.values))
         assert scale.spread[0] == pytest.approx(spread)
     new = plain("c", [5000.0])
-    scale = facts.scale(new, Normal(np.array([10.0]), np.array([5.0])), difference=False)
+    scale = facts.unit(new, Normal(np.array([10.0]), np.array([5.0])), Manner()).scale
     assert scale.mean[0] == 5000
     assert scale.spread[0] == pytest.approx(usual * 5000 * math.sqrt(2 / 3))
     facts.save(tmp_path)
@@ -187,7 +187,7 @@ def test_what_comes_after_the_first_origin_does_not_change_the_scale_of_a_new_se
     facts = facts_of([plain("a", [1.0, 2.0, 4.0]), plain("b", [3.0, 1.0, 5.0])])
     column = Normal(np.array([10.0]), np.array([5.0]))
     scales = [
-        facts.scale(dataclasses.replace(plain("c", [7.0, 9.0, end]), origin=2), column, difference=False)
+        facts.unit(dataclasses.replace(plain("c", [7.0, 9.0, end]), origin=2), column, Manner()).scale
         for end in (8.0, 1e6)
     ]
     assert scales[0] == scales[1]

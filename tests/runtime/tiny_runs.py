@@ -41,7 +41,7 @@ def train(data: Path) -> None:
         ("intents", "classification", table(data / "intents.tsv", labelled), summary),
         ("tags", "tagging", str(data / "tags.conll"), ["model.embedding=4", "model.characters.cell=none"]),
         ("text", "language_model", str(data / "text.txt"), ["model.embedding=4", "reading.steps=4"]),
-        ("levels", "forecasting", str(data / "levels.csv"), []),
+        ("levels", "forecasting", str(data / "levels.csv"), ["model.ahead=recursive"]),
         ("ink", "vec2seq", jsonl(data / "ink.jsonl", rows), writes),
         ("colours", "vec2seq", table(data / "colours.tsv", [("1", "0", "red"), ("0", "1", "blue")]), SHORT),
     ):

@@ -115,6 +115,9 @@ def predict_raw(options: argparse.Namespace, model: Trained, file: str | None, f
     from recurra.data.files import CHUNK, decoded_pieces, pieces
 
     def typed() -> Iterator[bytes]:
+        if sys.stdin.isatty() or not hasattr(sys.stdin, "buffer"):  # a terminal has an encoding of its own
+            yield from (line.encode() for line in sys.stdin)
+            return
         while chunk := sys.stdin.buffer.read(CHUNK):
             yield chunk
 

@@ -76,6 +76,8 @@ def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
         wider(batch.static_numbers),
         wider(batch.static_names),
         wider(batch.gaps, T),
+        wider(batch.origin),
+        batch.starts,
     )
 
 

@@ -175,7 +175,9 @@ def value_scores(
     scores |= {score: _mean_of_series(f"model_{score}") for score in RELATIVE}
     scores |= {"nll": ratio("nats", "steps")} if measures.has_density else {}
     if measures.has_quantiles:
-        scores |= {"coverage": ratio("inside", "values"), "next_crps": ratio("next_crps", "values")}
+        scores["coverage"] = ratio("inside", "values")
+        if settings.model.ahead != "direct":  # which has the crps of the whole horizon
+            scores["next_crps"] = ratio("next_crps", "values")
     has_fans, is_calibrated = bool(fans["fanned"].any()), bool(calibrated["calibrated"].any())
     if has_fans:
         scores |= {"crps": ratio("crps", "fanned"), "weighted_quantile_loss": ratio("crps", "size")}

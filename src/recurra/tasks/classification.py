@@ -270,12 +270,14 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         return example.text if example.frames is None else typed(example.frames)
 
     def encode(self, example: LabelledSequence) -> Encoded:
+        if self.features is None:
+            return self._encoded(example)
         [encoded] = self.encode_all([example])
         return encoded
 
     def encode_all(self, examples: Iterable[LabelledSequence]) -> Iterator[Encoded]:
         if self.features is None:
-            return map(self._encoded, examples)
+            return super().encode_all(examples)
         return self.features.added((self._encoded(example), self.texts(example)) for example in examples)
 
     def _encoded(self, example: LabelledSequence) -> Encoded:

@@ -398,7 +398,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         series = f"; series: {data.series}" if data.series is not None else ""
         if data.layout == "wide":
             series = "; each column is a series"
-        return f"{time}{series}; values: {many}{facts_in_words(data, self.facts)}"
+        season = f"; a season has {data.season} steps" if data.season is not None and data.season > 1 else ""
+        log = "; their logarithms are predicted" if data.log else ""
+        return f"{time}{series}; values: {many}{log}{facts_in_words(data, self.facts)}{season}"
 
     def held_out(self, part: Rows, parts: Sequence[Any]) -> str:
         if self.settings.data.frames is not None:
@@ -504,7 +506,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         from recurra.models.forecaster import recurring_series
 
         if self.is_direct:
-            return None
+            return Recurring(recurring_series(batch), batch.starts)
         predicted = batch.values.lengths if self.from_nothing else (batch.values.lengths - 1).clamp_min(0)
         return Recurring(recurring_series(batch), int(predicted.sum()))
 

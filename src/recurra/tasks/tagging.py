@@ -311,12 +311,14 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return " ".join(example.tokens) if example.frames is None else typed(example.frames)
 
     def encode(self, example: Sentence) -> Encoded:
+        if self.features is None:
+            return self._encoded(example)
         [encoded] = self.encode_all([example])
         return encoded
 
     def encode_all(self, examples: Iterable[Sentence]) -> Iterator[Encoded]:
         if self.features is None:
-            return map(self._encoded, examples)
+            return super().encode_all(examples)
         return self.features.added((self._encoded(example), [example.tokens]) for example in examples)
 
     def _encoded(self, example: Sentence) -> dict[str, NDArray[Any]]:

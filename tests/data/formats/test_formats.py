@@ -80,7 +80,7 @@ def test_the_ending_says_the_format(name: str, expected: str) -> None:
             "a.doc",
             None,
             None,
-            "set data.format = babi | brat | conll | conllu | csv | fasttext | jsonl | npz | parquet | segments | text | tsv.",
+            "set data.format = babi | brat | conll | conllu | csv | fasttext | jsonl | npz | parquet | segments | text",
         ),
         ("a.tsv", "conl", None, "there is no reader 'conl'. Did you mean 'conll'?"),
         ("a.tsv", {"name": "tsv", "headr": True}, None, "'tsv' has no option 'headr'. Did you mean 'header'?"),
