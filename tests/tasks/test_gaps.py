@@ -40,8 +40,8 @@ def doses(steps: int, series: int, seed: int) -> str:
 
 def test_a_cell_that_sees_gaps_learns_what_carried_values_hide(tmp_path: Path) -> None:
     train, test = write(tmp_path / "a.csv", doses(40, 8, 1)), write(tmp_path / "b.csv", doses(40, 4, 2))
-    few = ("data.missing=previous", "training.epochs=50", "model.hidden=8", "model.engine=auto", "decoding.horizon=1")
-    few += ("model.ahead=recursive",)  # whose network alone predicts
+    few = ["data.missing=previous", "training.epochs=50", "model.hidden=8", "model.engine=auto", "decoding.horizon=1"]
+    few.append("model.ahead=recursive")  # whose network alone predicts
     errors = {}
     for cell in ("gru", "gru_d"):
         model = trained(tmp_path / cell, train, *few, f"model.cell={cell}")

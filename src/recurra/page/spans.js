@@ -4,7 +4,10 @@ import { chart } from "./chart.js";
 import { percent } from "./classes.js";
 import { element, short, visible } from "./dom.js";
 
-const KNOWN = ["input", "output", "score", "tokens", "values", "label", "probabilities", "label_probability", "not_in_vocabulary"];
+const KNOWN = [
+  ...["input", "output", "score", "tokens", "values", "label", "probabilities", "label_probability", "not_in_vocabulary"],
+  ...["text", "start", "end", "offsets", "ranges", "before", "after", "opens", "spans"],
+];
 
 /** Tags less probable are marked. */
 const UNSURE = 0.7;
