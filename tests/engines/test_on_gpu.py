@@ -10,12 +10,12 @@ from torch import Tensor
 
 from recurra import Padded, Recurrent
 from recurra.engines.graph import WORKSPACES
-from recurra.engines.triton_kernels import is_installed
 from recurra.named import built
+from recurra.products.triton_here import has_triton
 from recurra.wirings import Shape, Source, Wiring
 from recurra.wirings.looping import LOOPS
 
-if not (torch.cuda.is_available() and is_installed()):
+if not (torch.cuda.is_available() and has_triton()):
     pytest.skip("there is no GPU here", allow_module_level=True)
 
 MOST = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-5}

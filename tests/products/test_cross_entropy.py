@@ -15,6 +15,7 @@ from recurra.heads import UNLABELLED
 from recurra.outputs.softmax import Softmax
 from recurra.products import cross_entropy, cross_entropy_kernel
 from recurra.products.cross_entropy import Options, cost, cost_in_pieces
+from recurra.products.triton_here import has_triton
 
 OPTIONS = [
     Options(),
@@ -150,7 +151,7 @@ def test_on_a_gpu_costs_are_those_of_the_cpu(options: Options) -> None:
 
 
 WHERE = "cuda" if torch.cuda.is_available() else "cpu"
-CAN = cross_entropy_kernel.has_triton() and (WHERE == "cuda" or os.environ.get("TRITON_INTERPRET") == "1")
+CAN = has_triton() and (WHERE == "cuda" or os.environ.get("TRITON_INTERPRET") == "1")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")  # of the interpreter

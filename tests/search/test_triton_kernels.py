@@ -12,7 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recurra.search.continuing import KERNEL_BLOCK, by_kernels, by_torch, fits_a_kernel, has_triton
+from recurra.products.triton_here import has_triton
+from recurra.search.continuing import KERNEL_BLOCK, by_kernels, by_torch, fits_a_kernel
 
 WHERE = "cuda" if torch.cuda.is_available() else "cpu"
 CAN = has_triton() and (WHERE == "cuda" or os.environ.get("TRITON_INTERPRET") == "1")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from recurra.engines.triton_kernels import is_installed
+from recurra.products.triton_here import has_triton
 from tests.attention.every import PLAIN, title
 from tests.wirings.decoding import Decoding, assert_alike
 
-if not (torch.cuda.is_available() and is_installed()):
+if not (torch.cuda.is_available() and has_triton()):
     pytest.skip("there is no GPU here", allow_module_level=True)
 
 WIRINGS = ["feeding", "inside", "conditional"]

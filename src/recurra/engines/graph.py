@@ -18,10 +18,11 @@ from recurra.engines.plan import Plan
 from recurra.engines.planned import Run, Steps
 from recurra.engines.planning import PLANS, inputs_of, row_tensors, split_fixed
 from recurra.engines.replay import is_differentiated
-from recurra.engines.triton_kernels import is_installed, is_interpreted
+from recurra.engines.triton_kernels import is_interpreted
 from recurra.engines.values import NoPlan
 from recurra.engines.workspace import Direction, Workspace, kernels_of
 from recurra.padding import Padded
+from recurra.products.triton_here import has_triton
 from recurra.recording import is_recording
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -98,7 +99,7 @@ def no_kernels(values: Tensor) -> str | None:
         return None
     if values.device.type != "cuda":
         return f"it runs on a GPU, but the batch is on {values.device.type}"
-    if not is_installed():
+    if not has_triton():
         return "its kernels are compiled by Triton, which is not installed (pip install triton)"
     if torch.cuda.get_device_capability(values.device) < (7, 0):
         return "Triton needs a GPU of compute capability 7.0 or newer"

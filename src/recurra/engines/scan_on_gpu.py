@@ -23,10 +23,11 @@ from recurra.engines.planning import PLANS, Nodes, row_tensors, split_fixed
 from recurra.engines.replay import is_differentiated
 from recurra.engines.resets import Resets
 from recurra.engines.scan_source import AT_ONCE, ScanKernels, scan_kernels
-from recurra.engines.triton_kernels import is_installed, is_interpreted, loaded
+from recurra.engines.triton_kernels import is_interpreted, loaded
 from recurra.engines.triton_source import PRELUDE, power_of_two
 from recurra.engines.values import NoPlan
 from recurra.padding import Padded, beside
+from recurra.products.triton_here import has_triton
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -63,7 +64,7 @@ def no_kernels(values: Tensor) -> str | None:
         return None
     if values.device.type != "cuda":
         return f"kernels run on a GPU, but the batch is on {values.device.type}"
-    if not is_installed():
+    if not has_triton():
         return "kernels are compiled by Triton, which is not installed (pip install triton)"
     if torch.cuda.get_device_capability(values.device) < (7, 0):
         return "Triton needs a GPU of compute capability 7.0 or newer"

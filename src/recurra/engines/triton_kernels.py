@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import linecache
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,20 +13,16 @@ from torch import Tensor
 from recurra.engines.persistent_source import PRELUDE as WAITING
 from recurra.engines.persistent_source import Persistent
 from recurra.engines.triton_source import PRELUDE, Kernel, power_of_two
+from recurra.products.triton_here import has_triton
 
 BLOCK = 256
 """How many units one program computes where units are shared out."""
 
 
 @functools.cache
-def is_installed() -> bool:
-    return importlib.util.find_spec("triton") is not None
-
-
-@functools.cache
 def is_interpreted() -> bool:
     """Whether TRITON_INTERPRET=1 runs kernels on the CPU, to test them."""
-    if not is_installed():
+    if not has_triton():
         return False
     from triton import knobs  # type: ignore[import-not-found,unused-ignore]  # not installed without CUDA
 

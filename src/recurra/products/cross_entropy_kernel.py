@@ -7,19 +7,13 @@ stay in the type in which they were multiplied; all sums are float32. See `cross
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-
 import torch
 from torch import Tensor
 
+from recurra.products.triton_here import has_triton
+
 LARGEST_BLOCK = 4096
 """So many scores a program holds at once."""
-
-
-@functools.cache
-def has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
 
 
 if has_triton():  # it comes with torch for CUDA

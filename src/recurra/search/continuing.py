@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from recurra.products.triton_here import has_triton
 from recurra.search.largest import in_order, largest
 
 MOST_CANDIDATES = 4096
@@ -105,8 +104,3 @@ def fits_a_kernel(width: int, vocabulary: int) -> bool:
     """Whether there is a kernel for such a beam, and Triton to make it."""
     candidates = width * min(width, vocabulary) * -(-vocabulary // KERNEL_BLOCK)
     return width <= WIDEST and candidates <= MOST_CANDIDATES and has_triton()
-
-
-@functools.cache
-def has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None

@@ -11,7 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from recurra.search.continuing import KERNEL_BLOCK, Continued, empty_continued, has_triton
+from recurra.products.triton_here import has_triton
+from recurra.search.continuing import KERNEL_BLOCK, Continued, empty_continued
 
 if has_triton():  # it comes with torch for CUDA
     import triton  # type: ignore[import-not-found,unused-ignore]
