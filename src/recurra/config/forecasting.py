@@ -27,7 +27,9 @@ from recurra.config.transformer import (
     idle_transformer,
     suited,
 )
+from recurra.config.writer_model import look_of
 from recurra.settings import Part, SettingError, about, at_least, name_of, rates, section, setting
+from recurra.toml import shown
 
 Calendar = Literal["hour", "weekday", "day", "day_of_year", "week", "month", "quarter", "holiday"]
 
@@ -39,6 +41,9 @@ POSITIVE = ("log_normal",)
 
 POINTS = ("squared_error",)
 """Outputs without quantiles, so that nothing can be drawn."""
+
+AT_ONCE = ("direct", "attention")
+"""Values of model.ahead by which all steps of a horizon are predicted at once."""
 
 WITHOUT_LOG_P = (*POINTS, "quantiles")
 """Outputs whose loss is not −log p."""
@@ -102,12 +107,12 @@ class ForecastingData(Data):
     )
     origins: int | None = setting(
         20_000,
-        "with model.ahead = direct, steps in an epoch from which forecasts start, drawn anew for each; none: all",
+        "with model.ahead = direct or attention, steps in an epoch from which forecasts start, drawn anew for each; none: all",
     )
     window: int | None = setting(
         None,
         "window length in training, in steps; none: 128 for a table, whole sequences for frames; with model.ahead = "
-        "direct, the steps before an origin that a window has, none: model.lags",
+        "direct or attention, the steps before an origin that a window has, none: model.lags",
     )
     overlap: int | None = setting(None, "overlap of consecutive windows, in steps; none: half a window")
     drop_last: int = setting(0, "steps at the end of each series that are not read")
@@ -238,18 +243,43 @@ class ForecastingData(Data):
 
 
 @dataclass(frozen=True)
+class AheadDecoder:
+    """The decoder of a forecaster that looks back."""
+
+    cell: Part | None = setting(None, "cell of the decoder of ahead = attention; none: model.cell")
+    hidden: int = setting(64, "hidden size of the decoder")
+    layers: int = setting(1, "number of layers of the decoder")
+
+    def __post_init__(self) -> None:
+        at_least(1, "model.decoder", self, "hidden", "layers")
+
+
+@dataclass(frozen=True)
 class ForecastingModel:
     """The forecaster."""
 
-    ahead: Literal["direct", "recursive"] | None = setting(
+    ahead: Literal["direct", "attention", "recursive"] | None = setting(
         None,
-        "direct: all steps of the horizon at once, added to an autoregression; recursive: each step is fed back; none: "
-        "direct for tables of real values",
+        "direct: all steps of the horizon at once, added to an autoregression; attention: the same by a decoder that "
+        "looks back at the past; recursive: each step is fed back; none: direct for tables of real values",
     )
     lags: int | None = setting(
-        None, "steps that the autoregression of ahead = direct reads; none: seven seasons, or two horizons if more"
+        None,
+        "steps that the autoregression of ahead = direct or attention reads, and that are looked at; none: seven "
+        "seasons, or two horizons if there is no season",
     )
-    horizon: int | None = setting(None, "steps that ahead = direct predicts at once; none: decoding.horizon")
+    horizon: int | None = setting(
+        None, "steps that ahead = direct or attention predicts at once; none: decoding.horizon"
+    )
+    attention: Part = setting(
+        "projected_dot",
+        "how the decoder of ahead = attention compares its state with the past: additive, bilinear, dot, scaled_dot or "
+        "projected_dot, or a table with options",
+    )
+    wiring: Literal["outside", "inside", "feeding", "conditional"] = setting(
+        "outside", "where attention enters that decoder; all but outside train step by step"
+    )
+    decoder: AheadDecoder = section(AheadDecoder, "the decoder of ahead = attention")
     encoder: Literal["rnn", "transformer"] = setting(
         "rnn", "what reads the steps so far: a recurrent network, or a Transformer (self-attention)"
     )
@@ -292,6 +322,7 @@ class ForecastingModel:
                 ("model", "bidirectional"),
             )
         check_layers(self.hidden, self.layers)
+        self._check_attention()
         if self.encoder != "transformer":
             idle_transformer(self.transformer, self.encoder)
             return
@@ -302,6 +333,37 @@ class ForecastingModel:
         )
         own = self.transformer
         check_transformer("transformer", own.heads, own.feed_forward, self.widths, "model.transformer", "model.hidden")
+
+    def _check_attention(self) -> None:
+        """Refuse what is said of attention where there is none, and looks that this loss does not train."""
+        if self.ahead == "attention":
+            if look_of(self.attention) == "hard":
+                raise SettingError(
+                    "model.attention has look = 'hard', which needs a loss of its own that forecasting does not have. "
+                    "Leave the look out.",
+                    ("model", "attention"),
+                )
+            return
+        usual = {"attention": "projected_dot", "wiring": "outside"}
+        given = [("model", name) for name, value in usual.items() if getattr(self, name) != value]
+        given += [
+            ("model", "decoder", field.name)
+            for field in dataclasses.fields(self.decoder)
+            if getattr(self.decoder, field.name) != field.default
+        ]
+        if given:
+            path = given[0]
+            value = getattr(self if len(path) == 2 else self.decoder, path[-1])
+            raise SettingError(
+                f"{'.'.join(path)} = {shown(value)} has no effect: it belongs to model.ahead = 'attention'. Set that "
+                "too, or leave it out.",
+                path,
+            )
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether all steps of a horizon are predicted at once."""
+        return self.ahead in AT_ONCE
 
     @property
     def widths(self) -> list[int]:
@@ -413,10 +475,10 @@ class ForecastingSettings:
                 ("data", "difference"),
             )
 
-        if self.model.ahead == "direct":
-            self._check_direct(output)
+        if self.model.is_at_once:
+            self._check_at_once(output)
 
-    def _check_direct(self, output: str | None) -> None:
+    def _check_at_once(self, output: str | None) -> None:
         """Refuse what belongs to steps that are fed back."""
         given = {
             ("data", "frames"): self.data.frames is not None,
@@ -430,7 +492,7 @@ class ForecastingSettings:
         for (part, name), is_given in given.items():
             if is_given:
                 raise SettingError(
-                    f"model.ahead = 'direct' predicts all steps at once, which {part}.{name} = "
+                    f"model.ahead = '{self.model.ahead}' predicts all steps at once, which {part}.{name} = "
                     f"{getattr(getattr(self, part), name)!r} does not go with. Leave it out, or train with "
                     "model.ahead = 'recursive'.",
                     (part, name),

@@ -20,7 +20,9 @@ from recurra.densities import Bernoulli, Density
 from recurra.encoders.covariates import Beside, Covariates
 from recurra.encoders.dropout import LockedDropout
 from recurra.metrics.forecast_errors import LEVELS
-from recurra.models.direct import Direct, coming_values, recent_values
+from recurra.models.at_once import AtOnce, Seen, coming_values, recent_values
+from recurra.models.attending import Attending
+from recurra.models.direct import Direct
 from recurra.models.forcing import ALWAYS, Coins, Forced
 from recurra.models.rows import padded
 from recurra.named import built
@@ -35,6 +37,12 @@ CHUNK = 2048
 
 ORIGINS = 128
 """The same of a Transformer, whose states are larger."""
+
+LARGEST = 2**24
+"""Numbers, about, of what is seen from some origins at once."""
+
+AHEAD: dict[str, type[AtOnce]] = {"direct": Direct, "attention": Attending}
+"""What makes all steps of a horizon at once, by the name in `model.ahead`."""
 
 INSIDE = (0.05, 0.95)
 """The quantiles between which nine of ten values should lie."""
@@ -122,8 +130,8 @@ class Forecaster(nn.Module):
     With `from_nothing`, a vector of zeros is read first, and the first step is predicted too. Where there are
     covariates, u_t stands for x_t: what is known beside the values of a step. A cell that reads gaps is given
     [x_t; m_t; δ_t; …]: the values, which of them were observed, and the time since the step before; a value that was
-    predicted counts as observed, one step later. With `settings.ahead` = "direct", the density is of all steps of a
-    horizon at once (`Direct`); steps beyond it go on from its best ones.
+    predicted counts as observed, one step later. With `settings.ahead` = "direct" or "attention", the density is of
+    all steps of a horizon at once (`AtOnce`); steps beyond it go on from its best ones.
     """
 
     def __init__(
@@ -179,12 +187,14 @@ class Forecaster(nn.Module):
                 locked=True,
                 engine=settings.engine,
             )
-        self.direct: Direct | None = None
-        if settings.ahead == "direct":
+        self.direct: AtOnce | None = None
+        if settings.is_at_once:
+            assert settings.ahead is not None
             assert settings.horizon is not None
             assert settings.lags is not None
             known = 0 if covariates is None else covariates.future
-            self.direct = Direct(
+            self.direct = AHEAD[settings.ahead].of(
+                settings,
                 self.stack.output_size,
                 size,
                 horizon=settings.horizon,
@@ -231,8 +241,14 @@ class Forecaster(nn.Module):
     def at_once(self) -> int:
         """Origins of a row from which steps are predicted at once: each has keys and values of its own."""
         if self.direct is not None:  # each has features of all steps ahead
-            return max(1, CHUNK * ORIGINS // (len(LEVELS) * self.direct.horizon))
+            return max(1, min(CHUNK * ORIGINS // (len(LEVELS) * self.direct.horizon), self._seen_at_once))
         return CHUNK if self.transformer is None else ORIGINS
+
+    @property
+    def _seen_at_once(self) -> int:
+        """Origins from each of which the last features of the network are seen at once."""
+        assert self.direct is not None
+        return max(1, LARGEST // (self.direct.reach * self.stack.output_size))
 
     def _joined(self, values: Tensor, beside: Beside | None, start: int) -> Tensor:
         """(B, T, d + size): values with what is known beside them."""
@@ -315,36 +331,47 @@ class Forecaster(nn.Module):
         """Features (B, O, K, F) and base (B, O, K, d) of the steps after the steps `ends` (B, O) of some rows."""
         assert self.direct is not None
         ends = ends.clamp_max(values.shape[1] - 1)
-        rows = torch.arange(len(ends), device=ends.device).unsqueeze(1)
         count = self.direct.horizon if steps is None else steps
         known = None if future is None else coming_values(future.to(values.dtype), ends, count, 0.0)
         base = self.direct.base(recent_values(values, ends, self.direct.lags), steps)
-        return self.direct(outputs[rows, ends], known, steps), base
+        return self.direct(self._seen(outputs, ends), known, steps), base
+
+    def _seen(self, outputs: Tensor, ends: Tensor, start: int = 0) -> Seen:
+        """What is seen from the steps `ends` (B, O) of rows, of features (B, T, H) that begin with the step `start`."""
+        assert self.direct is not None
+        reach = self.direct.reach
+        return Seen(recent_values(outputs, ends - start, reach), (ends + 1).clamp_max(reach))
 
     def _directly(
-        self, h: Tensor, states: States, recent: Tensor, horizon: int, coming: Beside | None
+        self, seen: Seen, states: States, recent: Tensor, horizon: int, coming: Beside | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The best values (N, h, d) of the steps ahead, their features (N, h, F) and base (N, h, d).
 
-        Of N origins: features (N, H), states, the last L values (N, L, d) and what is known of the steps ahead. Beyond
-        the horizon of training the best values are read as if they had been measured.
+        Of N origins: the last features (N, M, H), states, the last L values (N, L, d) and what is known of the steps
+        ahead. Beyond the horizon of training the best values are read as if they had been measured.
         """
         assert self.direct is not None
+        reach = self.direct.reach
         parts: list[tuple[Tensor, Tensor, Tensor]] = []
         for start in range(0, horizon, self.direct.horizon):
             if start:
                 x = Padded.full(self._as_observed(parts[-1][0]))
                 outputs, states = self.read(x, states, coming, start=start - self.direct.horizon)
-                h = outputs.values[:, -1]
+                features = torch.cat([seen.values, outputs.values], dim=1)[:, -reach:]
+                seen = Seen(features, (seen.counts + self.direct.horizon).clamp_max(reach))
                 recent = torch.cat([recent, parts[-1][0]], dim=1)[:, -self.direct.lags :]
-            known = None
-            if coming is not None and coming.future is not None:
-                places = torch.arange(start, start + self.direct.horizon, device=h.device)
-                known = coming.future[:, places.clamp_max(coming.future.shape[1] - 1)].to(h.dtype)
-            features, base = self.direct(h, known), self.direct.base(recent)
+            features, base = self.direct(seen, self._known_ahead(coming, start)), self.direct.base(recent)
             parts.append((self.density.best(features) + base, features, base))
         best, features, base = (torch.cat(each, dim=1)[:, :horizon] for each in zip(*parts, strict=True))
         return best, features, base
+
+    def _known_ahead(self, coming: Beside | None, start: int = 0) -> Tensor | None:
+        """(N, K, k): what is known of the steps of a horizon, the first of which is the step `start` ahead."""
+        assert self.direct is not None
+        if coming is None or coming.future is None:
+            return None
+        places = torch.arange(start, start + self.direct.horizon, device=coming.future.device)
+        return coming.future[:, places.clamp_max(coming.future.shape[1] - 1)]
 
     def _quantiles(self, features: Tensor, base: Tensor) -> Tensor:
         """(N, h, L, d): the quantiles at LEVELS of the steps ahead, in double precision."""
@@ -471,7 +498,7 @@ class Forecaster(nn.Module):
             features = outputs.values[every, last]
         coming = self._coming(batch, every, last, horizon) if read.values.shape[1] else None
         if self.direct is not None:
-            return self._predicted(batch, features, states, last, horizon)
+            return self._predicted(batch, outputs.values, states, last, horizon)
         found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None
@@ -490,25 +517,44 @@ class Forecaster(nn.Module):
         ]
 
     def _predicted(
-        self, batch: ForecasterBatch, h: Tensor, states: States, last: Tensor, horizon: int
+        self, batch: ForecasterBatch, outputs: Tensor, states: States, last: Tensor, horizon: int
     ) -> list[Forecast]:
-        """How each row goes on directly after its last step."""
+        """How each row goes on directly after its last step, from the features (B, T, H) of all its steps."""
         assert self.direct is not None
-        rows = torch.arange(len(h), device=h.device)
-        values = batch.values.values.to(h.dtype)
+        rows = torch.arange(len(outputs), device=outputs.device)
+        values = batch.values.values.to(outputs.dtype)
         if not values.shape[1]:  # nothing is known of any row
-            values = values.new_zeros(len(h), 1, self.size)
+            values, outputs = (each.new_zeros(len(each), 1, each.shape[2]) for each in (values, outputs))
+        seen = self._last_seen(outputs, last)
         coming = self._coming(batch, rows, last, max(horizon, self.direct.horizon))
         recent = recent_values(values, last.unsqueeze(1), self.direct.lags).squeeze(1)
-        best, features, base = self._directly(h, states, recent, horizon, coming)
+        best, features, base = self._directly(seen, states, recent, horizon, coming)
         log_p = -self.density.loss(features, best - base, torch.ones_like(best[..., 0], dtype=torch.bool)).sum(1)
         tensors = (best, self.density.mean(features) + base, log_p)
         found, means, scores = (tensor.double().cpu().numpy() for tensor in tensors)
         fan = self._quantiles(features, base).cpu().numpy() if self.has_quantiles else None
         return [
             Forecast(found[row], means[row], None, float(scores[row]), None if fan is None else fan[row])
-            for row in range(len(h))
+            for row in range(len(outputs))
         ]
+
+    def _last_seen(self, outputs: Tensor, last: Tensor) -> Seen:
+        """What is seen from the last steps (B,) of rows with features (B, T, H)."""
+        values, counts = self._seen(outputs, last.unsqueeze(1))
+        return Seen(values.squeeze(1), counts.squeeze(1))
+
+    @torch.no_grad()
+    def looked(self, batch: ForecasterBatch) -> list[NDArray[np.float64]]:
+        """(K, n) of each row: how much each step ahead looked at each of the last n steps that are known."""
+        assert self.direct is not None
+        outputs, _ = self.read(self.seen(batch), beside=batch.beside)
+        last = (beside(batch.values.lengths, outputs.values) - 1).clamp_min(0)
+        seen = self._last_seen(outputs.values, last)
+        coming = self._coming(batch, torch.arange(len(last), device=last.device), last, self.direct.horizon)
+        weights = self.direct.looked(seen, self._known_ahead(coming))
+        assert weights is not None, "its steps ahead look at the past"
+        found = weights.double().cpu().numpy()
+        return [each[:, each.shape[1] - count :] for each, count in zip(found, seen.counts.tolist(), strict=True)]
 
     @torch.no_grad()
     def run_free(self, batch: ForecasterBatch, origins: Sequence[NDArray[np.int64]], *, horizon: int) -> list[Exposed]:
@@ -553,24 +599,35 @@ class Forecaster(nn.Module):
         return self.ahead(features[row, places], states_at(row, places), horizon, beside=coming)
 
     def _next(self, batch: ForecasterBatch, h: Tensor, start: int, end: int) -> tuple[Tensor, Tensor | float]:
-        """What the density of the next step is made of after the steps from `start` to `end`, and what it adds to."""
+        """What the density of the next step is made of after the steps from `start` to `end`, and what it adds to.
+
+        Of features (B, T, H) of the steps before `end`, of which there may be some before `start`.
+        """
         if self.direct is None:
             return h, 0.0
-        values = batch.values.values.to(h.dtype)
-        ends = torch.arange(start, end, device=h.device).expand(len(h), -1)
-        known = None if batch.future is None else coming_values(batch.future.to(h.dtype), ends, 1, 0.0)
-        base = self.direct.base(recent_values(values, ends, self.direct.lags), 1)
-        return self.direct(h, known, 1).squeeze(2), base.squeeze(2)
+        values, features, bases = batch.values.values.to(h.dtype), list[Tensor](), list[Tensor]()
+        for some in torch.arange(start, end, device=h.device).split(max(1, self._seen_at_once // max(1, len(h)))):
+            ends = some.expand(len(h), -1)
+            known = None if batch.future is None else coming_values(batch.future.to(h.dtype), ends, 1, 0.0)
+            bases.append(self.direct.base(recent_values(values, ends, self.direct.lags), 1).squeeze(2))
+            features.append(self.direct(self._seen(h, ends, end - h.shape[1]), known, 1).squeeze(2))
+        return torch.cat(features, dim=1), torch.cat(bases, dim=1)
+
+    def _with_earlier(self, earlier: Tensor | None, h: Tensor) -> Tensor:
+        """Features (B, T, H) after as many of those before them as can be seen."""
+        if self.direct is None or earlier is None or self.direct.reach == 1:
+            return h
+        return torch.cat([earlier[:, -(self.direct.reach - 1) :], h], dim=1)
 
     def _reviewed(
-        self, batch: ForecasterBatch, h: Tensor, states: States, row: int, at: Tensor, horizon: int
+        self, batch: ForecasterBatch, seen: Seen, states: States, row: int, at: Tensor, horizon: int
     ) -> tuple[Tensor, Tensor]:
         """The best steps ahead (O, h, d) of some steps of a row, and their quantiles (O, h, L, d)."""
         assert self.direct is not None
-        values = batch.values.values[row : row + 1].to(h.dtype)
+        values = batch.values.values[row : row + 1].to(seen.values.dtype)
         coming = self._coming(batch, torch.full_like(at, row), at, max(horizon, self.direct.horizon))
         recent = recent_values(values, at.unsqueeze(0), self.direct.lags).squeeze(0)
-        best, features, base = self._directly(h, states, recent, horizon, coming)
+        best, features, base = self._directly(seen, states, recent, horizon, coming)
         fan = self._quantiles(features, base) if self.has_quantiles else best.new_zeros(0)
         return best, fan
 
@@ -588,11 +645,13 @@ class Forecaster(nn.Module):
         states: States | None = None
         rows, steps = len(read.lengths), targets.shape[1]
         found = targets.new_full((5, rows, first + steps, self.size), torch.nan)
+        outputs: Tensor | None = None
         for start in range(0, steps, CHUNK):
             end = min(start + CHUNK, steps)
             x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
             features, states = self.read(x, states, batch.beside, start=start)
-            h, base = self._next(batch, features.values, start, end)
+            outputs = self._with_earlier(outputs, features.values)
+            h, base = self._next(batch, outputs, start, end)
             values = targets[:, start:end].nan_to_num(0.0) - base
             low, high = (self.density.quantile(h, torch.full_like(values, q)) + base for q in INSIDE)
             costs, tails = self.density.costs(h, values), self.density.tail(h, values)
@@ -634,6 +693,7 @@ class Forecaster(nn.Module):
         fans: list[list[Tensor]] = [[] for _ in range(rows)]
         shares = self._shares(paths, horizon, seed) if paths and quantiles else None
         futures: list[list[Tensor]] = [[] for _ in range(rows)]
+        outputs: Tensor | None = None
         are_wanted = any(len(each) for each in origins)  # else the fastest engines read: they keep no states
         for start in range(0, steps, CHUNK):
             end = min(start + CHUNK, steps)
@@ -643,7 +703,8 @@ class Forecaster(nn.Module):
             else:
                 features, states = self.read(x, states, batch.beside, start=start)
             h, mask = features.values, features.mask
-            following, base = self._next(batch, h, start, end)
+            outputs = self._with_earlier(outputs, h)
+            following, base = self._next(batch, outputs, start, end)
             losses[:, start:end] = self.density.loss(following, targets[:, start:end] - base, mask)
             means[:, start:end] = (self.density.mean(following) + base).masked_fill(~mask.unsqueeze(2), torch.nan)
             if quantiles:
@@ -660,7 +721,10 @@ class Forecaster(nn.Module):
                     places = torch.from_numpy(some).to(h.device)
                     at, states_here = h[row, places], states_at(row, places)
                     if self.direct is not None:
-                        best, fan = self._reviewed(batch, at, states_here, row, places + start, horizon)
+                        ends = places + start
+                        seen = self._seen(outputs[row : row + 1], ends.unsqueeze(0), end - outputs.shape[1])
+                        seen = Seen(seen.values.squeeze(0), seen.counts.squeeze(0))
+                        best, fan = self._reviewed(batch, seen, states_here, row, ends, horizon)
                         futures[row].append(best)
                         if quantiles:
                             fans[row].append(fan)

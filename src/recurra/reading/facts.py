@@ -157,7 +157,7 @@ class Manner(NamedTuple):
     def of(cls, settings: ForecastingSettings) -> Manner:
         """As the settings of a run say."""
         data = settings.data
-        return cls(data.difference, bool(data.log), data.season if settings.model.ahead == "direct" else None)
+        return cls(data.difference, bool(data.log), data.season if settings.model.is_at_once else None)
 
 
 def floor_of(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -55,7 +55,7 @@ def with_outlook(settings: ForecastingSettings) -> ForecastingSettings:
     lags = max(season, model.lags or max(SEASONS_READ * season, 2 * horizon if season == 1 else 0))
     log = is_better_as_log(values, season) if data.log is None else data.log
     data = dataclasses.replace(settings.data, log=log, window=data.window or lags)
-    model = dataclasses.replace(model, ahead="direct", horizon=horizon, lags=lags)
+    model = dataclasses.replace(model, ahead=model.ahead or "direct", horizon=horizon, lags=lags)
     return dataclasses.replace(settings, data=data, model=model)
 
 

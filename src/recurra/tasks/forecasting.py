@@ -122,7 +122,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             self.data = dataclasses.replace(settings.data, frequency=frequency)
         self.is_binary = is_binary
         self.calibrations = calibrations or {}  # of forecasts without an interval, and of that of sampled paths
-        self.is_direct = settings.model.ahead == "direct"
+        self.is_direct = settings.model.is_at_once
         usual = "bernoulli" if is_binary else "quantiles" if self.is_direct else "gaussian"
         self.output: Part = settings.model.output or usual
         self.gives_coins = name_of(self.output) == "bernoulli"
@@ -780,8 +780,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         """From each origin that is scored on, as far as the horizon; of frames, from each horizon to the next."""
         if self.is_direct:
             raise ConfigError(
-                "--free-running compares forecasts that are fed back with right values, but model.ahead = 'direct' "
-                "predicts all steps of the horizon at once and feeds nothing back. Leave it out."
+                "--free-running compares forecasts that are fed back with right values, but model.ahead = "
+                f"'{self.settings.model.ahead}' predicts all steps of the horizon at once and feeds nothing back. Leave it out."
             )
         from recurra.analysis.exposure import Exposed, Exposure
         from recurra.padding import fitted
