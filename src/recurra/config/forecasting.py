@@ -107,7 +107,8 @@ class ForecastingData(Data):
     )
     origins: int | None = setting(
         20_000,
-        "with model.ahead = direct or attention, steps in an epoch from which forecasts start, drawn anew for each; none: all",
+        "with model.ahead = direct or attention, steps in an epoch from which forecasts start, drawn anew for each; "
+        "none: all",
     )
     window: int | None = setting(
         None,
@@ -272,7 +273,7 @@ class ForecastingModel:
         None, "steps that ahead = direct or attention predicts at once; none: decoding.horizon"
     )
     attention: Part = setting(
-        "projected_dot",
+        "scaled_dot",
         "how the decoder of ahead = attention compares its state with the past: additive, bilinear, dot, scaled_dot or "
         "projected_dot, or a table with options",
     )
@@ -344,8 +345,10 @@ class ForecastingModel:
                     ("model", "attention"),
                 )
             return
-        usual = {"attention": "projected_dot", "wiring": "outside"}
-        given = [("model", name) for name, value in usual.items() if getattr(self, name) != value]
+        usual = {"attention": "scaled_dot", "wiring": "outside"}
+        given: list[tuple[str, ...]] = [
+            ("model", name) for name, value in usual.items() if getattr(self, name) != value
+        ]
         given += [
             ("model", "decoder", field.name)
             for field in dataclasses.fields(self.decoder)

@@ -15,9 +15,9 @@ FEATURES = 32
 
 
 class Seen(NamedTuple):
-    """What a network has made of the last steps up to some origins, the latest last."""
+    """What is kept of the last steps up to some origins, the latest last."""
 
-    values: Tensor  # (..., M, H)
+    values: Tensor  # (..., M, n)
     counts: Tensor  # (...): how many of them are real, the last ones; a series may have begun later
 
 
@@ -59,6 +59,10 @@ class AtOnce(nn.Module, ABC):
     @abstractmethod
     def reach(self) -> int:
         """M, the features of the network that are seen from an origin."""
+
+    def kept(self, h: Tensor) -> Tensor:
+        """(..., n): what is kept of the features (..., H) of each step, once for all origins that see it."""
+        return h
 
     @property
     def output_size(self) -> int:

@@ -340,14 +340,14 @@ class Forecaster(nn.Module):
         """What is seen from the steps `ends` (B, O) of rows, of features (B, T, H) that begin with the step `start`."""
         assert self.direct is not None
         reach = self.direct.reach
-        return Seen(recent_values(outputs, ends - start, reach), (ends + 1).clamp_max(reach))
+        return Seen(recent_values(self.direct.kept(outputs), ends - start, reach), (ends + 1).clamp_max(reach))
 
     def _directly(
         self, seen: Seen, states: States, recent: Tensor, horizon: int, coming: Beside | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The best values (N, h, d) of the steps ahead, their features (N, h, F) and base (N, h, d).
 
-        Of N origins: the last features (N, M, H), states, the last L values (N, L, d) and what is known of the steps
+        Of N origins: what is seen of the last steps, states, the last L values (N, L, d) and what is known of the steps
         ahead. Beyond the horizon of training the best values are read as if they had been measured.
         """
         assert self.direct is not None
@@ -357,8 +357,8 @@ class Forecaster(nn.Module):
             if start:
                 x = Padded.full(self._as_observed(parts[-1][0]))
                 outputs, states = self.read(x, states, coming, start=start - self.direct.horizon)
-                features = torch.cat([seen.values, outputs.values], dim=1)[:, -reach:]
-                seen = Seen(features, (seen.counts + self.direct.horizon).clamp_max(reach))
+                kept = torch.cat([seen.values, self.direct.kept(outputs.values)], dim=1)[:, -reach:]
+                seen = Seen(kept, (seen.counts + self.direct.horizon).clamp_max(reach))
                 recent = torch.cat([recent, parts[-1][0]], dim=1)[:, -self.direct.lags :]
             features, base = self.direct(seen, self._known_ahead(coming, start)), self.direct.base(recent)
             parts.append((self.density.best(features) + base, features, base))

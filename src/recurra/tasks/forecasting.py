@@ -48,7 +48,8 @@ from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
 from recurra.views.purpose import SERIES
 from recurra.views.table import Table
-from recurra.views.viewer import FORECAST
+from recurra.views.view import View
+from recurra.views.viewer import FORECAST, LOOKED
 
 if TYPE_CHECKING:
     from recurra.analysis import forecasts
@@ -781,7 +782,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if self.is_direct:
             raise ConfigError(
                 "--free-running compares forecasts that are fed back with right values, but model.ahead = "
-                f"'{self.settings.model.ahead}' predicts all steps of the horizon at once and feeds nothing back. Leave it out."
+                f"'{self.settings.model.ahead}' predicts all steps of the horizon at once and feeds nothing back. "
+                "Leave it out."
             )
         from recurra.analysis.exposure import Exposed, Exposure
         from recurra.padding import fitted
@@ -903,7 +905,28 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         forecast = Viewer(
             lambda asked: self.forecast(asked).view(), longest=sys.maxsize, title=FORECAST, of_several=True
         )
-        return gates if self.gives_coins else {"forecast": forecast, **gates}
+        attention = Viewer(self.looked, longest=sys.maxsize, title=LOOKED)
+        looked = {"attention": attention} if self.settings.model.ahead == "attention" else {}
+        return gates if self.gives_coins else {"forecast": forecast, **looked, **gates}
+
+    def looked(self, asked: Asked) -> View:
+        """How much each step of the forecast after the end of a series looked at each step of it. (torch)"""
+        from recurra.analysis.looking_back import looking_back
+        from recurra.padding import fitted
+
+        series, horizon, model = asked.example, self.settings.decoding.horizon, self.settings.model
+        if not len(series):
+            raise DataError("the series has no steps that a forecast could look at. Give some.")
+        check_ahead(series, self.data, horizon)
+        network: Any = asked.model
+        [weights] = network.looked(fitted(self.batch([self.encode(series)]), network))
+        steps = min(horizon, len(weights))
+        moments = series.moments_ahead(steps)
+        numbers = [str(len(series) + number) for number in range(1, steps + 1)]
+        ahead = numbers if moments is None else series.written(moments)
+        shown = "" if steps == horizon else f", the first {steps} steps of the forecast (model.horizon)"
+        caption = f"{series.name or 'series'}: attention ({name_of(model.attention)}){shown}"
+        return looking_back(weights[:steps], self.moments(series)[-weights.shape[1] :], ahead, caption)
 
     def forecast(self, asked: Asked) -> forecasts.Forecast:
         """A forecast of the end of a series, which is hidden from the model, beside what came. (torch)"""
@@ -998,6 +1021,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if model.encoder == "transformer":
             name = f"{'backward ' if self.is_backward else ''}Transformer"
             stack = layers_in_words(name, model.widths[0], len(model.widths))
+        if model.ahead == "attention":
+            own = model.decoder
+            decoder = layers_in_words(cell_in_words(own.cell or model.cell), own.hidden, own.layers)
+            stack += f", {decoder} decoder with attention over {model.lags} steps"
         return f"{values}{under}, {stack}, {output_in_words(self.output)} output"
 
 
