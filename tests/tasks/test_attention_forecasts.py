@@ -10,6 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from recurra.analysis.looking_back import looking_back
 from recurra.errors import ConfigError, DataError
 from recurra.models import forecaster
 from recurra.models.at_once import Seen
@@ -225,12 +226,15 @@ def test_the_view_shows_how_much_each_step_ahead_looked_at_each_known_step(tmp_p
     model = trained(tmp_path, file, "training.steps=2", "model.ahead=attention")
     found: Any = explain(model, f"{file}:2", show="attention").view
     # Seven years are looked at, of which the series has 40 months.
-    assert (found.rows, found.columns[-1]) == (("2003-05", "2003-06", "2003-07"), "2003-04")
-    assert found.weights.shape == (3, 40)
-    assert found.weights.sum(1) == pytest.approx(1)
+    assert (found.rows, found.columns[0], found.columns[-1]) == (("2003-05", "2003-06", "2003-07"), "40", "1")
+    assert (found.numbers["past"][0], found.numbers["past"][-1]) == ("2000-01", "2003-04")
+    assert found.weights.sum(1) == pytest.approx(100)
     network: Any = model.model
     [weights] = network.looked(model.task.batch([model.task.encode(next(iter(model.task.read([file]))))]))
-    assert np.allclose(found.weights, weights, atol=1e-6)
+    assert np.allclose(found.weights, 100 * weights)
+    halves = looking_back(np.arange(100.0)[None] / 4950, [str(t) for t in range(100)], ["100"])
+    assert halves.columns[-2:] == ("6", "3")  # three steps in each
+    assert np.allclose(np.asarray(halves.weights)[0, [0, -1]], [0, 100 * (97 + 98 + 99) / 4950])
     further = model.with_settings(["decoding.horizon=5"])
     assert (
         "the first 3 steps of the forecast (model.horizon)"

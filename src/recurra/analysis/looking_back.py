@@ -15,27 +15,29 @@ COLUMNS = 48
 
 
 def looking_back(weights: NDArray[np.float64], past: Sequence[str], ahead: Sequence[str], caption: str = "") -> HeatMap:
-    """Weights (K, n) of n steps of the past, by their names, and of K steps ahead.
+    """Weights (K, n) of n steps of the past, by their names, and of K steps ahead: as percentages by steps back.
 
-    >>> looking_back(np.full((1, 96), 1 / 96), [str(t) for t in range(96)], ["96"]).columns[:2]
-    ('0 … 1', '2 … 3')
+    >>> view = looking_back(np.full((1, 96), 1 / 96), [str(t) for t in range(96)], ["96"])
+    >>> view.columns[:2], view.columns[-1], view.numbers["past"][:2]
+    (('96', '94'), '2', ['0', '1'])
     """
-    each = -(-len(past) // COLUMNS)
-    begins = range(len(past) % each - each if len(past) % each else 0, len(past), each)  # the last column is whole
-    groups = [(max(0, begin), begin + each) for begin in begins]
-    names = [past[begin] if end - begin == 1 else f"{past[begin]} … {past[end - 1]}" for begin, end in groups]
-    summed = np.stack([weights[:, begin:end].sum(1) for begin, end in groups], axis=1)
-    of_steps = f"columns are known steps, {each} in each" if each > 1 else "columns are known steps"
+    count = len(past)
+    each = -(-count // COLUMNS)
+    columns = -(-count // each)
+    padded = np.pad(weights, ((0, 0), (columns * each - count, 0)))  # the last column is whole
+    backs = [min(count, (columns - number) * each) for number in range(columns)]
+    several = f" (a column is {each} steps, named by the first)" if each > 1 else ""
     return HeatMap(
         ahead,
-        names,
-        summed,
-        across="known",
+        [str(back) for back in backs],
+        100 * padded.reshape(len(weights), columns, each).sum(2),
+        across="steps back",
         down="forecast",
-        of_row="looked at",
+        of_row="looked back",
         of_column="was looked at by",
         title=LOOKED,
         caption=caption,
-        about=f"Rows are forecast steps, {of_steps}, the latest on the right. Point at a cell to see its weight.",
-        numbers={"past": list(past), "ahead": list(ahead), "every": weights.round(6).tolist()},
+        about="Rows are forecast steps; columns are known steps by how far they lie back from the first forecast, 1 is "
+        f"the last known{several}. Numbers are shares of attention in percent.",
+        numbers={"past": list(past), "ahead": list(ahead), "shares": weights.round(6).tolist()},
     )
