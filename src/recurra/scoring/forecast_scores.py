@@ -176,7 +176,7 @@ def value_scores(
     scores |= {"nll": ratio("nats", "steps")} if measures.has_density else {}
     if measures.has_quantiles:
         scores["coverage"] = ratio("inside", "values")
-        if settings.model.ahead != "direct":  # which has the crps of the whole horizon
+        if not settings.model.is_at_once:  # which has the crps of the whole horizon
             scores["next_crps"] = ratio("next_crps", "values")
     has_fans, is_calibrated = bool(fans["fanned"].any()), bool(calibrated["calibrated"].any())
     if has_fans:
