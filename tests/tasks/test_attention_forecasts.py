@@ -178,6 +178,9 @@ def test_a_cell_that_reads_gaps_has_a_decoder_without_them(tmp_path: Path) -> No
     model = trained(tmp_path, file, "training.steps=2", *LOOKING, "model.cell=gru_d", "model.wiring=feeding")
     [answer] = model.predict_file(file, [], detail=True)
     assert np.isfinite(answer.detail["values"]).all()
+    network: Any = model.model
+    [observed] = network.observed(model.task.batch([model.task.encode(next(iter(model.task.read([file]))))]))
+    assert np.isfinite(observed.expected[1:]).all()
 
 
 def test_the_past_of_a_transformer_is_looked_at_too(tmp_path: Path) -> None:

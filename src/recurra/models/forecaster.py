@@ -641,7 +641,7 @@ class Forecaster(nn.Module):
     def observed(self, batch: ForecasterBatch) -> list[Observed]:
         """Each value of each row, as it looked to the density of its step given those before it."""
         first = 0 if self.from_nothing else 1
-        read, targets = self.questions(batch.values), self.targets(batch)
+        read, targets = self.questions(self.seen(batch)), self.targets(batch)
         states: States | None = None
         rows, steps = len(read.lengths), targets.shape[1]
         found = targets.new_full((5, rows, first + steps, self.size), torch.nan)
