@@ -46,6 +46,7 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import Measures, frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
+from recurra.views.forecast_table import forecast_csv
 from recurra.views.purpose import SERIES
 from recurra.views.table import Table
 from recurra.views.viewer import FORECAST
@@ -868,6 +869,15 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             detail["times"] = example.written(ahead)
         text = " ".join(",".join(f"{number:.6g}" for number in step) for step in values)
         return Prediction(example.name, text, output.score, example.line, detail)
+
+    def format_of(self, ending: str) -> str | None:
+        # A row of frames has one answer, which may stand beside it; a row of a table is only a step.
+        return "csv" if ending == "csv" and not self.from_nothing else super().format_of(ending)
+
+    def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
+        if format != "csv":
+            return super().printed_file(file, answers, format)
+        return forecast_csv(answers, self._columns, backward=self.is_backward)
 
     def counted(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Counted:
         if self.gives_coins:

@@ -418,9 +418,16 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
 
+    def format_of(self, ending: str) -> str | None:
+        """The file format that the ending of `recurra predict --out` means; None: answers beside the input's columns."""
+        return "conllu" if ending == "conllu" else None
+
     def printed(self, answer: Prediction, format: str, number: int) -> str:
         """The answer to input `number`, from 1, in a file format; what `recurra predict --format` prints."""
-        raise ConfigError(f"--format {format} is for taggers; {self.name} prints plain answers, or JSON with --json.")
+        kind = {"csv": "forecasters", "conllu": "taggers"}.get(format)
+        if kind is None:
+            raise ConfigError(f"--format {format} is not known: forecasters write csv, taggers conllu.")
+        raise ConfigError(f"--format {format} is for {kind}; {self.name} prints plain answers, or JSON with --json.")
 
     def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
         """The answers to all inputs of a file, or to lines where there is none, in a file format."""
