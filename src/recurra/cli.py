@@ -334,8 +334,8 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--format",
         metavar="{conllu,csv}",
-        help="conllu, of taggers: CoNLL-U of raw text; of a .conllu file all other columns and comments are kept; csv, of "
-        "forecasters: a row for each series, step ahead and column",
+        help="conllu, of taggers: CoNLL-U of raw text; of a .conllu file all other columns and comments are kept; "
+        "csv, of forecasters: a row for each series, step ahead and column",
     )
     sub.add_argument(
         "--alignments", metavar="FILE", help="seq2seq: write word alignments in Pharaoh format, one line per answer"

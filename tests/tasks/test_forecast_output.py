@@ -12,8 +12,11 @@ import pytest
 from recurra.cli import main
 from recurra.data.formats import rows
 from recurra.errors import ConfigError
+from recurra.reports.explaining import explain
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
+from recurra.views.kinds import view_of
+from recurra.views.lines import Lines
 from tests.tasks.test_direct_forecasts import trained
 from tests.tasks.test_forecasting import write
 
@@ -93,3 +96,25 @@ def test_formats_of_other_tasks_are_refused(tmp_path: Path, capsys: pytest.Captu
 
     with pytest.raises(ConfigError, match="--format csv is for forecasters; other prints plain answers"):
         Task.printed(Other.__new__(Other), Prediction("", "", 0.0, 1, {}), "csv", 1)
+
+
+@pytest.mark.parametrize("ahead", [[*DIRECT, "data.values=['sold']"], [*RECURSIVE, "model.output=gaussian"]])
+def test_a_forecast_is_drawn_with_bands_inside_of_each_other(tmp_path: Path, ahead: list[str]) -> None:
+    file = dated(tmp_path / "a.csv", shops=1)
+    model = trained(tmp_path, file, *ahead)
+    found = explain(model, f"{file}:2", show="forecast").view
+    assert isinstance(found, Lines)
+    for panel in found.panels:
+        wide, middle, narrow = panel.bands
+        assert [band.name for band in panel.bands] == ["90 % interval", "80 % interval", "50 % interval"]
+        ends = [wide.low, middle.low, narrow.low, narrow.high, middle.high, wide.high]
+        assert (np.diff(ends, axis=0) >= 0).all()
+        assert (np.array(wide.high) > wide.low).all()
+    again = view_of(found.json())
+    assert isinstance(again, Lines)
+    assert again.panels == found.panels
+    assert again.json() == found.json()
+    assert found.json()["numbers"]["intervals"][2]["coverage"] == 0.5
+    svg = found.svg()
+    assert svg.count("% interval</text>") == 3 * len(found.panels)
+    assert "50 % interval " in svg  # of the step that is pointed at

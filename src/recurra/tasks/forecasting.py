@@ -845,7 +845,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             fan = unit.fan(output.fan, last)  # (h, L, d)
             outside = 0.1 if coverage is None or self.calibrations else 1 - coverage
             ends, which = (_level(fan, outside / 2), _level(fan, 1 - outside / 2)), PATHS
-            detail["quantiles"] = {f"{level:g}": _level(fan, level).tolist() for level in SHOWN}
+            detail["quantiles"] = {
+                f"{level:g}": each.tolist() for level, each in self.quantiles(example, output).items()
+            }
         if output.paths is not None:
             if self.gives_coins:
                 values = (values > 0.5).astype(float)
@@ -869,6 +871,17 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             detail["times"] = example.written(ahead)
         text = " ".join(",".join(f"{number:.6g}" for number in step) for step in values)
         return Prediction(example.name, text, output.score, example.line, detail)
+
+    def quantiles(self, example: Steps, output: Any) -> dict[float, NDArray[np.float64]]:
+        """By levels, (h, d): quantiles of the steps ahead, of the model or of the paths that were drawn; {}: neither."""
+        last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
+        unit = self.unit_of(example)
+        if output.paths is not None:
+            return dict(zip(SHOWN, np.quantile(unit.ahead(output.paths, last), SHOWN, axis=0), strict=True))
+        if output.fan is None:
+            return {}
+        fan = unit.fan(output.fan, last)  # (h, L, d)
+        return {level: _level(fan, level) for level in SHOWN}
 
     def format_of(self, ending: str) -> str | None:
         # A row of frames has one answer, which may stand beside it; a row of a table is only a step.
@@ -940,7 +953,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             tasks = [each._decoding_by(decoding) for each in asked.model.tasks]
             asked = asked._replace(model=Together(tasks, list(asked.model.members)))
         known = series.cut(max(0, now - forecasts.READ), now)
-        answer = task.answered(asked._replace(example=known))
+        output = task.output_asked(asked._replace(example=known))
+        answer, quantiles = task.answer(known, output), task.quantiles(known, output)
         names = self.settings.data.predicted or [str(number + 1) for number in range(series.values.shape[1])]
         low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
         file = "" if series.place.startswith(f"{NO_FILE}:") else os.path.basename(series.place)
@@ -948,6 +962,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         said = np.array(answer.detail["values"])
         if self.is_backward:  # it was read that way, and is drawn so
             said, low, high = said[::-1], *(None if each is None else each[::-1] for each in (low, high))
+        inner = {share: (quantiles[a], quantiles[b]) for share, (a, b) in forecasts.INNER.items() if quantiles}
         return forecasts.Forecast(
             ", ".join(filter(None, [series.name or file, steps])),
             list(names),
@@ -958,6 +973,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             high,
             "step back" if self.is_backward else "step ahead",
             0.9 if coverage is None else coverage,
+            inner,
         )
 
     def _decoding_by(self, decoding: ForecastingDecoding) -> Self:

@@ -419,7 +419,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """What the user sees."""
 
     def format_of(self, ending: str) -> str | None:
-        """The file format that the ending of `recurra predict --out` means; None: answers beside the input's columns."""
+        """The file format that the ending of `recurra predict --out` means; None: answers beside columns of the input."""
         return "conllu" if ending == "conllu" else None
 
     def printed(self, answer: Prediction, format: str, number: int) -> str:
@@ -587,14 +587,18 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def answered(self, asked: Asked) -> Prediction:
         """The answer that is asked about, in detail. (torch)"""
+        return self.answer(asked.example, self.output_asked(asked))
+
+    def output_asked(self, asked: Asked) -> Output:
+        """The output behind the answer that is asked about. (torch)"""
         from recurra.models.together import Together
 
         if isinstance(asked.model, Together):
             pairs = ((task, asked._replace(model=model)) for task, model in asked.model.pairs)
             outputs = [task.to_combine(own.model, task.copies(own)(1))[0] for task, own in pairs]
-            return self.answer(asked.example, self.combined(asked.example, outputs))
+            return self.combined(asked.example, outputs)
         [output] = self.predict(asked.model, self.copies(asked)(1), detail=True)
-        return self.answer(asked.example, output)
+        return output
 
     # Examples that a report shows
 
