@@ -95,6 +95,5 @@ class Forecast:
         shares = [f"{100 * share:g}" for share in self.intervals]
         if len(shares) < 2:
             return f"and the shaded area its {100 * self.coverage:g} % interval, if the model predicts one"
-        return (
-            f"and the shaded areas its {', '.join(shares[:-1])} and {shares[-1]} % intervals, the darkest the narrowest"
-        )
+        shown = f"{', '.join(shares[:-1])} and {shares[-1]}"
+        return f"and the shaded areas its {shown} % intervals, of which the narrowest is the darkest"

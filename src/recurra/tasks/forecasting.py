@@ -845,9 +845,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             fan = unit.fan(output.fan, last)  # (h, L, d)
             outside = 0.1 if coverage is None or self.calibrations else 1 - coverage
             ends, which = (_level(fan, outside / 2), _level(fan, 1 - outside / 2)), PATHS
-            detail["quantiles"] = {
-                f"{level:g}": each.tolist() for level, each in self.quantiles(example, output).items()
-            }
+            levels = self.quantiles(example, output)
+            detail["quantiles"] = {f"{level:g}": each.tolist() for level, each in levels.items()}
         if output.paths is not None:
             if self.gives_coins:
                 values = (values > 0.5).astype(float)
@@ -873,7 +872,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         return Prediction(example.name, text, output.score, example.line, detail)
 
     def quantiles(self, example: Steps, output: Any) -> dict[float, NDArray[np.float64]]:
-        """By levels, (h, d): quantiles of the steps ahead, of the model or of the paths that were drawn; {}: neither."""
+        """By levels, (h, d): quantiles of the steps ahead, of the model or of paths that were drawn; {}: neither."""
         last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
         unit = self.unit_of(example)
         if output.paths is not None:

@@ -419,7 +419,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """What the user sees."""
 
     def format_of(self, ending: str) -> str | None:
-        """The file format that the ending of `recurra predict --out` means; None: answers beside columns of the input."""
+        """The file format that the ending of `recurra predict --out` means; None: answers beside the input's."""
         return "conllu" if ending == "conllu" else None
 
     def printed(self, answer: Prediction, format: str, number: int) -> str:
