@@ -96,4 +96,4 @@ class Forecast:
         if len(shares) < 2:
             return f"and the shaded area its {100 * self.coverage:g} % interval, if the model predicts one"
         shown = f"{', '.join(shares[:-1])} and {shares[-1]}"
-        return f"and the shaded areas its {shown} % intervals, of which the narrowest is the darkest"
+        return f"and the shaded areas its {shown} % intervals, of which the narrowest has the strongest colour"
