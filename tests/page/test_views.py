@@ -290,7 +290,7 @@ def test_a_step_of_curves_says_all_its_numbers(view: Page, draw: Draw) -> None:
     view.keyboard.press("End")
     expect(said(view)).to_have_text("step 3: train 1, valid 3, items 140, said 2, 90 % 1 to 3")
     view.keyboard.press("ArrowLeft")
-    expect(said(view)).to_have_text("step 2: train 2, items 1190, said 1")
+    expect(said(view)).to_have_text("step 2: train 2, items 1190, said 1, 90 % 0 to 2")
     view.locator(".lines-panel").first.hover(position={"x": 60, "y": 40})
     expect(said(view)).to_have_text("step 1: train 4, items 180")
     assert view.locator(".curve").count() == 3
