@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from recurra.cli import main
 from recurra.data.formats import rows
-from recurra.errors import ConfigError
+from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.reports.explaining import explain
+from recurra.runs import begin, setup
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
+from recurra.training.progress import Silent
+from recurra.training.trained import load
 from recurra.views.kinds import view_of
 from recurra.views.lines import Lines
 from tests.tasks.test_direct_forecasts import trained
-from tests.tasks.test_forecasting import write
+from tests.tasks.test_forecasting import SMALL, write
 
 DIRECT = ["model.horizon=4", "decoding.horizon=4", "model.ahead=direct", "training.steps=3"]
 RECURSIVE = ["decoding.horizon=3", "model.ahead=recursive", "training.steps=3"]
@@ -117,3 +122,149 @@ def test_a_forecast_is_drawn_with_bands_inside_of_each_other(tmp_path: Path, ahe
     svg = found.svg()
     assert svg.count("% interval</text>") == 3 * len(found.panels)
     assert "50 % interval " in svg  # of the step that is pointed at
+
+
+def close(one: Prediction, other: Prediction) -> None:
+    """Two forecasts say the same, all of it."""
+    assert one.detail.keys() == other.detail.keys()
+    for name in ("values", "low", "high", "probabilities"):
+        if name in one.detail:
+            np.testing.assert_allclose(one.detail[name], other.detail[name], rtol=1e-5, atol=1e-5)
+    for level, part in one.detail.get("quantiles", {}).items():
+        np.testing.assert_allclose(part, other.detail["quantiles"][level], rtol=1e-5, atol=1e-5)
+    assert one.detail.get("times") == other.detail.get("times")
+    np.testing.assert_allclose(one.score, other.score, rtol=1e-4, atol=1e-4)
+
+
+KINDS = {
+    "direct": ["model.horizon=4", "decoding.horizon=6", "model.ahead=direct", "model.lags=12", "data.season=6"],
+    "recursive": ["model.ahead=recursive", "model.layers=2", "model.cell=lstm"],
+    "changes": ["model.ahead=recursive", "data.difference=true", "model.cell=min_gru", "model.embedding=5"],
+    "paths": ["model.ahead=recursive", "model.output=student_t", "decoding.paths=7", "model.cell=slstm"],
+    "gaps": ["model.ahead=recursive", "model.cell=gru_d"],
+    "transformer": [
+        "model.ahead=recursive",
+        "model.encoder=transformer",
+        "model.transformer.context=4",
+        "model.transformer.heads=2",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_forecasts_after_each_row_what_predict_does_of_all_rows(tmp_path: Path, kind: str) -> None:
+    file = dated(tmp_path / "a.csv", shops=1)
+    small = [each for each in SMALL if kind != "transformer" or not each.startswith(("model.cell", "model.engine"))]
+    this = setup("forecasting", given={"train": file}, overrides=[*small, "training.steps=2", *KINDS[kind]])
+    begin(this, tmp_path / "run", Silent())
+    model = load(tmp_path / "run")
+    rows_read = [[20.0 + 3 * np.sin(n), np.cos(2 * n)] for n in range(9)]
+    if kind == "gaps":
+        rows_read[4] = [None, 0.5]  # type: ignore[list-item]
+    stream = model.stream()
+    for count, row in enumerate(rows_read, 1):
+        said = stream.read(row)
+        close(said, model.predict([rows_read[:count]])[0])
+        if count % 3 == 0:
+            stream = load(tmp_path / "run").stream(stream.state())
+        assert stream.steps == count
+
+
+def test_a_long_stream_remembers_no_more_than_it_needs(tmp_path: Path) -> None:
+    file = dated(tmp_path / "a.csv", shops=1)
+    model = trained(tmp_path, file, "training.steps=2", *KINDS["direct"], "decoding.coverage=0.9", valid=file)
+    values = (20 + np.random.default_rng(1).normal(size=(320, 2))).tolist()
+    stream = model.stream()
+    stream.read({"values": values[:300]})
+    size = len(stream.state())
+    for row in values[300:]:
+        said = stream.read(row)
+    scaled = model.task.with_unit("", model.task.unit_of(model.task.asked(values[:300], is_first=True)))
+    whole = scaled.asked(values, is_first=True)
+    [output] = scaled.predict(model.model, scaled.batch([scaled.encode(whole)]))
+    close(said, scaled.answer(whole, output))
+    assert len(stream.state()) == size
+
+
+@pytest.mark.parametrize("beside", [["data.future=['price']"], ["data.elapsed=true", "data.past=['price']"]])
+def test_a_stream_of_a_known_series_goes_on_with_training_and_reads_covariates_and_gaps(
+    tmp_path: Path, beside: list[str]
+) -> None:
+    file = dated(tmp_path / "a.csv")
+    options = ["data.series=shop", "data.values=['sold']", "data.calendar=['weekday']", *beside]
+    model = trained(tmp_path, file, *options, *RECURSIVE)
+    days = [str(np.datetime64("2026-02-10") + day) for day in (0, 1, 4, 5)]  # two days are missing
+    prices = np.linspace(-1, 1, 7).tolist()
+    role, ahead = ("future", 3) if "future" in beside[0] else ("past", 0)
+
+    def row(first: int, last: int) -> dict[str, Any]:
+        values = [50.0 + number for number in range(first, last)]
+        return {"values": values, "times": days[first:last], role: {"price": prices[first : last + ahead]}}
+
+    stream = model.stream()
+    for count in range(1, 5):
+        new = row(count - 1, count)
+        said = stream.read({"series": "s1", **new} if count == 1 else new)
+        stream = model.stream(stream.state())
+        close(said, model.predict([{"series": "s1", **row(0, count)}])[0])
+    assert said.detail["times"][0] == "2026-02-16"
+    with pytest.raises(DataError, match="the row at 2026-02-15 does not go on with the stream, whose last time is 202"):
+        stream.read(row(3, 4))
+    with pytest.raises(DataError, match="the stream reads the series 's1', but the row is of 's0'"):
+        stream.read({"series": "s0", **row(3, 4)})
+
+
+def test_frames_are_streamed_from_their_beginning(tmp_path: Path) -> None:
+    frames = [[1, 0], [0, 1], [1, 1], [0, 0], [1, 0]]
+    file = write(tmp_path / "a.jsonl", "".join(json.dumps({"frames": frames[n:]}) + "\n" for n in range(3)))
+    model = trained(tmp_path, file, "training.steps=2")
+    stream = model.stream()
+    for count, frame in enumerate(frames, 1):
+        close(stream.read(frame), model.predict([frames[:count]])[0])
+
+
+def test_states_that_are_no_states_of_this_run_are_refused(tmp_path: Path) -> None:
+    file = dated(tmp_path / "a.csv", shops=1)
+    model = trained(tmp_path, file, *RECURSIVE)
+    stream = model.stream()
+    stream.read([1.0, 2.0])
+    state = stream.state()
+    other = trained(tmp_path / "other", file, *RECURSIVE, "training.seed=5")
+    for given, said in (
+        (b"PK\x03\x04", "are not the state of a stream"),
+        (b"recurra stream 9\n" + state[17:], "has format 9, but this version of recurra reads format 1"),
+        (state[:-1], "is damaged or cut off"),
+        (state[:400] + bytes([state[400] ^ 1]) + state[401:], "is damaged or cut off"),
+        (state[:17] + hashlib.sha256(b"x").digest() + b"x", r"cannot be read \("),
+    ):
+        with pytest.raises(CheckpointError, match=said):
+            model.stream(given)
+    with pytest.raises(CheckpointError, match="of a stream of another run, whose weights are not those of this one"):
+        other.stream(state)
+    with pytest.raises(DataError, match="the state of a stream is bytes"):
+        model.stream("state.bin")  # type: ignore[arg-type]
+    for row in ("text", [], [[1.0, 2.0]]):
+        with pytest.raises(DataError, match="a row of a stream must be a number, a list of the values of one step"):
+            stream.read(row)
+    with pytest.raises(DataError, match="found 3 values per step, but the model expects 2"):
+        stream.read([1.0, 2.0, 3.0])
+    with pytest.raises(DataError, match="this row had times, and earlier ones had none: give times with every row"):
+        stream.read({"values": [[1.0, 2.0]], "times": ["2026-02-03"]})
+    assert stream.steps == 1
+    assert stream.state() == state  # as it was before the errors
+
+
+def test_runs_that_cannot_be_streamed_say_so(tmp_path: Path) -> None:
+    file = dated(tmp_path / "a.csv", shops=1)
+    model = trained(tmp_path, file, *RECURSIVE, "model.direction=backward")
+    with pytest.raises(ConfigError, match="a stream is read forward, but this run reads series from their end"):
+        model.stream()
+    run = str(tmp_path / "run")
+    with pytest.raises(ConfigError, match="a stream is not available for an ensemble of runs"):
+        load([run, run]).stream()
+
+    class Other(Tagging):
+        name = "other"
+
+    with pytest.raises(ConfigError, match="a stream of rows is for forecasting, but this is a other model"):
+        Task.stream(Other.__new__(Other), model.model)

@@ -463,15 +463,47 @@ class Forecaster(nn.Module):
         """How each row goes on. What is drawn for a row depends on the seed alone, not on its neighbours."""
         read = self.questions(self.seen(batch))
         outputs, states = self.read(read, beside=batch.beside)
-        rows = len(read.lengths)
-        features = outputs.values.new_zeros(rows, self.stack.output_size)
-        every = torch.arange(rows, device=features.device)
+        features = outputs.values.new_zeros(len(read.lengths), self.stack.output_size)
         last = (beside(read.lengths, features) - 1).clamp_min(0)
         if read.values.shape[1]:
-            features = outputs.values[every, last]
-        coming = self._coming(batch, every, last, horizon) if read.values.shape[1] else None
+            features = outputs.values[torch.arange(len(last), device=last.device), last]
+        return self._forecasts(batch, features, states, last, horizon=horizon, paths=paths, seed=seed)
+
+    @torch.no_grad()
+    def go_on(
+        self, batch: ForecasterBatch, states: States | None, *, new: int, horizon: int, paths: int = 0, seed: int = 0
+    ) -> tuple[Forecast, States | None]:
+        """How the only row goes on, and the states before its last step; those before its `new` last ones are given.
+
+        With the last step what was expected of the coming one is read, which may turn out otherwise.
+        """
+        read = self.questions(self.seen(batch)).values
+        last = read.shape[1] - 1
+        if new > 1:
+            x = Padded.full(read[:, last + 1 - new : last])
+            states = self.read(x, states, batch.beside, start=last + 1 - new)[1]
+        outputs, after = self.read(Padded.full(read[:, last:]), states, batch.beside, start=last)
+        at = torch.full((1,), last, device=read.device)
+        [found] = self._forecasts(batch, outputs.values[:, -1], after, at, horizon=horizon, paths=paths, seed=seed)
+        return found, states
+
+    def _forecasts(
+        self,
+        batch: ForecasterBatch,
+        features: Tensor,
+        states: States,
+        last: Tensor,
+        *,
+        horizon: int,
+        paths: int,
+        seed: int,
+    ) -> list[Forecast]:
+        """How each row goes on after its last step, from what the network says and remembers there."""
         if self.direct is not None:
             return self._predicted(batch, features, states, last, horizon)
+        rows = len(last)
+        every = torch.arange(rows, device=features.device)
+        coming = self._coming(batch, every, last, horizon) if batch.values.values.shape[1] else None
         found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Stack
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
+    from recurra.sequences.stream import Stream
 
 TOKENS = 8192
 """Steps that are reviewed together."""
@@ -677,6 +678,35 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 rows.append([*moment, *expected, *surprise, float(found.tails[t, j])])
         head = ["series", "time", "column", "value", "expected", "low", "high"]
         return Table([*head, *(["surprise"] if self.has_density else []), "tail"], rows)
+
+    # Streams
+
+    def stream(self, model: Any, state: bytes | None = None) -> Stream:
+        if self.is_backward:
+            raise ConfigError("a stream is read forward, but this run reads series from their end.")
+        from recurra.sequences.stream import Stream
+
+        return Stream(self, model, state)
+
+    def asked(self, row: Any, *, is_first: bool) -> Steps:
+        """The steps of a row that a stream is given; before the first, those of training that it goes on with."""
+        [steps] = self.questions(None, [row]) if is_first else self._questions(None, [row])
+        return steps
+
+    def with_unit(self, name: str, unit: Unit) -> Self:
+        """The task that scales the series of a name by a unit, whatever else is known of it."""
+        if not self.facts.by_series:
+            return self
+        found, floors = copy.copy(self), None if unit.floor is None else unit.floor[None]
+        scale = {"means": unit.scale.mean[None], "spreads": unit.scale.spread[None], "floors": floors}
+        found.facts = dataclasses.replace(self.facts, names={name: 0}, errors=None, ends={}, **scale)
+        return found
+
+    @property
+    def steps_remembered(self) -> int:
+        """The last steps of a series that a forecast is made from, beside the states of the network."""
+        season = self.settings.season
+        return max(self.settings.model.lags or 0, max(RECENT, SEASONS * season) + season) + 1
 
     # Intervals that hold as often as they say
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from recurra.analysis.gates import Gates, Stack
     from recurra.generation.generated import Manner, TextSource
     from recurra.scoring.counted import Counted
+    from recurra.sequences.stream import Stream
 
 __all__ = [
     "START",
@@ -495,6 +496,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def origins_back(self, files: Sequence[str | Path], *, windows: int, step: int) -> list[int]:
         """How many steps before the end of each example its windows begin, the earliest first."""
         raise ConfigError(f"recurra backtest is for forecasting, but this is a {self.name} model.")
+
+    def stream(self, model: nn.Module, state: bytes | None = None) -> Stream:
+        """What reads a series row by row and forecasts after each, from its start or from a saved state. (torch)"""
+        raise ConfigError(f"a stream of rows is for forecasting, but this is a {self.name} model.")
 
     def anomalies(self, model: nn.Module, files: Sequence[str | Path]) -> Table:
         """Every observed value, and how improbable it was given those before it."""
