@@ -457,7 +457,7 @@ def test_a_forecast_starts_where_its_origin_is_moved_to(page: Page) -> None:
     origin.focus()
     with page.expect_request("**/predict") as asked:
         page.keyboard.press("ArrowLeft")
-    assert asked.value.post_data_json["inputs"] == [[[1], [2], [3], [4], [0], [1], [2], [3], [4]]]
+    assert json.loads(asked.value.post_data or "")["inputs"] == [[[1], [2], [3], [4], [0], [1], [2], [3], [4]]]
     expect(chart).to_have_attribute("aria-label", re.compile("^level: 9 given steps and a forecast of 3"))
     handle = chart.locator(".handle").bounding_box()
     assert handle is not None

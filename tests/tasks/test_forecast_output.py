@@ -16,6 +16,7 @@ from recurra.data.formats import rows
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.reports.explaining import explain
 from recurra.runs import begin, setup
+from recurra.tasks.forecasting import Forecasting
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
 from recurra.training.progress import Silent
@@ -158,9 +159,9 @@ def test_a_stream_forecasts_after_each_row_what_predict_does_of_all_rows(tmp_pat
     this = setup("forecasting", given={"train": file}, overrides=[*small, "training.steps=2", *KINDS[kind]])
     begin(this, tmp_path / "run", Silent())
     model = load(tmp_path / "run")
-    rows_read = [[20.0 + 3 * np.sin(n), np.cos(2 * n)] for n in range(9)]
+    rows_read: list[list[float | None]] = [[20.0 + 3 * np.sin(n), np.cos(2 * n)] for n in range(9)]
     if kind == "gaps":
-        rows_read[4] = [None, 0.5]  # type: ignore[list-item]
+        rows_read[4] = [None, 0.5]
     stream = model.stream()
     for count, row in enumerate(rows_read, 1):
         said = stream.read(row)
@@ -179,6 +180,7 @@ def test_a_long_stream_remembers_no_more_than_it_needs(tmp_path: Path) -> None:
     size = len(stream.state())
     for row in values[300:]:
         said = stream.read(row)
+    assert isinstance(model.task, Forecasting)
     scaled = model.task.with_unit("", model.task.unit_of(model.task.asked(values[:300], is_first=True)))
     whole = scaled.asked(values, is_first=True)
     [output] = scaled.predict(model.model, scaled.batch([scaled.encode(whole)]))

@@ -22,6 +22,7 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.cells.cell import fields
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
 from recurra.data.times import Clock
@@ -127,7 +128,7 @@ class Stream:
             return _appended(end, new)
         [found] = continued([new], {end.name: end}, longest=len(end) + LONGEST_GAP)
         if found is new:
-            last, first = (each.written(_moments(each)[at : at + 1 or None])[0] for each, at in ((end, -1), (new, 0)))  # type: ignore[index]
+            [last], [first] = end.written(_moments(end)[-1:]), new.written(_moments(new)[:1])
             raise DataError(
                 f"the row at {first} does not go on with the stream, whose last time is {last}: a row must be later, "
                 f"a whole number of steps away, and at most {LONGEST_GAP:,}."
@@ -153,7 +154,7 @@ class Stream:
             arrays |= {} if end.static_numbers is None else {"static_numbers": end.static_numbers}
             for layer, directions in enumerate(self._states or ()):
                 for direction, state in enumerate(directions):
-                    for name, field in zip(state._fields, state, strict=True):
+                    for name, field in zip(fields(state), state, strict=True):
                         arrays[f"state_{layer}_{direction}_{name}"] = field.cpu().numpy()
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
         archive = io.BytesIO()
@@ -199,7 +200,7 @@ class Stream:
                 type(state)(
                     *(
                         torch.from_numpy(arrays[f"state_{layer}_{direction}_{name}"].copy()).to(like.device)
-                        for name in state._fields
+                        for name in fields(state)
                     )
                 )
                 for direction, state in enumerate(directions)
@@ -237,11 +238,11 @@ def _appended(end: Steps, new: Steps) -> Steps:
     """Steps that are only counted, one after the other; a missing value is that of the step before."""
     measured = np.concatenate([end.measured, new.measured])
     values = np.concatenate([end.values, new.values])
-    fields: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
     for name in ("future", "future_names", "past", "past_names"):
         old, coming = getattr(end, name), getattr(new, name)
-        fields[name] = coming if old is None or coming is None else np.concatenate([old[: len(end)], coming])
-    return dataclasses.replace(new, values=carried(values, ~np.isnan(values)), known=measured, observed=None, **fields)
+        beside[name] = coming if old is None or coming is None else np.concatenate([old[: len(end)], coming])
+    return dataclasses.replace(new, values=carried(values, ~np.isnan(values)), known=measured, observed=None, **beside)
 
 
 def _fingerprint(model: Forecaster) -> str:

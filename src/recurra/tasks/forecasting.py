@@ -697,9 +697,16 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         """The task that scales the series of a name by a unit, whatever else is known of it."""
         if not self.facts.by_series:
             return self
-        found, floors = copy.copy(self), None if unit.floor is None else unit.floor[None]
-        scale = {"means": unit.scale.mean[None], "spreads": unit.scale.spread[None], "floors": floors}
-        found.facts = dataclasses.replace(self.facts, names={name: 0}, errors=None, ends={}, **scale)
+        found = copy.copy(self)
+        found.facts = dataclasses.replace(
+            self.facts,
+            names={name: 0},
+            means=unit.scale.mean[None],
+            spreads=unit.scale.spread[None],
+            floors=None if unit.floor is None else unit.floor[None],
+            errors=None,
+            ends={},
+        )
         return found
 
     @property
