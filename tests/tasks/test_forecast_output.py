@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import hashlib
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from recurra.cli import main
 from recurra.data.formats import rows
@@ -20,11 +22,12 @@ from recurra.tasks.forecasting import Forecasting
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
 from recurra.training.progress import Silent
-from recurra.training.trained import load
+from recurra.training.trained import Trained, load
 from recurra.views.kinds import view_of
 from recurra.views.lines import Lines
 from tests.tasks.test_direct_forecasts import trained
 from tests.tasks.test_forecasting import SMALL, write
+from tests.variants import CELLS
 
 DIRECT = ["model.horizon=4", "decoding.horizon=4", "model.ahead=direct", "training.steps=3"]
 RECURSIVE = ["decoding.horizon=3", "model.ahead=recursive", "training.steps=3"]
@@ -270,3 +273,30 @@ def test_runs_that_cannot_be_streamed_say_so(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="a stream of rows is for forecasting, but this is a other model"):
         Task.stream(Other.__new__(Other), model.model)
+
+
+SPECS = {spec["name"]: spec for spec in reversed(CELLS.values())} | {"unitary": CELLS["unitary"]}
+"""A variant of each cell."""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return dated(tmp_path_factory.mktemp("streams") / "a.csv", shops=1)
+
+
+@pytest.mark.parametrize("ahead", ["direct", "recursive"])
+@pytest.mark.parametrize("name", SPECS)
+def test_every_cell_goes_on_from_its_state_in_a_stream(table: str, name: str, ahead: str) -> None:
+    small = [each for each in SMALL if not each.startswith("model.cell")]
+    known = ["model.lags=4", "data.season=2", "model.horizon=2"] if ahead == "direct" else []
+    this = setup("forecasting", given={"train": table}, overrides=[*small, f"model.ahead={ahead}", *known])
+    spec = {key: value for key, value in SPECS[name].items() if key != "variables"}
+    chosen = dataclasses.replace(this.settings.model, cell=spec)
+    task = Forecasting.prepared(Forecasting.resolved(dataclasses.replace(this.settings, model=chosen)))
+    torch.manual_seed(1)
+    model = Trained(task, task.build(), Path())
+    values = np.random.default_rng(1).normal(10, 3, size=(5, 2)).tolist()
+    stream = model.stream()
+    for count, row in enumerate(values, 1):
+        close(stream.read(row), model.predict([values[:count]])[0])
+        stream = model.stream(stream.state())
