@@ -229,6 +229,8 @@ def test_a_stream_of_a_known_series_goes_on_with_training_and_reads_covariates_a
         stream.read(row(3, 4))
     with pytest.raises(DataError, match="the stream reads the series 's1', but the row is of 's0'"):
         stream.read({"series": "s0", **row(3, 4)})
+    with pytest.raises(DataError, match="earlier rows had times, and this one had none: give times with every row"):
+        stream.read({**row(3, 4), "times": None})
 
 
 def test_frames_are_streamed_from_their_beginning(tmp_path: Path) -> None:
@@ -263,6 +265,8 @@ def test_states_that_are_no_states_of_this_run_are_refused(tmp_path: Path) -> No
     for row in ("text", [], [[1.0, 2.0]]):
         with pytest.raises(DataError, match="a row of a stream must be a number, a list of the values of one step"):
             stream.read(row)
+    with pytest.raises(DataError, match=r"a row of a stream needs values, but {'values': \[\]} has none"):
+        stream.read({"values": []})
     with pytest.raises(DataError, match="found 3 values per step, but the model expects 2"):
         stream.read([1.0, 2.0, 3.0])
     with pytest.raises(DataError, match="this row had times, and earlier ones had none: give times with every row"):
