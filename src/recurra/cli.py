@@ -329,12 +329,13 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "--out",
         metavar="FILE",
         help="write the input's columns with prediction and score to a new .csv, .tsv or .jsonl file; of a tagger also "
-        ".conllu",
+        ".conllu, of a forecaster the rows of --format csv",
     )
     sub.add_argument(
         "--format",
-        metavar="conllu",
-        help="taggers: print CoNLL-U of raw text; of a .conllu file all other columns and comments are kept",
+        metavar="{conllu,csv}",
+        help="conllu, of taggers: CoNLL-U of raw text; of a .conllu file all other columns and comments are kept; "
+        "csv, of forecasters: a row for each series, step ahead and column",
     )
     sub.add_argument(
         "--alignments", metavar="FILE", help="seq2seq: write word alignments in Pharaoh format, one line per answer"

@@ -445,3 +445,32 @@ def test_a_row_of_the_table_that_a_vector_model_was_trained_on_can_be_pasted(pag
         expect(page.get_by_label(name, exact=True)).to_have_value(number)
     expect(page.locator(".numbers-said")).to_have_text("left out: target")
     expect(page).to_have_url(re.compile(r"input=%5B12%2C34%2C56%5D"))
+
+
+def test_a_forecast_starts_where_its_origin_is_moved_to(page: Page) -> None:
+    page.goto("/?run=levels&input=[[1],[2],[3],[4],[0],[1],[2],[3],[4],[0]]")
+    page.get_by_label("horizon").fill("3")
+    origin = page.get_by_role("slider", name="Forecast after step")
+    expect(origin).to_have_value("10")
+    chart = answer(page).locator(".chart")
+    expect(chart).to_have_attribute("aria-label", re.compile("^level: 10 given steps and a forecast of 3"))
+    origin.focus()
+    with page.expect_request("**/predict") as asked:
+        page.keyboard.press("ArrowLeft")
+    assert json.loads(asked.value.post_data or "")["inputs"] == [[[1], [2], [3], [4], [0], [1], [2], [3], [4]]]
+    expect(chart).to_have_attribute("aria-label", re.compile("^level: 9 given steps and a forecast of 3"))
+    handle = chart.locator(".handle").bounding_box()
+    assert handle is not None
+    x, y = handle["x"] + handle["width"] / 2, handle["y"] + 40
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 200, y, steps=3)
+    page.mouse.up()
+    expect(origin).not_to_have_value("9")
+    known = int(origin.input_value())
+    assert 2 <= known < 9
+    expect(chart).to_have_attribute("aria-label", re.compile(f"^level: {known} given steps and a forecast of 3"))
+    chart.press("End")
+    expect(answer(page).locator(".pointed")).to_have_text(re.compile("^Step 13"))
+    chart.press("ArrowLeft")
+    expect(answer(page).locator(".came")).to_have_attribute("d", re.compile("^M"))

@@ -288,9 +288,9 @@ def test_a_step_of_curves_says_all_its_numbers(view: Page, draw: Draw) -> None:
     expect(view.locator(".summary")).to_have_text("a run")
     view.get_by_role("application").focus()
     view.keyboard.press("End")
-    expect(said(view)).to_have_text("step 3: train 1, valid 3, items 140, said 2")
+    expect(said(view)).to_have_text("step 3: train 1, valid 3, items 140, said 2, 90 % 1 to 3")
     view.keyboard.press("ArrowLeft")
-    expect(said(view)).to_have_text("step 2: train 2, items 1190, said 1")
+    expect(said(view)).to_have_text("step 2: train 2, items 1190, said 1, 90 % 0 to 2")
     view.locator(".lines-panel").first.hover(position={"x": 60, "y": 40})
     expect(said(view)).to_have_text("step 1: train 4, items 180")
     assert view.locator(".curve").count() == 3
@@ -449,6 +449,20 @@ def test_columns_of_a_forecast_stand_side_by_side_with_one_legend(view: Page) ->
     assert left < right
     assert top == same < below
     expect(view.locator(".charts")).to_contain_text("−2")
+
+
+def test_quantiles_of_a_forecast_are_bands_inside_of_its_interval(view: Page) -> None:
+    levels = {"0.1": 2.0, "0.25": 3.0, "0.5": 4.0, "0.75": 5.0, "0.9": 6.0}
+    quantiles = {level: [[value], [value]] for level, value in levels.items()}
+    answer = {"output": "x", "values": [[4.0]] * 2, "low": [[1.0]] * 2, "high": [[7.0]] * 2, "quantiles": quantiles}
+    view.evaluate(ANSWER, [{"input": {"columns": ["level"]}, "answer": "series"}, answer])
+    expect(view.locator(".key")).to_have_text(["given", "forecast", "90 % interval", "80 % interval", "50 % interval"])
+    heights = view.locator(".chart .between").evaluate_all("all => all.map((each) => each.getBBox().height)")
+    assert heights[0] == pytest.approx(1.5 * heights[1], rel=0.01)
+    assert heights[0] == pytest.approx(3 * heights[2], rel=0.01)
+    view.locator(".chart").press("Home")
+    said = "Step 1, 1 ahead: 4, with 90 % from 1 to 7, with 80 % from 2 to 6, with 50 % from 3 to 5"
+    expect(view.locator(".pointed")).to_have_text(said)
 
 
 def test_what_is_0_or_1_uses_the_width(view: Page) -> None:

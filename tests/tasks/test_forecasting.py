@@ -688,7 +688,7 @@ def test_the_forecast_view_names_its_coverage_and_a_damaged_calibration_is_refus
     model = trained(tmp_path, file, "training.steps=2", "decoding.coverage=0.8", valid=file)
     found = explain(model, f"{file}:2", show="forecast")
     assert isinstance(found.view, Lines)
-    assert [band.name for band in found.view.panels[0].bands] == ["80 % interval"]
+    assert [band.name for band in found.view.panels[0].bands] == ["80 % interval", "50 % interval"]
     (tmp_path / "run" / "calibration.json").write_text('{"point": {"counts": []}}', "utf-8")
     seal(tmp_path / "run")
     with pytest.raises(

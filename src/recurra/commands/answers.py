@@ -25,16 +25,17 @@ def predict(options: argparse.Namespace) -> None:
 
     if options.best is not None and not options.json:
         raise ConfigError(f"--best {options.best} asks for several answers, but only --json prints them: add --json.")
-    format = format_asked(options)
+    format, ending = format_asked(options)
     if options.out is not None:
         from recurra.commands.joined import check_is_free, write_joined, write_pieces
 
         if options.json or options.alignments is not None:
             other = "--json" if options.json else "--alignments"
             raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
-        check_is_free(Path(options.out), also=() if format is None else (f".{format}",))
+        check_is_free(Path(options.out), also=(".conllu",))
     file = None if options.file in (None, "-") else options.file
     model = load(options.run, device=options.device, trust=options.trust)
+    format = format or model.task.format_of(ending)
     model.check_used(options.set, scoring=False)
     model = model.searching(search=options.search, width=options.width, best=options.best, changes=options.set)
     if options.history is not None:
@@ -57,8 +58,9 @@ def predict(options: argparse.Namespace) -> None:
         has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
         is_detailed = options.json or links is not None
         text, unknown = (line for _, line in numbered), UnknownSymbols()
+        say = lambda said: print(said, file=sys.stderr)  # noqa: E731
         if format is not None:
-            answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived))
+            answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived, say=say))
             pieces = model.task.printed_file(file, answers, format)
             if options.out is not None:
                 count = write_pieces(Path(options.out), pieces)
@@ -72,7 +74,6 @@ def predict(options: argparse.Namespace) -> None:
             count = write_joined(Path(options.out), answers, file, model.task.settings.data)
             print(f"{count:,} answers written to {options.out}")
             return
-        say = lambda said: print(said, file=sys.stderr)  # noqa: E731
         answers = model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived, say=say)
         for answer in answers:
             if links is not None:
@@ -100,7 +101,7 @@ def reads_raw_text(options: argparse.Namespace, file: str | None, format: str | 
     if options.raw and (options.alignments is not None or (options.out is not None and format is None)):
         name = "--alignments" if options.alignments is not None else f"--out {options.out}"
         raise ConfigError(f"{name} needs inputs that are separate already: leave it or --raw out.")
-    if format is not None and is_text and not can and not options.raw:
+    if format == "conllu" and is_text and not can and not options.raw:
         print(
             "this run has not learned to find tokens and sentences in raw text: each line is read as a sentence, its "
             "words separated by blanks",
@@ -140,15 +141,15 @@ def predict_raw(options: argparse.Namespace, model: Trained, file: str | None, f
     unknown.end()
 
 
-def format_asked(options: argparse.Namespace) -> str | None:
-    """The file format in which answers are to be written: by --format, or by the ending of --out; None: plainly."""
+def format_asked(options: argparse.Namespace) -> tuple[str | None, str]:
+    """The file format of --format, None where it is not given, and the ending of --out, by which a task may choose."""
     ending = Path(options.out).suffix.lower().removeprefix(".") if options.out is not None else ""
-    format: str | None = options.format or (ending if ending == "conllu" else None)
+    format: str | None = options.format
     if format is not None and (options.json or options.alignments is not None):
         raise ConfigError(f"--format {format} and {'--json' if options.json else '--alignments'} exclude each other.")
     if format is not None and ending not in ("", format):
         raise ConfigError(f"--out {options.out}: with --format {format} the file must end in .{format}.")
-    return format
+    return format, ending
 
 
 class UnknownSymbols:

@@ -490,15 +490,49 @@ class Forecaster(nn.Module):
         """How each row goes on. What is drawn for a row depends on the seed alone, not on its neighbours."""
         read = self.questions(self.seen(batch))
         outputs, states = self.read(read, beside=batch.beside)
-        rows = len(read.lengths)
-        features = outputs.values.new_zeros(rows, self.stack.output_size)
-        every = torch.arange(rows, device=features.device)
-        last = (beside(read.lengths, features) - 1).clamp_min(0)
-        if read.values.shape[1]:
-            features = outputs.values[every, last]
-        coming = self._coming(batch, every, last, horizon) if read.values.shape[1] else None
+        last = (beside(read.lengths, outputs.values) - 1).clamp_min(0)
+        return self._forecasts(batch, outputs.values, states, last, horizon=horizon, paths=paths, seed=seed)
+
+    @torch.no_grad()
+    def go_on(
+        self, batch: ForecasterBatch, states: States | None, *, new: int, horizon: int, paths: int = 0, seed: int = 0
+    ) -> tuple[Forecast, States | None]:
+        """How the only row goes on, and the states before its last step; those before its `new` last ones are given.
+
+        With the last step what was expected of the coming one is read, which may turn out otherwise.
+        """
+        read = self.questions(self.seen(batch)).values
+        last = read.shape[1] - 1
+        if new > 1:
+            x = Padded.full(read[:, last + 1 - new : last])
+            states = self.read(x, states, batch.beside, start=last + 1 - new)[1]
+        outputs, after = self.read(Padded.full(read[:, last:]), states, batch.beside, start=last)
+        at = torch.full((1,), last, device=read.device)
+        how = {"horizon": horizon, "paths": paths, "seed": seed}
+        [found] = self._forecasts(batch, outputs.values, after, at, start=last, **how)
+        return found, states
+
+    def _forecasts(
+        self,
+        batch: ForecasterBatch,
+        outputs: Tensor,
+        states: States,
+        last: Tensor,
+        *,
+        horizon: int,
+        paths: int,
+        seed: int,
+        start: int = 0,
+    ) -> list[Forecast]:
+        """How each row goes on after its last step, from the features (B, T, H) of its steps from `start` on."""
         if self.direct is not None:
-            return self._predicted(batch, outputs.values, states, last, horizon)
+            return self._predicted(batch, outputs, states, last, horizon, start)
+        rows = len(last)
+        every = torch.arange(rows, device=outputs.device)
+        features = outputs.new_zeros(rows, self.stack.output_size)
+        if outputs.shape[1]:
+            features = outputs[every, last - start]
+        coming = self._coming(batch, every, last, horizon) if batch.values.values.shape[1] else None
         found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None
@@ -517,15 +551,15 @@ class Forecaster(nn.Module):
         ]
 
     def _predicted(
-        self, batch: ForecasterBatch, outputs: Tensor, states: States, last: Tensor, horizon: int
+        self, batch: ForecasterBatch, outputs: Tensor, states: States, last: Tensor, horizon: int, start: int
     ) -> list[Forecast]:
-        """How each row goes on directly after its last step, from the features (B, T, H) of all its steps."""
+        """How each row goes on directly after its last step, from the features (B, T, H) of steps from `start` on."""
         assert self.direct is not None
         rows = torch.arange(len(outputs), device=outputs.device)
         values = batch.values.values.to(outputs.dtype)
         if not values.shape[1]:  # nothing is known of any row
             values, outputs = (each.new_zeros(len(each), 1, each.shape[2]) for each in (values, outputs))
-        seen = self._last_seen(outputs, last)
+        seen = self._last_seen(outputs, last, start)
         coming = self._coming(batch, rows, last, max(horizon, self.direct.horizon))
         recent = recent_values(values, last.unsqueeze(1), self.direct.lags).squeeze(1)
         best, features, base = self._directly(seen, states, recent, horizon, coming)
@@ -538,9 +572,9 @@ class Forecaster(nn.Module):
             for row in range(len(outputs))
         ]
 
-    def _last_seen(self, outputs: Tensor, last: Tensor) -> Seen:
-        """What is seen from the last steps (B,) of rows with features (B, T, H)."""
-        values, counts = self._seen(outputs, last.unsqueeze(1))
+    def _last_seen(self, outputs: Tensor, last: Tensor, start: int = 0) -> Seen:
+        """What is seen from the last steps (B,) of rows with features (B, T, H) that begin with the step `start`."""
+        values, counts = self._seen(outputs, last.unsqueeze(1), start)
         return Seen(values.squeeze(1), counts.squeeze(1))
 
     @torch.no_grad()

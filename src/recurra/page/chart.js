@@ -82,21 +82,30 @@ const RIGHT = 14;
 const TOP = 12;
 const BOTTOM = 26;
 
+/** So near to the line between two steps, in pixels, it is taken hold of. */
+const HOLD = 9;
+
 /**
- * A chart of lines [{values, kind, from}] and a band {low, high, from} over steps; `marked` is the step at which
+ * A chart of lines [{values, kind, from}] and bands [{low, high, from}] over steps; `marked` is the step at which
  * something new begins. The reader points at a step, or moves with arrow keys, and `said(step)` tells of it; of several
  * charts one has a `hint` of that.
  */
-export function chart({ lines, band = null, marked = null, label, said, first = 1, height = HEIGHT, hint = true }) {
-  const many = Math.max(...lines.map((line) => line.from + line.values.length));
-  const picture = svg("svg", { class: "chart", role: "img", "aria-label": label, tabindex: 0 });
+export const chart = (options) => changingChart(options).node;
+
+/**
+ * A chart as `{node, show}`, which shows something else after `show(drawn)`: lines, bands, `marked`, `label` and
+ * `said`. It has so many `steps`; where there is `onmove(step)`, the line at `marked` can be dragged to another step.
+ */
+export function changingChart({ steps = 0, first = 1, height = HEIGHT, hint = true, onmove = null, ...drawn }) {
+  let { lines, bands, marked, said } = {};
+  let [many, low, high, air] = [1, 0, 1, 0];
+  const picture = svg("svg", { class: "chart", role: "img", tabindex: 0 });
   const reading = element("p", { class: "pointed", "aria-live": "polite" }, hint ? "Point at a step, or move with the arrow keys." : "");
   picture.style.setProperty("--chart-height", `${height}px`);
   const node = element("figure", { class: "chart-place" }, picture, reading);
-  const [low, high] = extent([...lines.flatMap((line) => line.values), ...(band ? [...band.low, ...band.high] : [])]);
-  const air = (high - low) * 0.05;
   let width = 640;
   let chosen = null;
+  let isHeld = false;
 
   const x = (step) => LEFT + (step / Math.max(1, many - 1)) * (width - LEFT - RIGHT);
   const y = (value) => TOP + (1 - (value - low + air) / (high - low + 2 * air)) * (height - TOP - BOTTOM);
@@ -104,10 +113,11 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
   function draw() {
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const parts = [...grid()];
-    if (band) parts.push(svg("path", { class: "between", d: bandPath() }));
+    for (const band of bands) parts.push(svg("path", { class: "between", d: bandPath(band) }));
     if (marked !== null) {
       const at = x(marked - 0.5);
       parts.push(svg("line", { class: "marked", x1: at, x2: at, y1: TOP, y2: height - BOTTOM }));
+      if (onmove) parts.push(svg("circle", { class: "handle", cx: at, cy: TOP + 6, r: 6 }));
     }
     for (const line of lines) {
       parts.push(svg("path", { class: `line ${line.kind}`, d: path(line.values, (step) => x(step + line.from), y) }));
@@ -127,7 +137,7 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
     }
   }
 
-  function bandPath() {
+  function bandPath(band) {
     const at = (step) => x(step + band.from);
     const back = band.low.map((value, step) => `L${at(step).toFixed(1)} ${y(value).toFixed(1)}`).reverse();
     return `${path(band.high, at, y)}${back.join("")}Z`;
@@ -147,11 +157,35 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
     draw();
   }
 
-  picture.addEventListener("pointermove", (event) => {
+  function show(next) {
+    ({ lines, bands = [], marked = null, said } = next);
+    picture.setAttribute("aria-label", next.label);
+    many = Math.max(steps, ...lines.map((line) => line.from + line.values.length));
+    [low, high] = extent([...lines.flatMap((line) => line.values), ...bands.flatMap((band) => [...band.low, ...band.high])]);
+    air = (high - low) * 0.05;
+    choose(chosen);
+  }
+
+  /** Where an event is, in the picture's own pixels, and as a step with its fraction. */
+  function placeOf(event) {
     const box = picture.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * width;
-    choose(Math.round(((at - LEFT) / (width - LEFT - RIGHT)) * (many - 1)));
+    return { at, step: ((at - LEFT) / (width - LEFT - RIGHT)) * (many - 1) };
+  }
+
+  const isNear = (at) => onmove !== null && marked !== null && Math.abs(at - x(marked - 0.5)) <= HOLD;
+
+  picture.addEventListener("pointerdown", (event) => {
+    isHeld = isNear(placeOf(event).at);
+    if (isHeld) picture.setPointerCapture(event.pointerId);
   });
+  picture.addEventListener("pointermove", (event) => {
+    const { at, step } = placeOf(event);
+    picture.classList.toggle("held", isHeld || isNear(at));
+    if (isHeld) onmove(Math.round(step + 0.5));
+    else choose(Math.round(step));
+  });
+  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => (isHeld = false));
   picture.addEventListener("keydown", (event) => {
     const moves = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 };
     if (event.key in moves) choose((chosen ?? marked ?? 0) + moves[event.key]);
@@ -166,6 +200,6 @@ export function chart({ lines, band = null, marked = null, label, said, first = 
     width = contentRect.width;
     draw();
   }).observe(picture);
-  draw();
-  return node;
+  show(drawn);
+  return { node, show };
 }

@@ -7,6 +7,7 @@ import { fitted, follow, numbersTable, reading, sayingLine } from "./figure.js";
 const [LEFT, RIGHT, TOP, BOTTOM] = [56, 14, 8, 22]; // pixels around the curves
 const NUMBER = 14; // pixels of a bar's number
 const MOST_ROWS = 500; // of the table
+const SHADE = 0.2; // of a band; where bands lie over each other it is darker
 
 export function draw(place, numbers) {
   const { panels, about, caption } = numbers;
@@ -107,7 +108,11 @@ function panelOf({ title, curves, bands, marks, bars, log, height }, across, wid
   );
   // What has no number is not drawn, and so not named.
   const drawn = curves.filter(({ y }) => y.some(Number.isFinite));
-  const keyed = (sample) => ({ name, look }) => name && element("span", { class: "key" }, element("span", { class: `${sample} ${look}` }), name);
+  const keyed = (sample) => (drawn) => {
+    const swatch = element("span", { class: `${sample} ${drawn.look}` });
+    if (sample === "swatch") swatch.style.setProperty("--depth", `${100 * (1 - (1 - SHADE) ** depthOf(drawn, bands))}%`);
+    return drawn.name && element("span", { class: "key" }, swatch, drawn.name);
+  };
   const keys = bars ? [] : [...drawn.map(keyed("stroke")), ...bands.filter(isDrawn).map(keyed("swatch"))];
   const best = [...new Set(marked.map(({ name }) => name))].map((name) => element("span", { class: "key" }, `● ${name}`));
   const head = element("p", { class: "legend" }, element("b", {}, title + (isLog ? " (log scale)" : "")), keys, best);
@@ -118,8 +123,11 @@ function panelOf({ title, curves, bands, marks, bars, log, height }, across, wid
     if (step !== null) for (const end of ["x1", "x2"]) pointer.setAttribute(end, across(step));
   }
 
-  const said = (step) =>
-    found.filter(({ at }) => Number.isFinite(at.get(step))).map(({ name, at }) => `${name} ${short(at.get(step), 5)}`);
+  const between = bands.filter(({ name }) => name).map((band) => ({ name: band.name, at: new Map(endsOf(band).map(([x, ...ends]) => [x, ends])) }));
+  const said = (step) => [
+    ...found.filter(({ at }) => Number.isFinite(at.get(step))).map(({ name, at }) => `${name} ${short(at.get(step), 5)}`),
+    ...between.filter(({ at }) => at.has(step)).map(({ name, at }) => `${name} ${at.get(step).map((end) => short(end, 4)).join(" to ")}`),
+  ];
   return { node: element("div", { class: "lines-place" }, head, picture), mark, said };
 }
 
@@ -166,6 +174,16 @@ function lineOf(curve, across, up) {
 /** The steps at which a band has both its ends. */
 function endsOf(band) {
   return xOf(band).map((x, n) => [x, band.low[n], band.high[n]]).filter((each) => each.every(Number.isFinite));
+}
+
+/** How many bands lie over each other where one is: itself, and those drawn before it that enclose it. */
+function depthOf(band, bands) {
+  const own = endsOf(band);
+  const encloses = (other) => {
+    const around = new Map(endsOf(other).map(([x, ...ends]) => [x, ends]));
+    return own.every(([x, low, high]) => around.has(x) && around.get(x)[0] <= low && high <= around.get(x)[1]);
+  };
+  return 1 + bands.slice(0, bands.indexOf(band)).filter(encloses).length;
 }
 
 const isDrawn = (band) => endsOf(band).length > 1;

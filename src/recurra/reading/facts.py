@@ -100,7 +100,7 @@ class Facts:
         }
         (folder / FACTS).write_text(json.dumps(known), "utf-8")
         arrays: dict[str, Any] = {"names": np.array([*self.names], np.str_), "means": self.means}
-        arrays |= {"spreads": self.spreads, **_packed(self.ends)}
+        arrays |= {"spreads": self.spreads, **packed(self.ends)}
         arrays |= {name: array for name in ("floors", "errors") if (array := getattr(self, name)) is not None}
         np.savez(folder / SERIES, **arrays)
 
@@ -128,7 +128,7 @@ class Facts:
                 known["holidays"],
                 float(known["step"]),
                 known["counts"],
-                _unpacked(stored, clock, _frequency(known["frequency"])),
+                unpacked(stored, clock, frequency_of(known["frequency"])),
                 stored.get("floors"),
                 stored.get("errors"),
             )
@@ -138,7 +138,7 @@ class Facts:
             ) from error
 
 
-def _frequency(text: str | None) -> Frequency | None:
+def frequency_of(text: str | None) -> Frequency | None:
     return None if text in (None, IRREGULAR) else Frequency.of(str(text))
 
 
@@ -317,8 +317,8 @@ _FIELDS = ("values", "known", "times", "numbers", "future", "past")
 _WORDS = ("future_names", "past_names")
 
 
-def _packed(ends: Mapping[str, Steps]) -> dict[str, NDArray[Any]]:
-    """The ends of all series as arrays one after the other."""
+def packed(ends: Mapping[str, Steps]) -> dict[str, NDArray[Any]]:
+    """The ends of all series as arrays one after the other, which `unpacked` reads."""
     found: dict[str, NDArray[Any]] = {"end_names": np.array([*ends], np.str_)}
     found["end_lengths"] = np.array([len(steps) for steps in ends.values()], np.int64)
     for field in (*_FIELDS, *_WORDS):
@@ -338,7 +338,8 @@ def _until_now(steps: Steps, field: str) -> NDArray[Any] | None:
     return None if array is None else array[: len(steps)]
 
 
-def _unpacked(stored: Mapping[str, NDArray[Any]], clock: Clock | None, frequency: Frequency | None) -> dict[str, Steps]:
+def unpacked(stored: Mapping[str, NDArray[Any]], clock: Clock | None, frequency: Frequency | None) -> dict[str, Steps]:
+    """The series that `packed` made arrays of, by their names."""
     lengths = stored["end_lengths"].tolist()
     begins = np.cumsum([0, *lengths]).tolist()
     found = {}
@@ -363,7 +364,7 @@ def facts_in_words(data: ForecastingData, facts: Facts) -> str:
     if not facts.counts:
         return ""
     counts, said = facts.counts, list[str]()
-    frequency = _frequency(facts.frequency)
+    frequency = frequency_of(facts.frequency)
     if frequency is not None:
         origin = "a step is" if data.frequency is not None else "a step is, by its times,"
         said.append(f"{origin} {frequency.in_words()}")

@@ -46,6 +46,7 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import Measures, frame_scores, value_scores
 from recurra.settings import Part, SettingError, name_of
 from recurra.tasks.task import START, AnswerKind, Asked, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
+from recurra.views.forecast_table import forecast_csv
 from recurra.views.purpose import SERIES
 from recurra.views.table import Table
 from recurra.views.view import View
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Stack
     from recurra.models.forecaster import Forecast, Forecaster, ForecasterBatch, Review
+    from recurra.sequences.stream import Stream
 
 TOKENS = 8192
 """Steps that are reviewed together."""
@@ -678,6 +680,47 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         head = ["series", "time", "column", "value", "expected", "low", "high"]
         return Table([*head, *(["surprise"] if self.has_density else []), "tail"], rows)
 
+    # Streams
+
+    def stream(self, model: Any, state: bytes | None = None) -> Stream:
+        if self.is_backward:
+            raise ConfigError("a stream is read forward, but this run reads series from their end.")
+        if self.settings.model.ahead == "attention":
+            raise ConfigError(
+                "a stream keeps what the network remembers, but model.ahead = 'attention' looks back at many steps: "
+                "predict from the last steps anew, or train with model.ahead = 'direct'."
+            )
+        from recurra.sequences.stream import Stream
+
+        return Stream(self, model, state)
+
+    def asked(self, row: Any, *, is_first: bool) -> Steps:
+        """The steps of a row that a stream is given; before the first, those of training that it goes on with."""
+        [steps] = self.questions(None, [row]) if is_first else self._questions(None, [row])
+        return steps
+
+    def with_unit(self, name: str, unit: Unit) -> Self:
+        """The task that scales the series of a name by a unit, whatever else is known of it."""
+        if not self.facts.by_series:
+            return self
+        found = copy.copy(self)
+        found.facts = dataclasses.replace(
+            self.facts,
+            names={name: 0},
+            means=unit.scale.mean[None],
+            spreads=unit.scale.spread[None],
+            floors=None if unit.floor is None else unit.floor[None],
+            errors=None,
+            ends={},
+        )
+        return found
+
+    @property
+    def steps_remembered(self) -> int:
+        """The last steps of a series that a forecast is made from, beside the states of the network."""
+        season = self.settings.season
+        return max(self.settings.model.lags or 0, max(RECENT, SEASONS * season) + season) + 1
+
     # Intervals that hold as often as they say
 
     def calibrated(
@@ -846,7 +889,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             fan = unit.fan(output.fan, last)  # (h, L, d)
             outside = 0.1 if coverage is None or self.calibrations else 1 - coverage
             ends, which = (_level(fan, outside / 2), _level(fan, 1 - outside / 2)), PATHS
-            detail["quantiles"] = {f"{level:g}": _level(fan, level).tolist() for level in SHOWN}
+            levels = self.quantiles(example, output)
+            detail["quantiles"] = {f"{level:g}": each.tolist() for level, each in levels.items()}
         if output.paths is not None:
             if self.gives_coins:
                 values = (values > 0.5).astype(float)
@@ -870,6 +914,26 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             detail["times"] = example.written(ahead)
         text = " ".join(",".join(f"{number:.6g}" for number in step) for step in values)
         return Prediction(example.name, text, output.score, example.line, detail)
+
+    def quantiles(self, example: Steps, output: Any) -> dict[float, NDArray[np.float64]]:
+        """By levels, (h, d): quantiles of the steps ahead, of the model or of paths that were drawn; {}: neither."""
+        last = example.values[-1] if len(example) else np.zeros(len(self.scale.mean))
+        unit = self.unit_of(example)
+        if output.paths is not None:
+            return dict(zip(SHOWN, np.quantile(unit.ahead(output.paths, last), SHOWN, axis=0), strict=True))
+        if output.fan is None:
+            return {}
+        fan = unit.fan(output.fan, last)  # (h, L, d)
+        return {level: _level(fan, level) for level in SHOWN}
+
+    def format_of(self, ending: str) -> str | None:
+        # A row of frames has one answer, which may stand beside it; a row of a table is only a step.
+        return "csv" if ending == "csv" and not self.from_nothing else super().format_of(ending)
+
+    def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
+        if format != "csv":
+            return super().printed_file(file, answers, format)
+        return forecast_csv(answers, self._columns, backward=self.is_backward)
 
     def counted(self, examples: Sequence[Steps], outputs: Sequence[Any]) -> Counted:
         if self.gives_coins:
@@ -953,7 +1017,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             tasks = [each._decoding_by(decoding) for each in asked.model.tasks]
             asked = asked._replace(model=Together(tasks, list(asked.model.members)))
         known = series.cut(max(0, now - forecasts.READ), now)
-        answer = task.answered(asked._replace(example=known))
+        output = task.output_asked(asked._replace(example=known))
+        answer, quantiles = task.answer(known, output), task.quantiles(known, output)
         names = self.settings.data.predicted or [str(number + 1) for number in range(series.values.shape[1])]
         low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
         file = "" if series.place.startswith(f"{NO_FILE}:") else os.path.basename(series.place)
@@ -961,6 +1026,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         said = np.array(answer.detail["values"])
         if self.is_backward:  # it was read that way, and is drawn so
             said, low, high = said[::-1], *(None if each is None else each[::-1] for each in (low, high))
+        inner = {share: (quantiles[a], quantiles[b]) for share, (a, b) in forecasts.INNER.items() if quantiles}
         return forecasts.Forecast(
             ", ".join(filter(None, [series.name or file, steps])),
             list(names),
@@ -971,6 +1037,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
             high,
             "step back" if self.is_backward else "step ahead",
             0.9 if coverage is None else coverage,
+            inner,
         )
 
     def _decoding_by(self, decoding: ForecastingDecoding) -> Self:

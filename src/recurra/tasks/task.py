@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from recurra.analysis.gates import Gates, Stack
     from recurra.generation.generated import Manner, TextSource
     from recurra.scoring.counted import Counted
+    from recurra.sequences.stream import Stream
 
 __all__ = [
     "START",
@@ -418,9 +419,16 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
 
+    def format_of(self, ending: str) -> str | None:
+        """The file format that the ending of `recurra predict --out` means; None: answers beside the input's."""
+        return "conllu" if ending == "conllu" else None
+
     def printed(self, answer: Prediction, format: str, number: int) -> str:
         """The answer to input `number`, from 1, in a file format; what `recurra predict --format` prints."""
-        raise ConfigError(f"--format {format} is for taggers; {self.name} prints plain answers, or JSON with --json.")
+        kind = {"csv": "forecasters", "conllu": "taggers"}.get(format)
+        if kind is None:
+            raise ConfigError(f"--format {format} is not known: forecasters write csv, taggers conllu.")
+        raise ConfigError(f"--format {format} is for {kind}; {self.name} prints plain answers, or JSON with --json.")
 
     def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
         """The answers to all inputs of a file, or to lines where there is none, in a file format."""
@@ -488,6 +496,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def origins_back(self, files: Sequence[str | Path], *, windows: int, step: int) -> list[int]:
         """How many steps before the end of each example its windows begin, the earliest first."""
         raise ConfigError(f"recurra backtest is for forecasting, but this is a {self.name} model.")
+
+    def stream(self, model: nn.Module, state: bytes | None = None) -> Stream:
+        """What reads a series row by row and forecasts after each, from its start or from a saved state. (torch)"""
+        raise ConfigError(f"a stream of rows is for forecasting, but this is a {self.name} model.")
 
     def anomalies(self, model: nn.Module, files: Sequence[str | Path]) -> Table:
         """Every observed value, and how improbable it was given those before it."""
@@ -580,14 +592,18 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def answered(self, asked: Asked) -> Prediction:
         """The answer that is asked about, in detail. (torch)"""
+        return self.answer(asked.example, self.output_asked(asked))
+
+    def output_asked(self, asked: Asked) -> Output:
+        """The output behind the answer that is asked about. (torch)"""
         from recurra.models.together import Together
 
         if isinstance(asked.model, Together):
             pairs = ((task, asked._replace(model=model)) for task, model in asked.model.pairs)
             outputs = [task.to_combine(own.model, task.copies(own)(1))[0] for task, own in pairs]
-            return self.answer(asked.example, self.combined(asked.example, outputs))
+            return self.combined(asked.example, outputs)
         [output] = self.predict(asked.model, self.copies(asked)(1), detail=True)
-        return self.answer(asked.example, output)
+        return output
 
     # Examples that a report shows
 

@@ -28,6 +28,7 @@ from recurra.named import fits, with_place
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
 from recurra.scoring.scores import Scores
+from recurra.sequences.stream import Stream
 from recurra.settings import SettingError, field_type, refuse_idle
 from recurra.tasks.task import Prediction, Task
 from recurra.toml import dotted
@@ -222,6 +223,15 @@ class Trained:
             raise ConfigError("a backtest is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
         return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
+
+    def stream(self, state: bytes | None = None) -> Stream:
+        """What reads a series row by row and forecasts after each; `state` is what `Stream.state` gave.
+
+        The run is the same as that of the state; `Stream.read` says what a row may be.
+        """
+        if isinstance(self._quick, Together):
+            raise ConfigError("a stream is not available for an ensemble of runs: name one of them.")
+        return self.task.stream(self._quick, state)
 
     def anomalies(self, files: str | Path | Sequence[str | Path]) -> Table:
         """Each observed value of series, and how improbable it was given those before it."""

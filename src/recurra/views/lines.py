@@ -51,6 +51,7 @@ _SIZE = 12.0  # of letters
 _LETTER = 0.9  # of the usual width: names of curves are in small letters
 _DOTS = 60  # points of a curve that can be told apart
 _STRIPS = 200  # steps that can be pointed at
+_SHADE = 0.22  # of a band; where bands lie over each other it is darker
 _ROWS, _TABLE_ROWS = 24, 200  # of a table in the terminal and on a page
 
 
@@ -346,8 +347,9 @@ class _Panel:
                 x, y = _LEFT, y + 20
             if look is None:
                 yield Circle(x + 14, y, 4, "ink", filled=True)
-            elif any(band.name == name for band in self.panel.bands):
-                yield Box(x, y - 5, 20, 10, LOOKS[look].colour, 0.22, round=0)
+            elif found := [band for band in self.panel.bands if without_controls(band.name) == name]:
+                strength = 1 - (1 - _SHADE) ** _depth(found[0], self.panel.bands)
+                yield Box(x, y - 5, 20, 10, LOOKS[look].colour, strength, round=0)
             else:
                 yield _stroke([(x, y), (x + 20, y)], look)
             yield Label(name, x + 26, y + 4, size=_SIZE)
@@ -385,7 +387,7 @@ class _Panel:
         if len(known) > 1:
             there = [self.place(Point(x, high)) for x, _, high in known]
             back = [self.place(Point(x, low)) for x, low, _ in reversed(known)]
-            yield Path([*there, *back], LOOKS[band.look].colour, filled=True, strength=0.22)
+            yield Path([*there, *back], LOOKS[band.look].colour, filled=True, strength=_SHADE)
 
     def _strips(self) -> Iterator[SceneShape]:
         """An unseen box for each step, which says the numbers of all curves there."""
@@ -395,9 +397,13 @@ class _Panel:
         places = [_LEFT + self.across.place(x) for x in steps]
         edges = [places[0], *((one + other) / 2 for one, other in itertools.pairwise(places)), places[-1]]
         every = [(curve.name or self.panel.title, {p.x: p.y for p in points}) for curve, points in self.curves]
+        bands = [(band.name, {x: ends for x, *ends in _ends(band)}) for band in self.panel.bands if band.name]
         for number, x in enumerate(steps):
             said = ", ".join(
-                f"{name} {_said(each[x])}" for name, each in every if not math.isnan(each.get(x, math.nan))
+                [
+                    *(f"{name} {_said(each[x])}" for name, each in every if not math.isnan(each.get(x, math.nan))),
+                    *(f"{name} {_said(each[x][0])} to {_said(each[x][1])}" for name, each in bands if x in each),
+                ]
             )
             left, right = edges[number], edges[number + 1]
             title = f"{self.panel.title}, {self.view.x} {self.view.x_of(x)}: {said}"
@@ -409,6 +415,21 @@ def _ends(band: Band) -> list[tuple[float, float, float]]:
     places = zip(band.places, band.low, band.high, strict=True)
     ends = [(x, drawable(low), drawable(high)) for x, low, high in places]
     return [each for each in ends if not math.isnan(each[1] + each[2])]
+
+
+def _depth(band: Band, bands: Sequence[Band]) -> int:
+    """How many bands lie over each other where this one is: itself, and those drawn before it that enclose it.
+
+    >>> wide, narrow = Band("wide", [0, 0], [3, 3]), Band("narrow", [1, 1], [2, 2])
+    >>> _depth(wide, [wide, narrow]), _depth(narrow, [wide, narrow])
+    (1, 2)
+    """
+    own = _ends(band)
+    depth = 1
+    for other in itertools.takewhile(lambda each: each is not band, bands):
+        around = {x: (low, high) for x, low, high in _ends(other)}
+        depth += all(x in around and around[x][0] <= low and high <= around[x][1] for x, low, high in own)
+    return depth
 
 
 def _stroke(points: Sequence[tuple[float, float]], look: Style, title: str = "") -> Path:

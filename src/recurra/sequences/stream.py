@@ -1,0 +1,277 @@
+"""A stream: a series that is read row by row, with a forecast after each; its state can be saved and gone on with.
+
+    h_t, s_t = network(x_t, f_{t+1}, s_{t−1})          s: the states of the network,  f: what is known ahead
+    forecast from h_t, s_t and the last values
+
+What is kept is s_{t−1}: with the next row, step t is read again, since f_{t+1} may differ from what was expected of it.
+
+State as bytes: a line with the version of the format, the SHA-256 of the rest, and an archive of arrays (.npz): the
+states, the last steps of the series, and how it is scaled. It contains no code, and belongs to the weights of one run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.cells.cell import fields
+from recurra.data.normal import Normal
+from recurra.data.store import Encoded
+from recurra.data.times import Clock
+from recurra.data.unit import Unit
+from recurra.errors import CheckpointError, DataError
+from recurra.models.forecaster import Forecaster
+from recurra.padding import fitted
+from recurra.reading.facts import frequency_of, packed, unpacked
+from recurra.reading.history import continued
+from recurra.reading.panel import carried
+from recurra.reading.steps import Steps
+from recurra.stacks.recurrent import States
+from recurra.views.prediction import Prediction
+
+KIND, VERSION = b"recurra stream ", 1
+
+LONGEST_GAP = 10_000
+"""Steps that may be missing between two rows."""
+
+
+class Reads(Protocol):
+    """What a stream needs of a task."""
+
+    @property
+    def settings(self) -> Any: ...
+    @property
+    def from_nothing(self) -> bool: ...
+    @property
+    def steps_remembered(self) -> int: ...
+    def asked(self, row: Any, *, is_first: bool) -> Steps: ...
+    def unit_of(self, example: Steps) -> Unit: ...
+    def with_unit(self, name: str, unit: Unit) -> Reads: ...
+    def encode(self, example: Steps) -> Encoded: ...
+    def batch(self, rows: Sequence[Encoded]) -> Any: ...
+    def answer(self, example: Steps, output: Any) -> Prediction: ...
+
+
+@final
+class Stream:
+    """A series of which one row after the other is read.
+
+    The scale of the series is that of training where it was there, else it is taken from what is read first and stays.
+    """
+
+    def __init__(self, task: Reads, model: Forecaster, state: bytes | None = None) -> None:
+        self._task, self._model = task, model
+        self._run = _fingerprint(model)
+        self._states: States | None = None  # before the last step
+        self._end: Steps | None = None  # the last steps, as many as forecasts are made from
+        self._unit: Unit | None = None
+        self.steps = 0  # that were read
+        if state is not None:
+            self._go_on_with(state)
+
+    def read(self, row: object) -> Prediction:
+        """The forecast of the next steps, after one more row.
+
+        A row is a number, a list of the values of a step, or a dict as `predict` takes it, whose `values` are the new
+        steps: one, or several at once, such as all that is known at the start. After an error, the stream is as it was.
+        """
+        given = _as_steps(row)
+        if self._end is not None and self._end.name and isinstance(given, dict):
+            given = {"series": self._end.name, **given}
+        new = self._task.asked(given, is_first=self._end is None)
+        if not len(new):
+            raise DataError(f"a row of a stream needs values, but {row!r:.60} has none.")
+        if self._end is not None and new.values.shape[1] != self._end.values.shape[1]:
+            raise DataError(
+                f"found {new.values.shape[1]} values per step, but the model expects {self._end.values.shape[1]}."
+            )
+        whole = new if self._end is None else self._joined(self._end, new, has_static=_names_static(given))
+        unit = self._task.unit_of(whole) if self._unit is None else self._unit
+        task = self._task.with_unit(whole.name, unit)
+        count = len(whole) - (0 if self._end is None else len(self._end))
+        decoding = task.settings.decoding
+        # The last step is read again; of frames, zeros are read before the first.
+        more = self._end is not None or task.from_nothing
+        forecast, states = self._model.go_on(
+            fitted(task.batch([task.encode(whole)]), self._model),
+            self._states,
+            new=count + more,
+            horizon=decoding.horizon,
+            paths=decoding.paths,
+            seed=decoding.seed,
+        )
+        answer = task.answer(whole, forecast)
+        self._states, self._unit = states, unit
+        self._end = whole.cut(max(0, len(whole) - task.steps_remembered), len(whole))
+        self.steps += count
+        return answer
+
+    def _joined(self, end: Steps, new: Steps, *, has_static: bool) -> Steps:
+        """The last steps and the new ones as one series."""
+        if new.name not in ("", end.name):
+            raise DataError(f"the stream reads the series '{end.name}', but the row is of '{new.name}'.")
+        new = dataclasses.replace(new, name=end.name)
+        if not has_static:
+            new = dataclasses.replace(new, static_numbers=end.static_numbers, static_names=end.static_names)
+        if _moments(end) is None or _moments(new) is None:
+            if (_moments(end) is None) != (_moments(new) is None):
+                has, lacks = ("earlier rows", "this one") if _moments(new) is None else ("this row", "earlier ones")
+                raise DataError(f"{has} had times, and {lacks} had none: give times with every row, or with none.")
+            return _appended(end, new)
+        [found] = continued([new], {end.name: end}, longest=len(end) + LONGEST_GAP)
+        if found is new:
+            [last], [first] = end.written(_moments(end)[-1:]), new.written(_moments(new)[:1])
+            raise DataError(
+                f"the row at {first} does not go on with the stream, whose last time is {last}: a row must be later, "
+                f"a whole number of steps away, and at most {LONGEST_GAP:,}."
+            )
+        return dataclasses.replace(found, preceding=0)
+
+    def state(self) -> bytes:
+        """All that the next rows need, for `Trained.stream`."""
+        about: dict[str, Any] = {"run": self._run, "steps": self.steps}
+        arrays: dict[str, NDArray[Any]] = {}
+        if self._end is not None and self._unit is not None:
+            end = self._end
+            about |= {
+                "clock": None if end.clock is None else end.clock.to_json(),
+                "frequency": None if end.frequency is None else str(end.frequency),
+                "static_names": list(end.static_names),
+                "difference": self._unit.difference,
+                "has_states": self._states is not None,
+            }
+            arrays |= packed({end.name: end})
+            arrays |= {"unit_mean": self._unit.scale.mean, "unit_spread": self._unit.scale.spread}
+            arrays |= {} if self._unit.floor is None else {"unit_floor": self._unit.floor}
+            arrays |= {} if end.static_numbers is None else {"static_numbers": end.static_numbers}
+            for layer, directions in enumerate(self._states or ()):
+                for direction, state in enumerate(directions):
+                    for name, field in zip(fields(state), state, strict=True):
+                        arrays[f"state_{layer}_{direction}_{name}"] = field.cpu().numpy()
+        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        archive = io.BytesIO()
+        np.savez(archive, allow_pickle=False, **arrays)
+        content = archive.getvalue()
+        return KIND + str(VERSION).encode() + b"\n" + hashlib.sha256(content).digest() + content
+
+    def _go_on_with(self, state: bytes) -> None:
+        content = _content(state)
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            about = json.loads(arrays["about"].tobytes())
+            run, steps = str(about["run"]), int(about["steps"])
+        except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
+            raise _damaged(error) from error
+        if run != self._run:
+            raise CheckpointError(
+                "this state is of a stream of another run, whose weights are not those of this one: load the run that "
+                "it was saved with, or begin a new stream."
+            )
+        if not steps:
+            return
+        try:
+            clock = None if about["clock"] is None else Clock(**about["clock"])
+            [end] = unpacked(arrays, clock, frequency_of(about["frequency"])).values()
+            names, numbers = tuple(map(str, about["static_names"])), arrays.get("static_numbers")
+            scale = Normal(arrays["unit_mean"], arrays["unit_spread"])
+            states = self._states_of(arrays) if about["has_states"] else None
+            unit = Unit(scale, bool(about["difference"]), arrays.get("unit_floor"))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise _damaged(error) from error
+        self._end = dataclasses.replace(end, static_names=names, static_numbers=numbers, place="input:1", line=1)
+        self._states, self._unit, self.steps = states, unit, steps
+
+    def _states_of(self, arrays: Mapping[str, NDArray[Any]]) -> States:
+        import torch
+
+        like = next(self._model.parameters())
+        start = self._model.stack.start(1, like)
+        return tuple(
+            tuple(
+                type(state)(
+                    *(
+                        torch.from_numpy(arrays[f"state_{layer}_{direction}_{name}"].copy()).to(like.device)
+                        for name in fields(state)
+                    )
+                )
+                for direction, state in enumerate(directions)
+            )
+            for layer, directions in enumerate(start)
+        )
+
+
+def _as_steps(row: object) -> object:
+    """A row as `predict` takes a series: a list of steps, or a dict of such."""
+    if isinstance(row, np.ndarray | np.generic):
+        row = row.tolist()
+    if isinstance(row, Mapping):
+        values = row.get("values")
+        return {**row, "values": [values] if isinstance(values, int | float) else values}
+    if row is None or isinstance(row, int | float):
+        return [[row]]
+    if isinstance(row, list | tuple) and row and all(each is None or isinstance(each, int | float) for each in row):
+        return [list(row)]
+    raise DataError(
+        f"a row of a stream must be a number, a list of the values of one step, or a dict with 'values', but is "
+        f"{row!r:.60}."
+    )
+
+
+def _names_static(given: object) -> bool:
+    return isinstance(given, Mapping) and "static" in given
+
+
+def _moments(steps: Steps) -> Any:
+    return steps.times if steps.times is not None else steps.numbers
+
+
+def _appended(end: Steps, new: Steps) -> Steps:
+    """Steps that are only counted, one after the other; a missing value is that of the step before."""
+    measured = np.concatenate([end.measured, new.measured])
+    values = np.concatenate([end.values, new.values])
+    beside: dict[str, Any] = {}
+    for name in ("future", "future_names", "past", "past_names"):
+        old, coming = getattr(end, name), getattr(new, name)
+        beside[name] = coming if old is None or coming is None else np.concatenate([old[: len(end)], coming])
+    return dataclasses.replace(new, values=carried(values, ~np.isnan(values)), known=measured, observed=None, **beside)
+
+
+def _fingerprint(model: Forecaster) -> str:
+    """The SHA-256 of all weights with their names."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+        found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+def _content(state: bytes) -> bytes:
+    """What follows the head of a state, if it is whole."""
+    if not isinstance(state, bytes | bytearray | memoryview):
+        raise DataError(f"the state of a stream is bytes, as Stream.state() gives them, but this is {state!r:.40}.")
+    state = bytes(state)
+    line, _, rest = state.partition(b"\n")
+    if not line.startswith(KIND) or not line[len(KIND) :].isdigit():
+        raise CheckpointError("these bytes are not the state of a stream: they do not begin as Stream.state() does.")
+    if int(line[len(KIND) :]) != VERSION:
+        raise CheckpointError(
+            f"this state of a stream has format {int(line[len(KIND) :])}, but this version of recurra reads format "
+            f"{VERSION}: read the series again from its start."
+        )
+    digest, content = rest[:32], rest[32:]
+    if hashlib.sha256(content).digest() != digest:
+        raise CheckpointError("the state of the stream is damaged or cut off: take it from a copy, or begin anew.")
+    return content
+
+
+def _damaged(error: Exception) -> CheckpointError:
+    return CheckpointError(f"the state of the stream cannot be read ({error}): take it from a copy, or begin anew.")
