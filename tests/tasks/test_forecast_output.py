@@ -281,7 +281,7 @@ def test_runs_that_cannot_be_streamed_say_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a stream is read forward, but this run reads series from their end"):
         model.stream()
     looking = trained(tmp_path / "looking", file, "training.steps=1", "model.ahead=attention")
-    with pytest.raises(ConfigError, match="a stream keeps what the network remembers, but .*looks back at many steps"):
+    with pytest.raises(ConfigError, match=r"a stream keeps what the network remembers, but .*looks back at many steps"):
         looking.stream()
     run = str(tmp_path / "run")
     with pytest.raises(ConfigError, match="a stream is not available for an ensemble of runs"):
