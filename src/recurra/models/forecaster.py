@@ -495,22 +495,39 @@ class Forecaster(nn.Module):
 
     @torch.no_grad()
     def go_on(
-        self, batch: ForecasterBatch, states: States | None, *, new: int, horizon: int, paths: int = 0, seed: int = 0
-    ) -> tuple[Forecast, States | None]:
-        """How the only row goes on, and the states before its last step; those before its `new` last ones are given.
+        self,
+        batch: ForecasterBatch,
+        states: States | None,
+        memory: Tensor | None,
+        *,
+        new: int,
+        horizon: int,
+        paths: int = 0,
+        seed: int = 0,
+    ) -> tuple[Forecast, States | None, Tensor]:
+        """How the only row goes on, and states and memory before its last step; `new` of its steps were not read yet.
 
-        With the last step what was expected of the coming one is read, which may turn out otherwise.
+        The memory, (1, n, H), has the features of the steps before, as many as forecasts look at. With the last step
+        what was expected of the coming one is read, which may turn out otherwise.
         """
         read = self.questions(self.seen(batch)).values
-        last = read.shape[1] - 1
+        last, first = read.shape[1] - 1, read.shape[1] - new
+        parts = [] if memory is None else [memory]
         if new > 1:
-            x = Padded.full(read[:, last + 1 - new : last])
-            states = self.read(x, states, batch.beside, start=last + 1 - new)[1]
-        outputs, after = self.read(Padded.full(read[:, last:]), states, batch.beside, start=last)
-        at = torch.full((1,), last, device=read.device)
-        how = {"horizon": horizon, "paths": paths, "seed": seed}
-        [found] = self._forecasts(batch, outputs.values, after, at, start=last, **how)
-        return found, states
+            features, states = self.read(Padded.full(read[:, first:last]), states, batch.beside, start=first)
+            parts.append(features.values)
+        newest, after = self.read(Padded.full(read[:, last:]), states, batch.beside, start=last)
+        before = torch.cat([newest.values[:, :0], *parts], dim=1)
+        before = before[:, before.shape[1] - min(before.shape[1], self.reach - 1) :]
+        outputs = torch.cat([before, newest.values], dim=1)
+        at, start = torch.full((1,), last, device=read.device), read.shape[1] - outputs.shape[1]
+        [found] = self._forecasts(batch, outputs, after, at, start=start, horizon=horizon, paths=paths, seed=seed)
+        return found, states, before
+
+    @property
+    def reach(self) -> int:
+        """The last steps whose features a forecast is made from."""
+        return 1 if self.direct is None else self.direct.reach
 
     def _forecasts(
         self,
@@ -524,7 +541,7 @@ class Forecaster(nn.Module):
         seed: int,
         start: int = 0,
     ) -> list[Forecast]:
-        """How each row goes on after its last step, from the features (B, T, H) of its steps from `start` on."""
+        """How each row goes on after its last step, from states and features (B, T, H) from the step `start` on."""
         if self.direct is not None:
             return self._predicted(batch, outputs, states, last, horizon, start)
         rows = len(last)
@@ -532,7 +549,7 @@ class Forecaster(nn.Module):
         features = outputs.new_zeros(rows, self.stack.output_size)
         if outputs.shape[1]:
             features = outputs[every, last - start]
-        coming = self._coming(batch, every, last, horizon) if batch.values.values.shape[1] else None
+        coming = self._coming(batch, every, last, horizon) if outputs.shape[1] else None
         found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None
@@ -551,9 +568,9 @@ class Forecaster(nn.Module):
         ]
 
     def _predicted(
-        self, batch: ForecasterBatch, outputs: Tensor, states: States, last: Tensor, horizon: int, start: int
+        self, batch: ForecasterBatch, outputs: Tensor, states: States, last: Tensor, horizon: int, start: int = 0
     ) -> list[Forecast]:
-        """How each row goes on directly after its last step, from the features (B, T, H) of steps from `start` on."""
+        """How each row goes on directly after its last step, from the features (B, T, H) of its steps from `start`."""
         assert self.direct is not None
         rows = torch.arange(len(outputs), device=outputs.device)
         values = batch.values.values.to(outputs.dtype)

@@ -20,7 +20,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from recurra.cells.cell import fields
 from recurra.data.normal import Normal
@@ -71,6 +73,7 @@ class Stream:
         self._task, self._model = task, model
         self._run = _fingerprint(model)
         self._states: States | None = None  # before the last step
+        self._memory: Tensor | None = None  # features of the steps before the last, as far as forecasts look back
         self._end: Steps | None = None  # the last steps, as many as forecasts are made from
         self._unit: Unit | None = None
         self.steps = 0  # that were read
@@ -100,17 +103,18 @@ class Stream:
         decoding = task.settings.decoding
         # The last step is read again; of frames, zeros are read before the first.
         more = self._end is not None or task.from_nothing
-        forecast, states = self._model.go_on(
+        forecast, states, memory = self._model.go_on(
             fitted(task.batch([task.encode(whole)]), self._model),
             self._states,
+            self._memory,
             new=count + more,
             horizon=decoding.horizon,
             paths=decoding.paths,
             seed=decoding.seed,
         )
         answer = task.answer(whole, forecast)
-        self._states, self._unit = states, unit
-        self._end = whole.cut(max(0, len(whole) - task.steps_remembered), len(whole))
+        self._states, self._memory, self._unit = states, memory, unit
+        self._end = whole.cut(max(0, len(whole) - max(task.steps_remembered, self._model.reach)), len(whole))
         self.steps += count
         return answer
 
@@ -152,6 +156,7 @@ class Stream:
             arrays |= {"unit_mean": self._unit.scale.mean, "unit_spread": self._unit.scale.spread}
             arrays |= {} if self._unit.floor is None else {"unit_floor": self._unit.floor}
             arrays |= {} if end.static_numbers is None else {"static_numbers": end.static_numbers}
+            arrays |= {} if self._memory is None else {"memory": self._memory.cpu().numpy()}
             for layer, directions in enumerate(self._states or ()):
                 for direction, state in enumerate(directions):
                     for name, field in zip(fields(state), state, strict=True):
@@ -184,15 +189,14 @@ class Stream:
             names, numbers = tuple(map(str, about["static_names"])), arrays.get("static_numbers")
             scale = Normal(arrays["unit_mean"], arrays["unit_spread"])
             states = self._states_of(arrays) if about["has_states"] else None
+            memory = torch.from_numpy(arrays["memory"].copy()).to(next(self._model.parameters()).device)
             unit = Unit(scale, bool(about["difference"]), arrays.get("unit_floor"))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise _damaged(error) from error
         self._end = dataclasses.replace(end, static_names=names, static_numbers=numbers, place="input:1", line=1)
-        self._states, self._unit, self.steps = states, unit, steps
+        self._states, self._memory, self._unit, self.steps = states, memory, unit, steps
 
     def _states_of(self, arrays: Mapping[str, NDArray[Any]]) -> States:
-        import torch
-
         like = next(self._model.parameters())
         start = self._model.stack.start(1, like)
         return tuple(

@@ -685,11 +685,6 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def stream(self, model: Any, state: bytes | None = None) -> Stream:
         if self.is_backward:
             raise ConfigError("a stream is read forward, but this run reads series from their end.")
-        if self.settings.model.ahead == "attention":
-            raise ConfigError(
-                "a stream keeps what the network remembers, but model.ahead = 'attention' looks back at many steps: "
-                "predict from the last steps anew, or train with model.ahead = 'direct'."
-            )
         from recurra.sequences.stream import Stream
 
         return Stream(self, model, state)
