@@ -188,11 +188,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                     f"'gaussian', 'student_t' or 'quantiles'.",
                     ("model", "output"),
                 )
-            if data.log and (steps.values < 0).any():
-                raise DataError(
-                    f"{steps.place}: found {steps.values[steps.values < 0][0]:g}, but the model takes the logarithm of "
-                    "values (data.log), which must not be negative. Train with data.log = false."
-                )
+            if data.log:
+                check_not_negative(steps.values, steps.place)
             if data.frames is None:
                 facts.add(steps)
             values = np.where(steps.known, steps.values, np.nan)
@@ -358,11 +355,8 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
                 f"{example.place}: found {odd:g}, but the model accepts only {fit} (model.output = "
                 f"'{name_of(self.output)}')."
             )
-        if self.settings.data.log and (values < 0).any():
-            raise DataError(
-                f"{example.place}: found {values[values < 0][0]:g}, but the model takes the logarithm of values "
-                "(data.log), which must not be negative. Train with data.log = false."
-            )
+        if self.settings.data.log:
+            check_not_negative(values, example.place)
         found = {
             # What was never known is the mean.
             "values": np.nan_to_num(self.unit_of(example).scaled(values)).astype(np.float32),
@@ -1101,6 +1095,15 @@ def _level(fan: NDArray[np.float64], level: float) -> NDArray[np.float64]:
 def in_order_of(settings: ForecastingSettings) -> Callable[[Steps], Steps]:
     """What brings a sequence into the order in which it is read, and back."""
     return Steps.reversed if settings.model.direction == "backward" else lambda steps: steps
+
+
+def check_not_negative(values: NDArray[np.float64], place: str) -> None:
+    """Refuse a value that has no logarithm; 0 is read as a small value (`floor_of`)."""
+    if (values < 0).any():
+        raise DataError(
+            f"{place}: found {values[values < 0][0]:g}, but the model takes the logarithm of values (data.log), which "
+            "must not be negative. Train with data.log = false."
+        )
 
 
 def unfit(values: NDArray[np.float64], output: str | None) -> float | None:
