@@ -139,6 +139,16 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
         read_toml("a\0b.toml")
 
 
+def test_a_file_of_too_many_values_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    for many in ("a = [" + "[]," * 100_001 + "]", "a = 1\n" * 100_001):
+        file.write_text(many, "utf-8")
+        with pytest.raises(ConfigError, match=r"a\.toml holds more than 100,000 values, so it is not a config file\."):
+            read_toml(file)
+    file.write_text(f"a = '{',' * 100_001}'", "utf-8")
+    assert read_toml(file) == {"a": "," * 100_001}
+
+
 def test_a_key_of_many_parts_is_refused_and_dots_in_strings_and_comments_are_not(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     many = "a" + ".a" * 40

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
 from recurra.errors import ConfigError
 from recurra.named import choices_of, did_you_mean, fits, in_words
 from recurra.opening import open_file
-from recurra.toml import clipped, dotted, has_long_key, shown, toml_value
+from recurra.toml import clipped, dotted, excess, shown, toml_value
 
 S = TypeVar("S")
 
@@ -130,8 +130,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is larger than {LARGEST_CONFIG:,} bytes, so it is not a config file.")
     try:
         text = content.decode("utf-8-sig")
-        if has_long_key(text):
-            raise ConfigError(f"{path} is nested too deeply: a key has more than 32 parts.")
+        if reason := excess(text):
+            raise ConfigError(f"{path} {reason}.")
         return tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1

@@ -15,6 +15,9 @@ from recurra.opening import read_file
 MOST_PARSED = 1 << 18
 """Bytes of a config file, and characters parsed to find a line in it; beyond, errors come without a line."""
 
+MOST_VALUES = 100_000
+"""Values of a config file: no settings take as many."""
+
 
 def toml_value(value: object) -> str:
     """A value as TOML writes it.
@@ -89,13 +92,22 @@ _STATEMENT = re.compile(r"""\s*(?:$|\#|\[|(?:[\w-]+|"(?:[^"\\]|\\.)*"|'[^']*')\s
 """What the first line of a statement begins with."""
 
 
-def has_long_key(text: str) -> bool:
-    """Whether a dotted key has more than 32 parts, for which tomllib would need time that grows with their square.
+def excess(text: str) -> str | None:
+    """Why tomllib would need long for a text; none where it would not.
 
-    >>> has_long_key("a.b = 'c'"), has_long_key("a" + ".b" * 40 + " = 1"), has_long_key(f"a = '{'b.' * 40}'")
-    (False, True, False)
+    A dotted key takes time that grows with the square of its parts. Values end in a comma or at the end of a line.
+
+    >>> excess("a.b = 'c'"), excess("a" + ".b" * 40 + " = 1"), excess(f"a = '{'b.' * 40}'")
+    (None, 'is nested too deeply: a key has more than 32 parts', None)
+    >>> excess("a = [" + "[]," * 200_000 + "]")
+    'holds more than 100,000 values, so it is not a config file'
     """
-    return any(found[0].count(".") >= 32 for found in _DOTTED.finditer(_TEXT.sub("s", text)))
+    without_strings = _TEXT.sub("s", text)
+    if any(found[0].count(".") >= 32 for found in _DOTTED.finditer(without_strings)):
+        return "is nested too deeply: a key has more than 32 parts"
+    if without_strings.count(",") + without_strings.count("\n") > MOST_VALUES:
+        return f"holds more than {MOST_VALUES:,} values, so it is not a config file"
+    return None
 
 
 def line_of(path: Path, keys: Sequence[str]) -> int | None:
