@@ -15,6 +15,7 @@ from torch.testing import assert_close
 
 from recurra.densities import Counting, Density, Gaussian, Mixture, NegativeBinomial, Poisson, Quantiles, StudentT
 from recurra.densities.incomplete_beta import incomplete_beta
+from recurra.densities.student_t import quantile_at, standard_quantile
 from recurra.errors import ConfigError
 from recurra.named import find
 
@@ -160,6 +161,14 @@ def test_quantiles_of_students_t_are_exact_far_out_too(nu: float) -> None:
     shares = torch.tensor([1e-14, 1e-8, 1e-3, 0.2, 0.45, 0.5, 0.8, 0.9999], dtype=torch.float64)
     assert_close(at(density.cdf, at(density.quantile, shares)), shares, rtol=1e-7, atol=0)
     assert at(density.quantile, torch.tensor([0.5], dtype=torch.float64)).item() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.05, 0.5, 0.8, 0.999])
+def test_one_quantile_of_many_degrees_of_freedom_is_interpolated_exactly(share: float) -> None:
+    nu = torch.from_numpy(np.concatenate([np.linspace(2.01, 5, 600), np.linspace(5, 100, 600)]))
+    found = quantile_at(torch.full_like(nu, share), nu)
+    wanted = standard_quantile(torch.full_like(nu, share), nu)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-10)
 
 
 def test_known_quantiles_of_students_t() -> None:

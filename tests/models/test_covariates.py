@@ -12,8 +12,9 @@ from torch.testing import assert_close
 
 from recurra.config import ForecastingModel
 from recurra.encoders.covariates import Beside, Covariates
-from recurra.models import forecaster
-from recurra.models.forecaster import Forecaster, ForecasterBatch, recurring_series
+from recurra.models import reviewing
+from recurra.models.forecaster import Forecaster
+from recurra.models.series_batch import ForecasterBatch, recurring_series
 from recurra.padding import Padded, pad
 
 HORIZON = 3
@@ -73,10 +74,10 @@ def test_the_horizon_reads_what_is_known_ahead_and_holds_what_is_not(options: di
 
 @pytest.mark.parametrize("chunk", [2, 2048])
 def test_a_review_reads_from_each_origin_what_was_known_then(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecaster, "CHUNK", chunk)
+    monkeypatch.setattr(reviewing, "CHUNK", chunk)
     model, batch = made(), drawn()
     origins = [np.array([2, 5]), np.array([3])]
-    reviews = model.review(batch, origins, horizon=2, quantiles=False)
+    reviews = reviewing.review(model, batch, origins, horizon=2, quantiles=False)
     for row, (review, begins) in enumerate(zip(reviews, origins, strict=True)):
         for origin, ahead in zip(begins.tolist(), review.ahead, strict=True):
             values = list(batch.values.values[row, :origin])

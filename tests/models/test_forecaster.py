@@ -15,8 +15,9 @@ from recurra.config import ForecastingModel
 from recurra.config.transformer import CausalTransformerModel
 from recurra.densities import Density
 from recurra.metrics.forecast_errors import LEVELS
-from recurra.models import forecaster
-from recurra.models.forecaster import Forecaster, ForecasterBatch
+from recurra.models import reviewing
+from recurra.models.forecaster import Forecaster
+from recurra.models.series_batch import ForecasterBatch
 from recurra.padding import Padded, pad
 
 OUTPUTS = ("gaussian", "squared_error", "bernoulli")
@@ -148,8 +149,8 @@ def test_a_path_is_what_the_density_gives_when_each_draw_is_fed_back() -> None:
 def test_a_review_is_what_reading_up_to_each_step_gives(
     from_nothing: bool, chunk: int, has_origins: bool, network: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forecaster, "CHUNK", chunk)
-    monkeypatch.setattr(forecaster, "ORIGINS", 2)
+    monkeypatch.setattr(reviewing, "CHUNK", chunk)
+    monkeypatch.setattr(reviewing, "ORIGINS", 2)
     model = made(from_nothing=from_nothing)
     if network != "rnn":
         own = CausalTransformerModel(heads=2, dropout=0.0, form=network, context=4)  # type: ignore[arg-type]
@@ -158,7 +159,7 @@ def test_a_review_is_what_reading_up_to_each_step_gives(
     origins = [np.array([1, 4, 5, 8]), np.array([2, 3]), np.zeros(0, np.int64)]
     if not has_origins:
         origins = [each[:0] for each in origins]
-    reviews = model.review(batch(rows), origins, horizon=3, quantiles=True)
+    reviews = reviewing.review(model, batch(rows), origins, horizon=3, quantiles=True)
     for row, review, begins in zip(rows, reviews, origins, strict=True):
         first = 0 if from_nothing else 1
         assert len(review.losses) == len(review.next) == len(row)
@@ -236,7 +237,9 @@ def test_a_row_without_a_step_and_a_batch_of_such_rows_are_read() -> None:
     assert len(made(from_nothing=True).predict(batch(drawn(0, 2)), horizon=2)) == 2
     assert len(made().predict(batch(drawn(0, 0)), horizon=2)) == 2
     assert made().loss(batch(drawn(1, 1)))[1] == 0
-    [review] = made(from_nothing=True).review(batch(drawn(0)), [np.zeros(0, np.int64)], horizon=2, quantiles=False)
+    [review] = reviewing.review(
+        made(from_nothing=True), batch(drawn(0)), [np.zeros(0, np.int64)], horizon=2, quantiles=False
+    )
     assert review.losses.shape == (0,)
 
 
@@ -257,7 +260,7 @@ def test_fans_are_the_quantiles_of_the_paths_from_each_origin(output: str, summe
     model = made(output)
     rows = drawn(9, 6)
     origins = [np.array([2, 5, 7]), np.array([3])]
-    reviews = model.review(batch(rows), origins, horizon=4, quantiles=True, paths=11, seed=3, summed=summed)
+    reviews = reviewing.review(model, batch(rows), origins, horizon=4, quantiles=True, paths=11, seed=3, summed=summed)
     for row, places, review in zip(rows, origins, reviews, strict=True):
         assert review.fan is not None
         for number, origin in enumerate(places):
@@ -266,7 +269,7 @@ def test_fans_are_the_quantiles_of_the_paths_from_each_origin(output: str, summe
             paths = alone.paths.cumsum(1) if summed else alone.paths
             wanted = np.quantile(paths, LEVELS, axis=0).swapaxes(0, 1)
             np.testing.assert_allclose(review.fan[number], wanted, rtol=1e-9, atol=1e-12)
-    again = model.review(batch(rows), origins, horizon=4, quantiles=True)
+    again = reviewing.review(model, batch(rows), origins, horizon=4, quantiles=True)
     assert again[0].fan is None
     assert again[0].crps is not None
     features, _ = one_by_one(model, rows[0])
@@ -278,10 +281,10 @@ def test_fans_are_the_quantiles_of_the_paths_from_each_origin(output: str, summe
 
 @pytest.mark.parametrize("output", ["gaussian", "quantiles"])
 def test_observed_steps_are_those_of_each_density_by_itself(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecaster, "CHUNK", 3)
+    monkeypatch.setattr(reviewing, "CHUNK", 3)
     model = made(output)
     rows = drawn(8, 5)
-    for row, found in zip(rows, model.observed(batch(rows)), strict=True):
+    for row, found in zip(rows, reviewing.observed(model, batch(rows)), strict=True):
         features, _ = one_by_one(model, row)
         assert np.isnan(found.tails[0]).all()
         for step in range(1, len(row)):

@@ -16,7 +16,7 @@ from recurra.data.normal import Normal
 from recurra.data.unit import Unit
 from recurra.metrics.forecast_errors import LEVELS
 from recurra.metrics.forecasts import origins_of
-from recurra.models.forecaster import Review
+from recurra.models.forecast import Review
 from recurra.reading.series import Steps
 from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import Measures, value_scores

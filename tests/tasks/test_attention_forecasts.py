@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recurra.analysis.looking_back import looking_back
 from recurra.errors import ConfigError, DataError
-from recurra.models import forecaster
+from recurra.models import reviewing
 from recurra.models.at_once import Seen
 from recurra.models.attending import Attending
 from recurra.padding import Padded
@@ -83,7 +83,7 @@ def test_forecasts_are_those_of_the_equations(tmp_path: Path, steps: int) -> Non
     task: Any = model.task
     [whole] = task.read([file])
     series = whole.cut(0, steps)
-    z = task.unit_of(series).scaled(series.values).astype(np.float32).astype(np.float64)
+    z = task.conventions.unit_of(series).scaled(series.values).astype(np.float32).astype(np.float64)
     h = network.read(Padded.full(torch.from_numpy(z)[None]))[0].values[0].detach().numpy()
     h, recent = (np.concatenate([np.repeat(each[:1], 12, axis=0), each])[-12:] for each in (h, z))
     f, _ = by_hand(network.direct, h, min(steps, 12), None)
@@ -105,12 +105,13 @@ def test_reviews_forecast_from_each_origin_what_is_predicted_there(
     [series] = task.read([file])
     row, origins = task.encode(series), [np.array([1, 9, 15, 16, 17, 40, 57])]
     for chunk in (2048, 16):
-        monkeypatch.setattr(forecaster, "CHUNK", chunk)
-        monkeypatch.setattr(forecaster, "LARGEST", 2**24 if chunk == 2048 else 5 * 12 * 8)
-        [review] = network.review(task.batch([row]), origins, horizon=3, quantiles=True)
-        [observed] = network.observed(task.batch([row]))
+        monkeypatch.setattr(reviewing, "CHUNK", chunk)
+        monkeypatch.setattr(reviewing, "LARGEST", 2**24 if chunk == 2048 else 5 * 12 * 8)
+        [review] = reviewing.review(network, task.batch([row]), origins, horizon=3, quantiles=True)
+        [observed] = reviewing.observed(network, task.batch([row]))
         for number, origin in enumerate(origins[0]):
             [alone] = network.predict(task.batch([task.encode(series.cut(0, int(origin)))]), horizon=3)
+            assert review.fan is not None
             assert np.allclose(review.ahead[number], alone.values, atol=1e-5)
             assert np.allclose(review.fan[number], alone.fan, atol=1e-5)
             assert np.allclose(review.next[origin], alone.means[0], atol=1e-5)
@@ -179,7 +180,7 @@ def test_a_cell_that_reads_gaps_has_a_decoder_without_them(tmp_path: Path) -> No
     [answer] = model.predict_file(file, [], detail=True)
     assert np.isfinite(answer.detail["values"]).all()
     network: Any = model.model
-    [observed] = network.observed(model.task.batch([model.task.encode(next(iter(model.task.read([file]))))]))
+    [observed] = reviewing.observed(network, model.task.batch([model.task.encode(next(iter(model.task.read([file]))))]))
     assert np.isfinite(observed.expected[1:]).all()
 
 

@@ -86,7 +86,7 @@ def asked(**changes: Any) -> dict[str, Any]:
 
 def test_covariates_of_every_kind_reach_the_network(shop: Trained) -> None:
     task: Any = shop.task
-    assert task.widths == (1 + 2 + 2, 2, 1, 1, (3,))
+    assert task.conventions.widths == (1 + 2 + 2, 2, 1, 1, (3,))
     [answer] = shop.predict([asked()], detail=True)
     assert answer.detail["times"] == ["2024-03-04", "2024-03-05", "2024-03-06"]
     assert answer.detail["series"] == "a"
@@ -274,7 +274,7 @@ def test_irregular_times_are_counted_and_the_time_between_is_read(tmp_path: Path
     file = write(tmp_path / "a.csv", "time,x\n" + "".join(f"{t},{rng.normal():.3f}\n" for t in times))
     model = trained(tmp_path, file, "data.elapsed=true", "training.steps=2")
     task: Any = model.task
-    assert task.facts.frequency == "irregular"
+    assert task.conventions.facts.frequency == "irregular"
     [steps] = task.read([file])
     row = task.encode(steps)
     usual = np.median(np.diff(times))
@@ -314,7 +314,7 @@ def test_short_series_are_used_where_they_can_be_and_the_rest_is_counted(tmp_pat
     prepared(type(task), task.settings, said.append)
     assert "left out 1 of 3 examples: a series needs at least 2 steps to learn from" in said
     assert [len(steps) for steps in task.read([file])] == [30, 4, 1]
-    assert {*task.facts.names} == {"a", "b", "c"}
+    assert {*task.conventions.facts.names} == {"a", "b", "c"}
     answers = list(model.predict_file(file, [], detail=True))
     assert all(np.isfinite(answer.detail["values"]).all() for answer in answers)
 

@@ -68,14 +68,14 @@ def test_forecasts_are_those_of_the_equations(tmp_path: Path) -> None:
     network: Any = model.model.double()
     [steps] = model.task.read([file])
     task: Any = model.task
-    z = task.unit_of(steps).scaled(steps.values).astype(np.float32).astype(np.float64)
+    z = task.conventions.unit_of(steps).scaled(steps.values).astype(np.float32).astype(np.float64)
     features, _ = network.read(Padded.full(torch.from_numpy(z)[None]))
     lags = network.direct.lags
     recent = np.concatenate([np.repeat(z[:1], lags, axis=0), z])[-lags:]
     f, base = by_hand(network, features.values[0, -1].detach().numpy(), recent)
     readout = network.density.readout
     mean = f @ readout.weight[:1].detach().numpy().T + readout.bias[:1].detach().numpy() + base
-    wanted = task.unit_of(steps).ahead(mean, steps.values[-1])
+    wanted = task.conventions.unit_of(steps).ahead(mean, steps.values[-1])
     [answer] = model.predict_file(file, [], detail=True)
     assert np.allclose(answer.detail["values"], wanted, rtol=1e-5)
     assert np.allclose(answer.detail["quantiles"]["0.5"], answer.detail["values"])
@@ -91,10 +91,9 @@ def test_the_loss_is_the_mean_over_the_horizon_of_all_forecasts_that_are_known(t
     horizon, season = network.direct.horizon, task.settings.data.season
     windows = Origins(np.array([45]), count=32, lead=task.settings.data.window, horizon=horizon, earliest=season - 1)
     rows = []
-    for number in range(len(windows)):
-        _, start, end, first = windows[number]
+    for _, start, end, first, own in np.stack(windows.at(np.arange(len(windows))), axis=1).tolist():
         rows.append({"values": row["values"][start:end], "known": row["known"][start:end], "place": row["place"]})
-        rows[-1]["origin"] = np.array([first])
+        rows[-1] |= {"origin": np.array([first]), "origins": np.array([own])}
     batch = task.batch(rows)
     batch = batch._replace(values=batch.values._replace(values=batch.values.values.double()))
     total, count = network.loss(batch)
@@ -102,7 +101,7 @@ def test_the_loss_is_the_mean_over_the_horizon_of_all_forecasts_that_are_known(t
     for part in rows:
         z = part["values"].astype(np.float64)
         h = network.read(Padded.full(torch.from_numpy(z)[None]))[0].values[0].detach().numpy()
-        for t in range(int(part["origin"][0]), min(int(part["origin"][0]) + 32, len(z) - 1)):
+        for t in range(int(part["origin"][0]), int(part["origin"][0] + part["origins"][0])):
             recent = np.concatenate([np.repeat(z[:1], network.direct.lags, axis=0), z[: t + 1]])[-network.direct.lags :]
             f, base = by_hand(network, h[t], recent)
             said = f @ network.density.readout.weight.detach().numpy().T + network.density.readout.bias.detach().numpy()
@@ -131,12 +130,12 @@ def test_an_untrained_model_repeats_the_last_season() -> None:
 def test_every_origin_stands_in_one_window(lengths: list[int], count: int, lead: int, horizon: int, early: int) -> None:
     windows = Origins(np.array(lengths), count=count, lead=lead, horizon=horizon, earliest=early)
     seen: list[tuple[int, int]] = []
-    for number in range(len(windows)):
-        row, start, end, first = windows[number]
-        here = range(start + first, min(start + first + count, lengths[row] - 1))
-        assert len(here) == windows.counts[number]
+    every = np.stack(windows.at(np.arange(len(windows))), axis=1).reshape(-1, 5).tolist()
+    for (row, start, end, first, own), counted in zip(every, windows.counts.tolist(), strict=True):
+        here = range(start + first, start + first + own)
+        assert 1 <= len(here) == counted <= count
         assert first == min(lead, start + first)  # as many steps before it as there are, up to the lead
-        assert end == min(lengths[row], here[0] + count + horizon)
+        assert min(lengths[row], here[-1] + 1 + horizon) <= end <= min(lengths[row], here[0] + count + horizon)
         seen += [(row, origin) for origin in here]
     wanted = [
         (row, t) for row, steps in enumerate(lengths) for t in range(early if steps - 1 > early else 0, steps - 1)

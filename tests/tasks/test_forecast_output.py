@@ -42,11 +42,12 @@ def dated(path: Path, days: int = 40, shops: int = 2) -> str:
     return write(path, "\n".join(lines) + "\n")
 
 
+@pytest.mark.parametrize("how", [DIRECT, [*RECURSIVE, "decoding.horizon=4", "decoding.paths=40"]])
 def test_a_csv_has_the_numbers_of_json_in_a_row_for_each_series_step_and_column(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: list[str]
 ) -> None:
     file = dated(tmp_path / "a.csv")
-    model = trained(tmp_path, file, "data.series=shop", *DIRECT)
+    model = trained(tmp_path, file, "data.series=shop", *how)
     out = tmp_path / "forecasts.csv"
     assert main(["predict", str(model.folder), file, "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"2 answers written to {out}\n"
@@ -197,7 +198,7 @@ def test_a_long_stream_remembers_no_more_than_it_needs(tmp_path: Path) -> None:
     for row in values[300:]:
         said = stream.read(row)
     assert isinstance(model.task, Forecasting)
-    scaled = model.task.with_unit("", model.task.unit_of(model.task.asked(values[:300], is_first=True)))
+    scaled = model.task.with_unit("", model.task.conventions.unit_of(model.task.asked(values[:300], is_first=True)))
     whole = scaled.asked(values, is_first=True)
     [output] = scaled.predict(model.model, scaled.batch([scaled.encode(whole)]))
     close(said, scaled.answer(whole, output))

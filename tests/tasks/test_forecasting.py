@@ -247,8 +247,8 @@ def test_normalisation_is_learned_on_train_saved_and_restored(tmp_path: Path) ->
     file = write(tmp_path / "a.csv", "a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in x.tolist()))
     model = trained(tmp_path, file, "training.steps=5")
     task: Any = model.task
-    np.testing.assert_allclose(task.scale.mean, x.mean(0))
-    np.testing.assert_allclose(task.scale.spread, x.std(0))
+    np.testing.assert_allclose(task.conventions.scale.mean, x.mean(0))
+    np.testing.assert_allclose(task.conventions.scale.spread, x.std(0))
     [before] = model.predict([x[:9].tolist()])
     model.save(tmp_path / "copy")
     [after] = load(tmp_path / "copy").predict([x[:9].tolist()])
@@ -262,8 +262,8 @@ def test_normalisation_is_learned_on_train_saved_and_restored(tmp_path: Path) ->
 def test_notes_stay_zero_and_one_however_rare(tmp_path: Path) -> None:
     file = write_frames(tmp_path / "a.jsonl", [[[0, 1, 0], [0, 0, 0]], [[0, 0, 0]]])
     task: Any = trained(tmp_path, file, "training.steps=1", "model.output=gaussian").task
-    assert task.scale.mean.tolist() == [0, 0, 0]
-    assert task.scale.spread.tolist() == [1, 1, 1]
+    assert task.conventions.scale.mean.tolist() == [0, 0, 0]
+    assert task.conventions.scale.spread.tolist() == [1, 1, 1]
 
 
 def test_missing_values_are_read_as_those_before_and_neither_learned_nor_scored(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_change_across_a_missing_value_is_not_scored(tmp_path: Path) -> None:
         features, _ = network.read(Padded.full(batch.values.values[:, :-1]))
         mean, log_variance = (part[0, :, 0].double().numpy() for part in network.density.parts(features.values))
     task: Any = model.task
-    [spread], [middle] = task.scale.spread, task.scale.mean
+    [spread], [middle] = task.conventions.scale.spread, task.conventions.scale.mean
     nats, hits = [], []
     for t in range(1, 60):
         if t in gaps or t - 1 in gaps:
@@ -639,7 +639,7 @@ def test_calibrated_intervals_hold_as_often_as_they_say(tmp_path: Path, paths: i
     options = (f"decoding.paths={paths}", "decoding.coverage=0.8", "training.steps=3", "evaluation.context=30")
     model = trained(tmp_path, train, *options, "model.ahead=recursive", "model.hidden=4", valid=valid)
     task: Any = model.task
-    assert sorted(task.calibrations) == (["paths", "point"] if paths else ["point"])
+    assert sorted(task.intervals.calibrations) == (["paths", "point"] if paths else ["point"])
     again = model.with_settings([f"evaluation.paths={paths}"])
     scores = again.evaluate(test).values
     assert scores["calibrated_coverage"] == pytest.approx(0.8, abs=0.07 if series == 1 else 0.1)

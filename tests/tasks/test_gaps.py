@@ -69,10 +69,10 @@ def test_steps_are_counted_or_timed_in_units_of_the_usual_step(tmp_path: Path) -
     values, known = np.zeros((4, 2)), np.array([[True, True], [True, False], [False, False], [True, True]])
     counted = Steps("", values, known, 0, 1, "a:1")
     np.testing.assert_array_equal(task.encode(counted)["gaps"], np.column_stack([known, [0, 1, 1, 1]]))
-    task.facts = dataclasses.replace(task.facts, step=10.0)
+    task.conventions.facts = dataclasses.replace(task.conventions.facts, step=10.0)
     timed = dataclasses.replace(counted, numbers=np.array([5.0, 15.0, 17.0, 47.0]))
     np.testing.assert_allclose(task.encode(timed)["gaps"][:, 2], [0, 1, 0.2, 3])
-    task.facts = dataclasses.replace(task.facts, step=3600.0)
+    task.conventions.facts = dataclasses.replace(task.conventions.facts, step=3600.0)
     at = np.array(["2026-03-01T00", "2026-03-01T01", "2026-03-01T04", "2026-03-02T04"], "datetime64[s]")
     dated = dataclasses.replace(counted, times=at)
     np.testing.assert_allclose(task.encode(dated)["gaps"][:, 2], [0, 1, 3, 24])
@@ -92,7 +92,7 @@ def test_steps_that_are_read_and_not_scored_were_observed_all_the_same(tmp_path:
 def test_a_series_read_in_parts_or_as_a_whole_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small(tmp_path)
     whole = model.evaluate(tmp_path / "a.csv").values
-    monkeypatch.setattr("recurra.models.forecaster.CHUNK", 5)
+    monkeypatch.setattr("recurra.models.reviewing.CHUNK", 5)
     parts = model.evaluate(tmp_path / "a.csv").values
     assert parts["mae"] == pytest.approx(whole["mae"], rel=1e-5)
     assert parts["nll"] == pytest.approx(whole["nll"], rel=1e-5)

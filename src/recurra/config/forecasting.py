@@ -45,6 +45,9 @@ POINTS = ("squared_error",)
 AT_ONCE = ("direct", "attention")
 """Values of model.ahead by which all steps of a horizon are predicted at once."""
 
+USUAL_EPOCHS, USUAL_UPDATES, USUAL_PATIENCE = 100, 1000, 10
+"""How long a forecaster is trained; the last two where it starts from a fit of its autoregression."""
+
 WITHOUT_LOG_P = (*POINTS, "quantiles")
 """Outputs whose loss is not −log p."""
 
@@ -387,10 +390,16 @@ class ForecastingDecoding:
         "share of values that intervals should hold, such as 0.9: their width is corrected by the errors on the "
         "validation data; none: 0.9 of the sampled paths, without a correction",
     )
+    adaptation: float = setting(
+        0.05,
+        "with decoding.coverage, how fast intervals follow the errors of a series after the training data: the share "
+        "of the usual spread of errors by which one value that lies outside moves them; 0: not at all",
+    )
     seed: int = setting(1, "random seed")
 
     def __post_init__(self) -> None:
         at_least(1, "decoding", self, "horizon")
+        rates("decoding", self, "adaptation")
         at_least(0, "decoding", self, "paths", "seed")
         if self.coverage is not None and not 0 < self.coverage < 1:
             raise SettingError(
@@ -429,15 +438,38 @@ class ForecastingEvaluation:
 
 
 @dataclass(frozen=True)
+class ForecastingTraining(ForcedTraining):
+    """How a forecaster is trained."""
+
+    epochs: int | None = setting(
+        None,
+        "maximum number of epochs; if neither epochs, steps nor minutes are set: 100, with model.ahead = direct or "
+        "attention at most 1,000 updates, and patience = 10 if there is validation data",
+    )
+
+    def _check_limits(self) -> None:
+        """How long a model without any limit is trained is found with the rest of what is left open."""
+
+    def limited(self, *, at_once: bool, validated: bool) -> Self:
+        """With the usual limits, where none is set; patience needs validation data."""
+        if self.has_limit:
+            return self
+        if not at_once:
+            return dataclasses.replace(self, epochs=USUAL_EPOCHS)
+        patience = USUAL_PATIENCE if validated and self.patience is None else self.patience
+        return dataclasses.replace(self, epochs=USUAL_EPOCHS, steps=USUAL_UPDATES, patience=patience)
+
+
+@dataclass(frozen=True)
 class ForecastingSettings:
     """All settings of forecasting."""
 
     task: str = setting("forecasting", "the task")
     data: ForecastingData = section(ForecastingData, "the data")
     model: ForecastingModel = section(ForecastingModel, "the network")
-    training: ForcedTraining = dataclasses.field(
-        default_factory=lambda: ForcedTraining(
-            epochs=100, batch_tokens=500, learning_rate=5e-3, clip=1.0, average={"name": "ema", "decay": 0.99}
+    training: ForecastingTraining = dataclasses.field(
+        default_factory=lambda: ForecastingTraining(
+            batch_tokens=500, learning_rate=5e-3, clip=1.0, average={"name": "ema", "decay": 0.99}
         ),
         metadata={"about": "training"},
     )
@@ -515,6 +547,8 @@ class ForecastingSettings:
         if self.model.encoder == "rnn":
             idle |= idle_of_stack(self.model.hidden, self.model.layers)
         idle |= idle_without_validation(data)
+        if self.decoding.coverage is None:
+            idle["decoding", "adaptation"] = "decoding.coverage is none, so intervals are those of the model"
         if self.decoding.paths == 0 and self.evaluation.paths == 0:
             idle["decoding", "seed"] = "decoding.paths = 0 draws nothing"
         if data.frames is not None and data.window is None:

@@ -7,13 +7,15 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+Integers = NDArray[np.int64]
+
 
 class Window(NamedTuple):
-    """A part of a row."""
+    """Parts of rows, (N,) each."""
 
-    row: int
-    start: int
-    end: int
+    row: Integers
+    start: Integers
+    end: Integers
 
 
 @final
@@ -24,11 +26,11 @@ class Windows:
     than `size` is a window by itself.
 
     >>> windows = Windows(np.array([3, 10]), size=6, overlap=3)
-    >>> [tuple(windows[number]) for number in range(len(windows))]
-    [(0, 0, 3), (1, 0, 6), (1, 3, 9), (1, 4, 10)]
+    >>> np.stack(windows.at(np.arange(len(windows))), axis=1).tolist()
+    [[0, 0, 3], [1, 0, 6], [1, 3, 9], [1, 4, 10]]
     """
 
-    def __init__(self, rows: NDArray[np.int64], *, size: int, overlap: int) -> None:
+    def __init__(self, rows: Integers, *, size: int, overlap: int) -> None:
         assert 0 <= overlap < size
         self._size, self._stride = size, size - overlap
         self._rows = rows
@@ -38,13 +40,14 @@ class Windows:
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
 
-    def __getitem__(self, number: int) -> Window:
-        row = int(np.searchsorted(self._ends, number, side="right"))
-        place = number - int(self._ends[row] - self._counts[row])
-        start = min(place * self._stride, max(0, int(self._rows[row]) - self._size))
-        return Window(row, start, min(start + self._size, int(self._rows[row])))
+    def at(self, numbers: Integers) -> Window:
+        """Several windows at once."""
+        row = np.searchsorted(self._ends, numbers, side="right")
+        place = numbers - (self._ends[row] - self._counts[row])
+        start = np.minimum(place * self._stride, np.maximum(0, self._rows[row] - self._size))
+        return Window(row, start, np.minimum(start + self._size, self._rows[row]))
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Integers:
         """The length of every window."""
         return np.repeat(np.minimum(self._rows, self._size), self._counts)

@@ -86,6 +86,16 @@ class Calibration(NamedTuple):
             )
         return np.asarray(found, np.float64)
 
+    @property
+    def spread(self) -> Floats:
+        """(h, d): how far the score that nine of ten do not exceed lies above the median; a unit to move Q by.
+
+        >>> float(Calibration.of(np.arange(99.0)[:, None, None]).spread[0, 0])
+        40.0
+        """
+        high, median = self.quantiles[COVERAGES.index(0.9)], self.quantiles[COVERAGES.index(0.5)]
+        return np.where(np.isfinite(high) & np.isfinite(median), high - median, 0.0)
+
     def to_json(self) -> dict[str, Any]:
         quantiles = [
             [[q if math.isfinite(q) else None for q in row] for row in each] for each in self.quantiles.tolist()

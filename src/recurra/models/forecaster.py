@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from recurra.analysis.exposure import Exposed
 from recurra.cells import reads_gaps, with_gaps
 from recurra.config import ForecastingModel
 from recurra.config.forecasting import POINTS
-from recurra.data.origins import COUNT
-from recurra.data.store import Encoded, Rows
-from recurra.densities import Bernoulli, Density
+from recurra.densities import Density
 from recurra.encoders.covariates import Beside, Covariates
 from recurra.encoders.dropout import LockedDropout
 from recurra.metrics.forecast_errors import LEVELS
@@ -24,101 +20,17 @@ from recurra.models.at_once import AtOnce, Seen, coming_values, recent_values
 from recurra.models.attending import Attending
 from recurra.models.direct import Direct
 from recurra.models.forcing import ALWAYS, Coins, Forced
-from recurra.models.rows import padded
+from recurra.models.forecast import Forecast
+from recurra.models.series_batch import ForecasterBatch
 from recurra.named import built
-from recurra.padding import Padded, beside, coarser, widened
+from recurra.padding import Padded, beside
 from recurra.recording import both
 from recurra.settings import Part, SettingError, about, name_of
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Transformer
 
-CHUNK = 2048
-"""Steps of a long series that are reviewed at once, with their states."""
-
-ORIGINS = 128
-"""The same of a Transformer, whose states are larger."""
-
-LARGEST = 2**24
-"""Numbers, about, of what is seen from some origins at once."""
-
 AHEAD: dict[str, type[AtOnce]] = {"direct": Direct, "attention": Attending}
 """What makes all steps of a horizon at once, by the name in `model.ahead`."""
-
-INSIDE = (0.05, 0.95)
-"""The quantiles between which nine of ten values should lie."""
-
-
-class ForecasterBatch(NamedTuple):
-    """Some sequences as tensors."""
-
-    values: Padded  # (B, T, d)
-    known: Tensor  # (B, T, d), False where a value was missing
-    future: Tensor | None = None  # (B, T', k), T' ≥ T: known ahead; of a row of T_b steps, from T_b on of coming ones
-    past: Tensor | None = None  # (B, T, p): known up to now
-    static_numbers: Tensor | None = None  # (B, s): of the whole series
-    static_names: Tensor | None = None  # (B, c): categories of the whole series
-    gaps: Tensor | None = None  # (B, T, d + 1): 1 where a value was observed, else 0, and the time since the last step
-    origin: Tensor | None = None  # (B,): in training, the first of the steps from which direct forecasts start
-    starts: int = 0  # how many of these steps there are in all rows
-
-    @property
-    def beside(self) -> Beside:
-        """All but the values."""
-        return Beside(self.future, self.past, self.static_numbers, self.static_names)
-
-
-def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
-    """The batch with empty rows and steps, of a size that occurs again."""
-    B, T = batch.known.shape[:2]
-    B, T = coarser(B, parts=2), coarser(T)
-    more = T - batch.known.shape[1]
-
-    def wider(tensor: Tensor | None, *sizes: int) -> Tensor | None:
-        return None if tensor is None else widened(tensor, B, *sizes)
-
-    return ForecasterBatch(
-        batch.values.widened(B, T),
-        widened(batch.known, B, T),
-        None if batch.future is None else wider(batch.future, batch.future.shape[1] + more),
-        wider(batch.past, T),
-        wider(batch.static_numbers),
-        wider(batch.static_names),
-        wider(batch.gaps, T),
-        wider(batch.origin),
-        batch.starts,
-    )
-
-
-class Forecast(NamedTuple):
-    """How one sequence goes on."""
-
-    values: NDArray[np.float64]  # (h, d)
-    means: NDArray[np.float64]  # (h, d): what was expected; of values that are 0 or 1, the probability of a 1
-    paths: NDArray[np.float64] | None  # (n, h, d), where some were drawn
-    score: float  # log p of the values
-    fan: NDArray[np.float64] | None = None  # (h, L, d): quantiles at LEVELS, of a direct forecast
-
-
-class Review(NamedTuple):
-    """What was predicted for one sequence that is known, from each of some steps on."""
-
-    losses: NDArray[np.float64]  # (T,): the loss of each step given those before; 0 for one that is not predicted
-    next: NDArray[np.float64]  # (T, d): what was expected at each step; NaN for one that is not predicted
-    inside: NDArray[np.bool_] | None  # (T, d): whether the value lies between its quantiles
-    origins: NDArray[np.int64]  # (O,): the number of steps that were known
-    ahead: NDArray[np.float64]  # (O, h, d): the steps after each
-    bounds: NDArray[np.float64] | None = None  # (2, T, d): the quantiles
-    crps: NDArray[np.float64] | None = None  # (T, d): of each step given those before
-    fan: NDArray[np.float64] | None = None  # (O, h, L, d): quantiles of the steps after each origin, or of their sums
-
-
-class Observed(NamedTuple):
-    """How one sequence that is known looked step by step, (T, d) each; NaN for a step that is not predicted."""
-
-    expected: NDArray[np.float64]
-    bounds: NDArray[np.float64]  # (2, T, d): the quantiles
-    costs: NDArray[np.float64]  # −log p of each value, or what stands for it
-    tails: NDArray[np.float64]  # how probable a value is that lies as far out
 
 
 class Forecaster(nn.Module):
@@ -229,26 +141,13 @@ class Forecaster(nn.Module):
         if self.transformer is None:
             assert self.recurrent is not None
             outputs, every = self.recurrent(inputs, states, every=True)
-            last = _chosen(every, lambda field: field[:, -1])
-            return self.drop(outputs), last, lambda row, at: _chosen(every, lambda field: field[row, at])
+            last = chosen_states(every, lambda field: field[:, -1])
+            return self.drop(outputs), last, lambda row, at: chosen_states(every, lambda field: field[row, at])
         transformer, before = self.transformer, states
         reading = transformer.read(inputs, states)
         outputs = Padded(reading.values, x.lengths).zeroed()
         after = transformer.after(reading, inputs, states)
         return self.drop(outputs), after, lambda row, at: transformer.states_at(reading, inputs, before, row, at)
-
-    @property
-    def at_once(self) -> int:
-        """Origins of a row from which steps are predicted at once: each has keys and values of its own."""
-        if self.direct is not None:  # each has features of all steps ahead
-            return max(1, min(CHUNK * ORIGINS // (len(LEVELS) * self.direct.horizon), self._seen_at_once))
-        return CHUNK if self.transformer is None else ORIGINS
-
-    @property
-    def _seen_at_once(self) -> int:
-        """Origins from each of which the last features of the network are seen at once."""
-        assert self.direct is not None
-        return max(1, LARGEST // (self.direct.reach * self.stack.output_size))
 
     def _joined(self, values: Tensor, beside: Beside | None, start: int) -> Tensor:
         """(B, T, d + size): values with what is known beside them."""
@@ -314,15 +213,17 @@ class Forecaster(nn.Module):
         """The summed loss of forecasts from some steps of each row, and how many; of one, its mean over the horizon."""
         assert self.direct is not None
         assert batch.origin is not None
+        assert batch.origins is not None
         beside = batch.beside
         if self.training and self.covariates is not None:
             beside = self.covariates.held(beside)
         outputs = self.read(self.seen(batch), beside=beside)[0].values
-        ends = batch.origin.unsqueeze(1) + torch.arange(COUNT, device=outputs.device)
+        numbers = torch.arange(batch.most, device=outputs.device)
+        ends, is_origin = batch.origin.unsqueeze(1) + numbers, numbers < batch.origins.unsqueeze(1)
         values = batch.values.values.to(outputs.dtype)
         gold = coming_values(values.masked_fill(~batch.known, torch.nan), ends, self.direct.horizon, torch.nan)
         features, base = self._ahead_of(outputs, values, batch.future, ends)
-        losses = self.density.loss(features, gold - base, torch.ones_like(gold[..., 0], dtype=torch.bool))
+        losses = self.density.loss(features, gold - base, is_origin.unsqueeze(2).expand(gold.shape[:-1]))
         return losses.sum() / self.direct.horizon, batch.starts
 
     def _ahead_of(
@@ -334,15 +235,15 @@ class Forecaster(nn.Module):
         count = self.direct.horizon if steps is None else steps
         known = None if future is None else coming_values(future.to(values.dtype), ends, count, 0.0)
         base = self.direct.base(recent_values(values, ends, self.direct.lags), steps)
-        return self.direct(self._seen(outputs, ends), known, steps), base
+        return self.direct(self.seen_from(outputs, ends), known, steps), base
 
-    def _seen(self, outputs: Tensor, ends: Tensor, start: int = 0) -> Seen:
+    def seen_from(self, outputs: Tensor, ends: Tensor, start: int = 0) -> Seen:
         """What is seen from the steps `ends` (B, O) of rows, of features (B, T, H) that begin with the step `start`."""
         assert self.direct is not None
         reach = self.direct.reach
         return Seen(recent_values(self.direct.kept(outputs), ends - start, reach), (ends + 1).clamp_max(reach))
 
-    def _directly(
+    def directly(
         self, seen: Seen, states: States, recent: Tensor, horizon: int, coming: Beside | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The best values (N, h, d) of the steps ahead, their features (N, h, F) and base (N, h, d).
@@ -373,7 +274,7 @@ class Forecaster(nn.Module):
         places = torch.arange(start, start + self.direct.horizon, device=coming.future.device)
         return coming.future[:, places.clamp_max(coming.future.shape[1] - 1)]
 
-    def _quantiles(self, features: Tensor, base: Tensor) -> Tensor:
+    def quantiles(self, features: Tensor, base: Tensor) -> Tensor:
         """(N, h, L, d): the quantiles at LEVELS of the steps ahead, in double precision."""
         found = [self.density.quantile(features, torch.full_like(base, level)) + base for level in LEVELS]
         return torch.stack(found, dim=2).double()
@@ -461,29 +362,14 @@ class Forecaster(nn.Module):
             found.append(self.density.best(features) if share is None else self.density.quantile(features, share))
         return torch.stack(found, dim=1), torch.stack(seen, dim=1)
 
-    def _coming(self, batch: ForecasterBatch, rows: Tensor, at: Tensor, horizon: int) -> Beside | None:
+    def coming(self, batch: ForecasterBatch, rows: Tensor, at: Tensor, horizon: int) -> Beside | None:
         """What is known of the steps after step `at` of some rows of a batch."""
         return None if self.covariates is None else self.covariates.ahead(batch.beside, rows, at, horizon)
 
-    def _shares(self, paths: int, horizon: int, seed: int) -> Tensor:
+    def shares(self, paths: int, horizon: int, seed: int) -> Tensor:
         """(n, h, d): the shares at which paths are drawn."""
         generator = torch.Generator().manual_seed(seed)
         return torch.rand(paths, horizon, self.size, generator=generator, dtype=torch.float64)
-
-    def _fan(self, features: Tensor, states: States, shares: Tensor, coming: Beside | None, *, summed: bool) -> Tensor:
-        """(O, h, L, d): quantiles of the paths from O origins, some of which are followed at once."""
-        paths, horizon, found = len(shares), shares.shape[1], list[Tensor]()
-        levels = torch.tensor(LEVELS, dtype=torch.float64, device=features.device)
-        for some in torch.arange(len(features), device=features.device).split(max(1, self.at_once // paths)):
-            copies = some.repeat_interleave(paths)
-            drawn = shares.repeat(len(some), 1, 1).to(features)
-            states_here = _chosen(states, lambda field: field[copies])  # noqa: B023
-            beside = None if coming is None else coming.chosen(copies)
-            values = self.ahead(features[copies], states_here, horizon, drawn, beside)[0].double()
-            values = values.view(len(some), paths, horizon, self.size)
-            values = values.cumsum(2) if summed else values
-            found.append(torch.quantile(values, levels, dim=1).permute(1, 2, 0, 3))
-        return torch.cat(found)
 
     @torch.no_grad()
     def predict(self, batch: ForecasterBatch, *, horizon: int, paths: int = 0, seed: int = 0) -> list[Forecast]:
@@ -549,14 +435,14 @@ class Forecaster(nn.Module):
         features = outputs.new_zeros(rows, self.stack.output_size)
         if outputs.shape[1]:
             features = outputs[every, last - start]
-        coming = self._coming(batch, every, last, horizon) if outputs.shape[1] else None
+        coming = self.coming(batch, every, last, horizon) if outputs.shape[1] else None
         found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
         drawn = None
         if paths:
             # (B × paths, h, d), the paths of a row together
-            shares = self._shares(paths, horizon, seed).repeat(rows, 1, 1).to(features)
-            copies = _chosen(states, lambda field: field.repeat_interleave(paths, 0))
+            shares = self.shares(paths, horizon, seed).repeat(rows, 1, 1).to(features)
+            copies = chosen_states(states, lambda field: field.repeat_interleave(paths, 0))
             many = features.repeat_interleave(paths, 0)
             coming = None if coming is None else coming.chosen(every.repeat_interleave(paths))
             drawn = self.ahead(many, copies, horizon, shares, coming)[0].double().cpu().numpy()
@@ -577,13 +463,13 @@ class Forecaster(nn.Module):
         if not values.shape[1]:  # nothing is known of any row
             values, outputs = (each.new_zeros(len(each), 1, each.shape[2]) for each in (values, outputs))
         seen = self._last_seen(outputs, last, start)
-        coming = self._coming(batch, rows, last, max(horizon, self.direct.horizon))
+        coming = self.coming(batch, rows, last, max(horizon, self.direct.horizon))
         recent = recent_values(values, last.unsqueeze(1), self.direct.lags).squeeze(1)
-        best, features, base = self._directly(seen, states, recent, horizon, coming)
+        best, features, base = self.directly(seen, states, recent, horizon, coming)
         log_p = -self.density.loss(features, best - base, torch.ones_like(best[..., 0], dtype=torch.bool)).sum(1)
         tensors = (best, self.density.mean(features) + base, log_p)
         found, means, scores = (tensor.double().cpu().numpy() for tensor in tensors)
-        fan = self._quantiles(features, base).cpu().numpy() if self.has_quantiles else None
+        fan = self.quantiles(features, base).cpu().numpy() if self.has_quantiles else None
         return [
             Forecast(found[row], means[row], None, float(scores[row]), None if fan is None else fan[row])
             for row in range(len(outputs))
@@ -591,7 +477,7 @@ class Forecaster(nn.Module):
 
     def _last_seen(self, outputs: Tensor, last: Tensor, start: int = 0) -> Seen:
         """What is seen from the last steps (B,) of rows with features (B, T, H) that begin with the step `start`."""
-        values, counts = self._seen(outputs, last.unsqueeze(1), start)
+        values, counts = self.seen_from(outputs, last.unsqueeze(1), start)
         return Seen(values.squeeze(1), counts.squeeze(1))
 
     @torch.no_grad()
@@ -601,290 +487,12 @@ class Forecaster(nn.Module):
         outputs, _ = self.read(self.seen(batch), beside=batch.beside)
         last = (beside(batch.values.lengths, outputs.values) - 1).clamp_min(0)
         seen = self._last_seen(outputs.values, last)
-        coming = self._coming(batch, torch.arange(len(last), device=last.device), last, self.direct.horizon)
+        coming = self.coming(batch, torch.arange(len(last), device=last.device), last, self.direct.horizon)
         weights = self.direct.looked(seen, self._known_ahead(coming))
         assert weights is not None, "its steps ahead look at the past"
         found = weights.double().cpu().numpy()
         return [each[:, each.shape[1] - count :] for each, count in zip(found, seen.counts.tolist(), strict=True)]
 
-    @torch.no_grad()
-    def run_free(self, batch: ForecasterBatch, origins: Sequence[NDArray[np.int64]], *, horizon: int) -> list[Exposed]:
-        """What the steps after each origin cost, the right values being read, and the model's own.
 
-        The cost is the mean absolute error of what is expected, in units of the scaled values; of values that are 0 or
-        1, −log p of the step.
-        """
-        first = 0 if self.from_nothing else 1
-        read, targets = self.questions(self.seen(batch)), self.targets(batch)
-        x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))
-        features, _, states_at = self.read_states(x, None, batch.beside)
-        h, found = features.values, list[Exposed]()
-        for row, (length, begins) in enumerate(zip(batch.values.lengths.tolist(), origins, strict=True)):
-            places = torch.from_numpy(begins - first).to(h.device)
-            costs = h.new_zeros(3, len(places), horizon, dtype=torch.float64)
-            if len(places):
-                some = places.split(self.at_once)
-                free = torch.cat([self._ahead_from(batch, h, states_at, row, at, 0, horizon)[1] for at in some])
-                later = places.unsqueeze(1) + torch.arange(horizon, device=h.device)
-                is_there = later < length - first
-                later = later.clamp(max=max(0, length - first - 1))
-                wanted = targets[row, later].masked_fill(~is_there.unsqueeze(2), torch.nan)
-                for number, each in enumerate((h[row, later], free)):
-                    costs[number] = self._cost(each, wanted).double()
-                costs[2] = (~wanted.isnan()).any(2).double()
-            found.append(Exposed(*costs.sum(1).cpu().numpy()))
-        return found
-
-    def _ahead_from(
-        self,
-        batch: ForecasterBatch,
-        features: Tensor,
-        states_at: Callable[[int, Tensor], States],
-        row: int,
-        places: Tensor,
-        start: int,
-        horizon: int,
-    ) -> tuple[Tensor, Tensor]:
-        """The steps after some places of a row, of which features (B, T, H) from `start` on are known."""
-        coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
-        return self.ahead(features[row, places], states_at(row, places), horizon, beside=coming)
-
-    def _next(self, batch: ForecasterBatch, h: Tensor, start: int, end: int) -> tuple[Tensor, Tensor | float]:
-        """What the density of the next step is made of after the steps from `start` to `end`, and what it adds to.
-
-        Of features (B, T, H) of the steps before `end`, of which there may be some before `start`.
-        """
-        if self.direct is None:
-            return h, 0.0
-        values, features, bases = batch.values.values.to(h.dtype), list[Tensor](), list[Tensor]()
-        for some in torch.arange(start, end, device=h.device).split(max(1, self._seen_at_once // max(1, len(h)))):
-            ends = some.expand(len(h), -1)
-            known = None if batch.future is None else coming_values(batch.future.to(h.dtype), ends, 1, 0.0)
-            bases.append(self.direct.base(recent_values(values, ends, self.direct.lags), 1).squeeze(2))
-            features.append(self.direct(self._seen(h, ends, end - h.shape[1]), known, 1).squeeze(2))
-        return torch.cat(features, dim=1), torch.cat(bases, dim=1)
-
-    def _with_earlier(self, earlier: Tensor | None, h: Tensor) -> Tensor:
-        """Features (B, T, H) after as many of those before them as can be seen."""
-        if self.direct is None or earlier is None or self.direct.reach == 1:
-            return h
-        return torch.cat([earlier[:, -(self.direct.reach - 1) :], h], dim=1)
-
-    def _reviewed(
-        self, batch: ForecasterBatch, seen: Seen, states: States, row: int, at: Tensor, horizon: int
-    ) -> tuple[Tensor, Tensor]:
-        """The best steps ahead (O, h, d) of some steps of a row, and their quantiles (O, h, L, d)."""
-        assert self.direct is not None
-        values = batch.values.values[row : row + 1].to(seen.values.dtype)
-        coming = self._coming(batch, torch.full_like(at, row), at, max(horizon, self.direct.horizon))
-        recent = recent_values(values, at.unsqueeze(0), self.direct.lags).squeeze(0)
-        best, features, base = self._directly(seen, states, recent, horizon, coming)
-        fan = self._quantiles(features, base) if self.has_quantiles else best.new_zeros(0)
-        return best, fan
-
-    def _cost(self, features: Tensor, wanted: Tensor) -> Tensor:
-        """(O, h): what each step (O, h, d) costs; 0 for one of which nothing is known."""
-        if isinstance(self.density, Bernoulli):
-            return self.density.loss(features, wanted, torch.ones_like(wanted[..., 0], dtype=torch.bool))
-        return (self.density.mean(features) - wanted).abs().nanmean(2).nan_to_num(0.0)
-
-    @torch.no_grad()
-    def observed(self, batch: ForecasterBatch) -> list[Observed]:
-        """Each value of each row, as it looked to the density of its step given those before it."""
-        first = 0 if self.from_nothing else 1
-        read, targets = self.questions(self.seen(batch)), self.targets(batch)
-        states: States | None = None
-        rows, steps = len(read.lengths), targets.shape[1]
-        found = targets.new_full((5, rows, first + steps, self.size), torch.nan)
-        outputs: Tensor | None = None
-        for start in range(0, steps, CHUNK):
-            end = min(start + CHUNK, steps)
-            x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
-            features, states = self.read(x, states, batch.beside, start=start)
-            outputs = self._with_earlier(outputs, features.values)
-            h, base = self._next(batch, outputs, start, end)
-            values = targets[:, start:end].nan_to_num(0.0) - base
-            low, high = (self.density.quantile(h, torch.full_like(values, q)) + base for q in INSIDE)
-            costs, tails = self.density.costs(h, values), self.density.tail(h, values)
-            parts = torch.stack([self.density.mean(h) + base, low, high, costs, tails])
-            found[:, :, first + start : first + end] = parts.masked_fill(~features.mask.unsqueeze(-1), torch.nan)
-        lengths = batch.values.lengths.tolist()
-        numbers = found.double().cpu().numpy()
-        return [
-            Observed(parts[0], parts[1:3], parts[3], parts[4])
-            for parts in (numbers[:, row, :length] for row, length in enumerate(lengths))
-        ]
-
-    @torch.no_grad()
-    def review(
-        self,
-        batch: ForecasterBatch,
-        origins: Sequence[NDArray[np.int64]],
-        *,
-        horizon: int,
-        quantiles: bool,
-        paths: int = 0,
-        seed: int = 0,
-        summed: bool = False,
-    ) -> list[Review]:
-        """Every step predicted from those before it, and, from each origin of a row on, `horizon` steps ahead.
-
-        With `paths`, so many continuations are drawn from each origin, and their quantiles kept: of the steps, or,
-        where steps are changes, of what they sum up to.
-        """
-        first = 0 if self.from_nothing else 1  # the first step that is predicted
-        read = self.questions(self.seen(batch))
-        targets = self.targets(batch)
-        states: States | None = None
-        rows, steps = len(read.lengths), targets.shape[1]
-        losses, means = targets.new_zeros(rows, steps), torch.full_like(targets, torch.nan)
-        inside = torch.zeros_like(targets, dtype=torch.bool)
-        bounds = torch.zeros(rows, steps, 2, self.size, dtype=targets.dtype, device=targets.device)
-        crps = torch.full_like(targets, torch.nan)
-        fans: list[list[Tensor]] = [[] for _ in range(rows)]
-        shares = self._shares(paths, horizon, seed) if paths and quantiles else None
-        futures: list[list[Tensor]] = [[] for _ in range(rows)]
-        outputs: Tensor | None = None
-        are_wanted = any(len(each) for each in origins)  # else the fastest engines read: they keep no states
-        for start in range(0, steps, CHUNK):
-            end = min(start + CHUNK, steps)
-            x = Padded(read.values[:, start:end], (read.lengths - 1 - start).clamp(0, end - start))
-            if are_wanted:
-                features, states, states_at = self.read_states(x, states, batch.beside, start=start)
-            else:
-                features, states = self.read(x, states, batch.beside, start=start)
-            h, mask = features.values, features.mask
-            outputs = self._with_earlier(outputs, h)
-            following, base = self._next(batch, outputs, start, end)
-            losses[:, start:end] = self.density.loss(following, targets[:, start:end] - base, mask)
-            means[:, start:end] = (self.density.mean(following) + base).masked_fill(~mask.unsqueeze(2), torch.nan)
-            if quantiles:
-                every = torch.ones_like(means[:, start:end])
-                low, high = (self.density.quantile(following, every * q) + base for q in INSIDE)
-                inside[:, start:end] = (low <= targets[:, start:end]) & (targets[:, start:end] <= high)
-                bounds[:, start:end] = torch.stack([low, high], dim=2)
-                known = targets[:, start:end].nan_to_num(0.0) - base
-                crps[:, start:end] = self.density.crps(following, known).masked_fill(~mask.unsqueeze(2), torch.nan)
-            for row, all_origins in enumerate(origins):
-                # The state from which x_o is predicted, o steps being known, is that of position o − first.
-                here = all_origins[(all_origins - first >= start) & (all_origins - first < end)] - first - start
-                for some in np.array_split(here, -(-len(here) // self.at_once)) if len(here) else ():
-                    places = torch.from_numpy(some).to(h.device)
-                    at, states_here = h[row, places], states_at(row, places)
-                    if self.direct is not None:
-                        ends = places + start
-                        seen = self._seen(outputs[row : row + 1], ends.unsqueeze(0), end - outputs.shape[1])
-                        seen = Seen(seen.values.squeeze(0), seen.counts.squeeze(0))
-                        best, fan = self._reviewed(batch, seen, states_here, row, ends, horizon)
-                        futures[row].append(best)
-                        if quantiles:
-                            fans[row].append(fan)
-                        continue
-                    coming = self._coming(batch, torch.full_like(places, row), places + start, horizon)
-                    futures[row].append(self.ahead(at, states_here, horizon, beside=coming)[0])
-                    if shares is not None:
-                        fans[row].append(self._fan(at, states_here, shares, coming, summed=summed))
-        tensors = (losses.double(), means.double(), inside, bounds.double(), crps.double())
-        numbers = [tensor.cpu().numpy() for tensor in tensors]
-        found = []
-        for row, length in enumerate(batch.values.lengths.tolist()):
-            lost, expected, is_inside, within, distance = (
-                np.concatenate([np.zeros((first, *part.shape[2:]), part.dtype), part[row]])[:length] for part in numbers
-            )
-            expected[:first] = np.nan
-            ahead = torch.cat(futures[row]) if futures[row] else targets.new_zeros(0, horizon, self.size)
-            later = ahead.double().cpu().numpy()
-            review = Review(lost, expected, None, origins[row], later)
-            if quantiles:
-                distance[:first] = np.nan
-                review = review._replace(inside=is_inside, bounds=within.swapaxes(0, 1), crps=distance)
-            if shares is not None or (self.direct is not None and quantiles):
-                fan = torch.cat(fans[row]) if fans[row] else targets.new_zeros(0, horizon, len(LEVELS), self.size)
-                review = review._replace(fan=fan.double().cpu().numpy())
-            found.append(review)
-        return found
-
-
-def combined_forecast(forecasts: Sequence[Forecast], *, coins: bool) -> Forecast:
-    """How a sequence goes on according to several models: the means of what each says.
-
-    Of values that are 0 or 1 the probabilities are averaged. Quantiles of drawn paths are averaged too: the n-th
-    smallest value of each step is the mean of the n-th smallest of each model.
-    """
-    means = np.mean([each.means for each in forecasts], axis=0)
-    values = (means > 0.5).astype(np.float64) if coins else np.mean([each.values for each in forecasts], axis=0)
-    drawn = [np.sort(each.paths, axis=0) for each in forecasts if each.paths is not None]
-    paths = np.mean(drawn, axis=0) if drawn else None
-    fans = [each.fan for each in forecasts if each.fan is not None]
-    score = float(np.mean([each.score for each in forecasts]))
-    return Forecast(values, means, paths, score, np.mean(fans, axis=0) if fans else None)
-
-
-def combined_review(
-    reviews: Sequence[Review],
-    values: NDArray[np.float64],
-    known: NDArray[np.bool_],
-    *,
-    has_density: bool,
-    is_squared: bool = True,
-) -> Review:
-    """What several models predicted for a sequence of values (T, d) that is known.
-
-        density        p(x_t) = (1/M) Σ_m p_m(x_t)
-        squared error  |x − ō|² = (1/M) Σ_m |x − o_m|² − (1/M) Σ_m |o_m − ō|²,     ō = (1/M) Σ_m o_m
-
-    Of other losses, such as that of quantiles, the mean is taken. Expected values, steps ahead and the quantiles that
-    nine of ten values should lie between are means.
-    """
-    losses = np.stack([review.losses for review in reviews])
-    expected = np.stack([review.next for review in reviews])
-    mean = expected.mean(0)
-    if has_density:
-        lost = -(np.logaddexp.reduce(-losses, axis=0) - np.log(len(reviews)))
-    elif not is_squared:
-        lost = losses.mean(0)
-    else:
-        apart = np.where(known & ~np.isnan(mean), np.square(expected - mean), 0.0)
-        lost = (losses - apart.sum(2)).mean(0)
-    first = reviews[0]
-    found = Review(lost, mean, None, first.origins, np.mean([review.ahead for review in reviews], axis=0))
-    fans = [review.fan for review in reviews if review.fan is not None]
-    distances = [review.crps for review in reviews if review.crps is not None]
-    if fans:
-        found = found._replace(fan=np.mean(fans, axis=0))
-    if distances:  # that of their mean distribution is not larger
-        found = found._replace(crps=np.mean(distances, axis=0))
-    limits = [review.bounds for review in reviews if review.bounds is not None]
-    if not limits:
-        return found
-    low, high = bounds = np.mean(limits, axis=0)
-    is_predicted = ~np.isnan(mean)
-    return found._replace(inside=(low <= values) & (values <= high) & is_predicted, bounds=bounds)
-
-
-def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
-    """Encoded sequences as one batch."""
-    rows = Rows.of(rows)
-
-    def steps(field: str, dtype: type) -> Tensor | None:
-        return padded(rows, field, dtype).values if rows.has(field) else None
-
-    origin, starts = None, 0
-    if rows.has("origin"):
-        first = rows.flat("origin").values.astype(np.int64)
-        origin, starts = torch.from_numpy(first), int(np.clip(rows.lengths("values") - 1 - first, 0, COUNT).sum())
-    return ForecasterBatch(
-        padded(rows, "values", np.float32),
-        padded(rows, "known", np.bool_).values,
-        steps("future", np.float32),
-        steps("past", np.float32),
-        steps("static_numbers", np.float32),
-        steps("static_names", np.int64),
-        steps("gaps", np.float32),
-        origin,
-        starts,
-    )
-
-
-def _chosen(states: States, choose: Callable[[Tensor], Tensor]) -> States:
+def chosen_states(states: States, choose: Callable[[Tensor], Tensor]) -> States:
     return tuple(tuple(type(state)(*(choose(field) for field in state)) for state in layer) for layer in states)

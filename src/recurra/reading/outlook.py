@@ -56,14 +56,17 @@ def with_outlook(settings: ForecastingSettings) -> ForecastingSettings:
     log = is_better_as_log(values, season) if data.log is None else data.log
     data = dataclasses.replace(settings.data, log=log, window=data.window or lags)
     model = dataclasses.replace(model, ahead=model.ahead or "direct", horizon=horizon, lags=lags)
-    return dataclasses.replace(settings, data=data, model=model)
+    training = settings.training.limited(at_once=True, validated=data.valid is not None)
+    return dataclasses.replace(settings, data=data, model=model, training=training)
 
 
 def _recursive(settings: ForecastingSettings) -> ForecastingSettings:
     data = settings.data
     window = WINDOW if data.window is None and data.frames is None else data.window
     data = dataclasses.replace(data, log=bool(data.log), window=window)
-    return dataclasses.replace(settings, data=data, model=dataclasses.replace(settings.model, ahead="recursive"))
+    model = dataclasses.replace(settings.model, ahead="recursive")
+    training = settings.training.limited(at_once=False, validated=data.valid is not None)
+    return dataclasses.replace(settings, data=data, model=model, training=training)
 
 
 def can_be_direct(settings: ForecastingSettings) -> bool:

@@ -141,27 +141,27 @@ def panel_of(rows: Iterable[Row], path: object, data: ForecastingData, order: st
                 refuse = data.missing == "refuse" and name in (data.values or ()) and not data.has_coming
                 found = _numbers(cells, lines, path, name, refuse=refuse)
                 growing.numbers.setdefault(name, []).append(found)
-    group = np.concatenate(growing.codes)
-    by_series = np.argsort(group, kind="stable")
-    group = group[by_series]
+    group = _joined(growing.codes, None)
+    by_series = None if bool((group[1:] >= group[:-1]).all()) else np.argsort(group, kind="stable")
+    group = group if by_series is None else group[by_series]
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     words = {}
     for name, parts in growing.words.items():
         known = np.array([*spellings[name]], dtype=object)
-        words[name] = known[np.concatenate(parts)[by_series]]
+        words[name] = known[_joined(parts, by_series)]
     panel = Panel(
         [*codes],
-        np.concatenate(growing.lines)[by_series],
+        _joined(growing.lines, by_series),
         group,
         starts,
-        {name: np.concatenate(parts)[by_series] for name, parts in growing.numbers.items()},
+        {name: _joined(parts, by_series) for name, parts in growing.numbers.items()},
         words,
         None,
         None,
         None,
     )
     if data.time is not None:
-        times = np.concatenate(growing.times)[by_series]
+        times = _joined(growing.times, by_series)
         if reader.is_date:
             panel.clock = reader.clock
             panel.times = reader.in_utc(times, panel)
@@ -169,6 +169,13 @@ def panel_of(rows: Iterable[Row], path: object, data: ForecastingData, order: st
             panel.steps = times
         _check_order(panel, path, data)
     return panel
+
+
+def _joined(parts: list[NDArray[Any]], order: NDArray[np.int64] | None) -> NDArray[Any]:
+    """The parts of a column as one array, in some order; the parts are dropped, so that no column is there twice."""
+    found = np.concatenate(parts)
+    parts.clear()
+    return found if order is None else found[order]
 
 
 def _series(chunk: Sequence[Row], path: object, data: ForecastingData, codes: dict[str, int]) -> NDArray[np.int64]:

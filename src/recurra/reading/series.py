@@ -17,7 +17,8 @@ from recurra.data.formats import Row, rows
 from recurra.data.roles import IDS, MOMENTS, SERIES, is_called, is_date, kind_of, number_in, order_of, when
 from recurra.errors import DataError
 from recurra.named import did_you_mean
-from recurra.reading.panel import column_of, is_missing, is_number, panel_of, series_of
+from recurra.reading.once import panel_read_once
+from recurra.reading.panel import Panel, column_of, is_missing, is_number, panel_of, series_of
 from recurra.reading.parts import drawn, nothing_left
 from recurra.reading.sentences import matrix, shown
 from recurra.reading.steps import Steps
@@ -107,9 +108,13 @@ def sequences(files: Sequence[str | Path], data: ForecastingData) -> Iterator[St
 
 def _of_tables(files: Sequence[str | Path], data: ForecastingData) -> Iterator[Steps]:
     for number, path in enumerate(files):
-        panel = panel_of(table_rows(path, data), path, data, _order(path, data))
+        panel = panel_read_once(path, data, lambda: _panel(path, data))  # noqa: B023
         found = series_of(panel, path, data, number)
         yield from map(partial(_without_last, data.drop_last), found) if data.drop_last else found
+
+
+def _panel(path: str | Path, data: ForecastingData) -> Panel:
+    return panel_of(table_rows(path, data), path, data, _order(path, data))
 
 
 def _without_last(count: int, steps: Steps) -> Steps:

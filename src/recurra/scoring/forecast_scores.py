@@ -28,7 +28,7 @@ from recurra.scoring.formulas import Formula, found_and_right, ratio, root, shar
 from recurra.views.table import Table
 
 if TYPE_CHECKING:
-    from recurra.models.forecaster import Review
+    from recurra.models.forecast import Review
 
 Floats = NDArray[np.float64]
 

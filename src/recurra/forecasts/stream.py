@@ -16,7 +16,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -26,13 +26,15 @@ from torch import Tensor
 
 from recurra.cells.cell import fields
 from recurra.data.normal import Normal
-from recurra.data.store import Encoded
 from recurra.data.times import Clock
 from recurra.data.unit import Unit
 from recurra.errors import CheckpointError, DataError
+from recurra.forecasts.conventions import Conventions
 from recurra.models.forecaster import Forecaster
+from recurra.models.series_batch import batched
 from recurra.padding import fitted
-from recurra.reading.facts import frequency_of, packed, unpacked
+from recurra.reading.ends import Ends, packed
+from recurra.reading.facts import frequency_of
 from recurra.reading.history import continued
 from recurra.reading.panel import carried
 from recurra.reading.steps import Steps
@@ -51,14 +53,11 @@ class Reads(Protocol):
     @property
     def settings(self) -> Any: ...
     @property
-    def from_nothing(self) -> bool: ...
+    def conventions(self) -> Conventions: ...
     @property
     def steps_remembered(self) -> int: ...
     def asked(self, row: Any, *, is_first: bool) -> Steps: ...
-    def unit_of(self, example: Steps) -> Unit: ...
     def with_unit(self, name: str, unit: Unit) -> Reads: ...
-    def encode(self, example: Steps) -> Encoded: ...
-    def batch(self, rows: Sequence[Encoded]) -> Any: ...
     def answer(self, example: Steps, output: Any) -> Prediction: ...
 
 
@@ -97,14 +96,14 @@ class Stream:
                 f"found {new.values.shape[1]} values per step, but the model expects {self._end.values.shape[1]}."
             )
         whole = new if self._end is None else self._joined(self._end, new, has_static=_names_static(given))
-        unit = self._task.unit_of(whole) if self._unit is None else self._unit
+        unit = self._task.conventions.unit_of(whole) if self._unit is None else self._unit
         task = self._task.with_unit(whole.name, unit)
         count = len(whole) - (0 if self._end is None else len(self._end))
         decoding = task.settings.decoding
         # The last step is read again; of frames, zeros are read before the first.
-        more = self._end is not None or task.from_nothing
+        more = self._end is not None or task.conventions.from_nothing
         forecast, states, memory = self._model.go_on(
-            fitted(task.batch([task.encode(whole)]), self._model),
+            fitted(batched([task.conventions.encode(whole)]), self._model),
             self._states,
             self._memory,
             new=count + more,
@@ -185,7 +184,7 @@ class Stream:
             return
         try:
             clock = None if about["clock"] is None else Clock(**about["clock"])
-            [end] = unpacked(arrays, clock, frequency_of(about["frequency"])).values()
+            [end] = Ends(arrays, clock, frequency_of(about["frequency"])).values()
             names, numbers = tuple(map(str, about["static_names"])), arrays.get("static_numbers")
             scale = Normal(arrays["unit_mean"], arrays["unit_spread"])
             states = self._states_of(arrays) if about["has_states"] else None
