@@ -1,13 +1,17 @@
 """UDPipe 1 by its Python package, for benchmarks/universal_dependencies.py: run by an interpreter that has ufal.udpipe.
 
     python -m venv udpipe && udpipe/bin/pip install ufal.udpipe==1.4.0.1
-    udpipe/bin/python benchmarks/universal_dependencies_udpipe.py train train.conllu dev.conllu MODEL [tokenizer]
-    udpipe/bin/python benchmarks/universal_dependencies_udpipe.py tag MODEL test.conllu OUT.conllu
+    udpipe/bin/python benchmarks/universal_dependencies_udpipe.py train train.conllu dev.conllu TAGGER tagger
+    udpipe/bin/python benchmarks/universal_dependencies_udpipe.py train train.conllu dev.conllu TOKENIZER tokenizer \\
+        epochs=60
+    udpipe/bin/python benchmarks/universal_dependencies_udpipe.py tag TAGGER test.conllu OUT.conllu
+    udpipe/bin/python benchmarks/universal_dependencies_udpipe.py whole TOKENIZER TAGGER text.txt OUT.conllu
     udpipe/bin/python benchmarks/universal_dependencies_udpipe.py score MODEL gold.conllu
 
-`train` learns a tagger and lemmatiser with UDPipe's own defaults, no parser, and a tokeniser where asked. `tag` tags
-gold words and prints one JSON object with the words and the seconds, reading and writing of files not counted. `score`
-prints what UDPipe's Evaluator says about its own answers, from gold words.
+`train` learns a tagger and lemmatiser, or a tokeniser, with UDPipe's own defaults but for options such as epochs=60; no
+parser. `tag` tags gold words, from CoNLL-U to CoNLL-U, and `whole` finds tokens and sentences in a text first; both
+print one JSON object with the words and the seconds of a pass after a warm-up, reading and writing of files not
+counted. `score` prints what UDPipe's Evaluator says about its own answers, from gold words.
 """
 
 from __future__ import annotations
@@ -42,14 +46,14 @@ def collected(udpipe: Any, file: str) -> Any:
     return found
 
 
-def train(udpipe: Any, train_file: str, dev_file: str, out: str, tokenizer: str = "") -> None:
+def train(udpipe: Any, train_file: str, dev_file: str, out: str, what: str, options: str = "") -> None:
     error = udpipe.ProcessingError()
     model = udpipe.Trainer.train(
         "morphodita_parsito",
         collected(udpipe, train_file),
         collected(udpipe, dev_file),
-        udpipe.Trainer.DEFAULT if tokenizer else udpipe.Trainer.NONE,
-        udpipe.Trainer.DEFAULT,
+        options if what == "tokenizer" else udpipe.Trainer.NONE,
+        options if what == "tagger" else udpipe.Trainer.NONE,
         udpipe.Trainer.NONE,
         error,
     )
@@ -67,14 +71,40 @@ def loaded(udpipe: Any, path: str) -> Any:
 
 
 def tag(udpipe: Any, path: str, file: str, out: str) -> None:
-    model, found = loaded(udpipe, path), sentences(udpipe, file)
-    began, began_cpu = time.perf_counter(), time.process_time()
-    for sentence in found:
-        model.tag(sentence, udpipe.Model.DEFAULT)
-    seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
-    words = sum(len(sentence.words) - 1 for sentence in found)
+    model, text = loaded(udpipe, path), Path(file).read_text("utf-8")
+
+    def read() -> Any:
+        found = udpipe.InputFormat.newConlluInputFormat()
+        found.setText(text)
+        return found
+
+    timed(udpipe, read, model, out)
+
+
+def whole(udpipe: Any, tokenizer: str, tagger: str, file: str, out: str) -> None:
+    cutter, model, text = loaded(udpipe, tokenizer), loaded(udpipe, tagger), Path(file).read_text("utf-8")
+
+    def read() -> Any:
+        found = cutter.newTokenizer(udpipe.Model.DEFAULT)
+        found.setText(text)
+        return found
+
+    timed(udpipe, read, model, out)
+
+
+def timed(udpipe: Any, read: Any, model: Any, out: str) -> None:
+    """Tag what a reader gives, twice, and say how long the second pass took."""
     writer = udpipe.OutputFormat.newConlluOutputFormat()
-    Path(out).write_text("".join(writer.writeSentence(sentence) for sentence in found), "utf-8")
+    for _ in range(2):
+        began, began_cpu = time.perf_counter(), time.process_time()
+        reader, error, sentence, words, found = read(), udpipe.ProcessingError(), udpipe.Sentence(), 0, []
+        while reader.nextSentence(sentence, error):
+            model.tag(sentence, udpipe.Model.DEFAULT)
+            words += len(sentence.words) - 1
+            found.append(writer.writeSentence(sentence))
+        conllu = "".join(found)
+        seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
+    Path(out).write_text(conllu, "utf-8")
     print(json.dumps({"words": words, "seconds": seconds, "cpu_seconds": cpu}))
 
 
@@ -85,7 +115,10 @@ def score(udpipe: Any, path: str, file: str) -> None:
 
 
 def main() -> None:
-    udpipe, commands = importlib.import_module("ufal.udpipe"), {"train": train, "tag": tag, "score": score}
+    udpipe, commands = (
+        importlib.import_module("ufal.udpipe"),
+        {"train": train, "tag": tag, "whole": whole, "score": score},
+    )
     command: Any = commands[sys.argv[1]]
     command(udpipe, *sys.argv[2:])
 

@@ -49,11 +49,18 @@ def main() -> None:
     arguments.add_argument("--epochs", type=int, default=15, help="of the taggers (15)")
     arguments.add_argument("--seeds", type=int, default=1, help="taggers of each kind (1)")
     arguments.add_argument("--set", action="append", default=[], help="another setting, for all taggers")
+    arguments.add_argument("--set-lm", action="append", default=[], help="another setting, for both language models")
+    arguments.add_argument(
+        "--only", choices=("forward", "backward"), help="train this language model alone, into --out"
+    )
     options = arguments.parse_args()
     print(f"recurra {recurra.__version__}, Python {platform.python_version()}: {' '.join(sys.argv)}\n")
     with tempfile.TemporaryDirectory() as private:
         folder = Path(options.out or private)
         folder.mkdir(parents=True, exist_ok=True)
+        if options.only is not None:  # two machines or processes may train one each
+            language_model(folder, options.only, options)
+            return
         runs = [language_model(folder, direction, options) for direction in ("forward", "backward")]
         rows = []
         for kind, features in (("without", []), ("with", [str(run) for run in runs])):
@@ -76,13 +83,13 @@ def language_model(folder: Path, direction: str, options: argparse.Namespace) ->
         sentences = texts(options.wiki)
         held = max(1, len(sentences) // 50)
         for name, part in (("train", sentences[held:]), ("valid", sentences[:held])):
-            (folder / f"text.{name}.txt").write_text("\n".join(part) + "\n", "utf-8")
+            (folder / f"{direction}.{name}.txt").write_text("\n".join(part) + "\n", "utf-8")
         changes = [
             f"model.direction={direction}",
             f"model.hidden={options.hidden}",
             "model.layers=1",
             "model.weight_drop=0",
-            *(f"model.{name}={options.dropout}" for name in ("dropout", "output_dropout")),
+            f"model.output_dropout={options.dropout}",  # model.dropout lies between layers, of which there is one
             "model.token_dropout=0",
             f"training.batch_size={options.batch}",
             "data.text.min_count=5",
@@ -90,8 +97,8 @@ def language_model(folder: Path, direction: str, options: argparse.Namespace) ->
             f"training.minutes={options.minutes}",
             f"training.device={options.device}",
         ]
-        given = {name: str(folder / f"text.{name}.txt") for name in ("train", "valid")}
-        begin(setup("language_model", given=given, overrides=changes), run, progress(sys.stderr))
+        given = {name: str(folder / f"{direction}.{name}.txt") for name in ("train", "valid")}
+        begin(setup("language_model", given=given, overrides=[*changes, *options.set_lm]), run, progress(sys.stderr))
     summary = json.loads((run / "summary.json").read_text("utf-8"))
     bits = summary["best"]["scores"].get("bits_per_character", float("nan"))
     print(

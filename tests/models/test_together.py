@@ -20,8 +20,10 @@ from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError
 from recurra.heads.lattice import Chain
 from recurra.manifest import seal
-from recurra.models.forecaster import ForecasterBatch, Review, combined_forecast, combined_review
-from recurra.models.tagger import TaggerOutput, TagScores, TagShares, best_together, combined
+from recurra.models import reviewing
+from recurra.models.forecast import Review, combined_forecast, combined_review
+from recurra.models.series_batch import ForecasterBatch
+from recurra.models.tagged import TaggerOutput, TagScores, TagShares, best_together, combined
 from recurra.padding import Padded
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
@@ -96,7 +98,9 @@ def test_forecasters_have_the_mean_density_and_the_mean_forecast(output: str) ->
     known[0, 3, 1] = False
     batch = ForecasterBatch(Padded.full(values), known)
     origins = [np.array([2, 4])]
-    reviews: list[Review] = [m.review(batch, origins, horizon=2, quantiles=output == "gaussian")[0] for m in models]
+    reviews: list[Review] = [
+        reviewing.review(m, batch, origins, horizon=2, quantiles=output == "gaussian")[0] for m in models
+    ]
     found = combined_review(reviews, values[0].numpy(), known[0].numpy(), has_density=output != "squared_error")
     mean = np.mean([review.next for review in reviews], axis=0)
     np.testing.assert_allclose(found.next, mean)

@@ -10,8 +10,10 @@ import pytest
 import recurra
 from recurra.cli import main
 from recurra.data.checking.treebank import faults_in
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, DataError
 from recurra.runs import begin, setup
+from recurra.runtime.hosted import Hosted
+from recurra.sequences import tagged_text
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -106,6 +108,68 @@ def test_conllu_of_raw_text_is_valid_and_goes_to_a_file(run: Trained, tmp_path: 
     found = (tmp_path / "found.conllu").read_text("utf-8")
     assert list(faults_in(enumerate(found.removesuffix("\n").split("\n"), 1))) == []
     assert restored(found) == text.read_text("utf-8")
+
+
+def written_word_by_word(run: Trained, pieces: list[str]) -> str:
+    return "".join(run.task.printed_file(None, run.predict_raw(pieces), "conllu"))
+
+
+TEXTS = [
+    " Il va au bar. Du thé!\n\nUn thé du bar, dit-il. ",
+    "Il va\tau bar 😀 e\u0301!\n\n\n «\u00a0Du thé\u00a0» | \\n",
+    "Du thé! " * 40,
+    "",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_short_way_to_conllu_writes_what_the_long_one_does(
+    run: Trained, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tagged_text, "AHEAD", 16)
+    monkeypatch.setattr(tagged_text, "MOST_FORMS", 8)
+    told: list[tuple[int, list[str]]] = []
+    found = "".join(run.printed_raw([text], "conllu", lambda *of: told.append(of)))
+    assert found == written_word_by_word(run, [text])
+    answers = run.predict_raw([text])
+    assert told == [(each.line, each.not_in_vocabulary) for each in answers if each.not_in_vocabulary]
+
+
+def test_the_short_way_writes_lemmas_features_and_other_columns_too(tmp_path: Path) -> None:
+    lines = treebank(2).replace("\tdit\t_\tVERB\t_\t_", "\tdit\tdire\tVERB\tV\tMood=Ind|Tense=Pres")
+    (tmp_path / "train.conllu").write_text(lines, "utf-8")
+    tags = ["upos", "lemma", "feats:Tense", "feats:Mood", "xpos", "misc:Entity"]
+    settings = {**FEW, "training.epochs": 2, "data.tags": tags, "model.together": ["upos", "xpos"]}
+    run = recurra.train("tagging", train=str(tmp_path / "train.conllu"), out=tmp_path / "run", settings=settings)
+    assert "".join(run.printed_raw(TEXTS, "conllu")) == written_word_by_word(run, TEXTS)
+
+
+def test_where_there_is_no_short_way_the_long_one_is_gone(run: Trained) -> None:
+    both = load(f"{run.folder},{run.folder}")
+    assert "".join(both.printed_raw([TEXTS[0]], "conllu")) == "".join(run.printed_raw([TEXTS[0]], "conllu"))
+    assert run.task.printed_raw(both.model, [TEXTS[0]], "conllu", lambda *_: None) is None
+
+
+def test_a_served_run_finds_the_sentences_of_raw_texts(run: Trained) -> None:
+    served = Hosted("thé", run.folder)
+    assert served.about["cuts"] is True
+    texts = ["Il va au bar. Du thé!", " ", "Il dit non."]
+    answers = served.predict(texts, {}, raw=True)["answers"]
+    assert [(answer["of"], answer["text"]) for answer in answers] == [
+        (0, "Il va au bar."),
+        (0, "Du thé!"),
+        (2, "Il dit non."),
+    ]
+    assert answers[1]["tokens"] == ["De", "le", "thé", "!"]
+    assert answers[1]["upos"] == ["ADP", "DET", "NOUN", "PUNCT"]
+    assert "of" not in served.predict(["Il dit"], {})["answers"][0]
+    view = served.explain(texts[0], {}, show=["saliency"], best=2, raw=True)["views"]["saliency"]
+    assert "thé" in json.dumps(view, ensure_ascii=False)
+    assert "bar" not in json.dumps(view, ensure_ascii=False)
+    with pytest.raises(DataError, match=r"the text has 2 sentences, but number 3 is asked for"):
+        served.explain(texts[0], {}, best=3, raw=True)
+    with pytest.raises(DataError, match=r"a raw text must be a text, not a list"):
+        served.predict([["Il", "dit"]], {}, raw=True)
 
 
 def test_json_of_raw_text_says_where_sentences_stand(run: Trained, tmp_path: Path, capsys: Printed) -> None:

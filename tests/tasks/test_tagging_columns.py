@@ -20,6 +20,7 @@ from recurra.runs import check_run, setup
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
 from recurra.training.preparation import prepared
+from recurra.training.trained import load
 from tests.tasks.test_tagging import SMALL, trained, write
 
 TREEBANK = """\
@@ -175,11 +176,38 @@ def test_the_loss_is_the_weighted_sum_of_the_losses_of_columns(tmp_path: Path) -
         ("model.loss_weights={lemma = -1}", r"the weight of 'lemma' must be at least 0, but is -1"),
         ('data.edits=["xpos"]', r"data.edits names 'xpos', which is not in data.tags"),
         ('data.tags=["upos", "upos"]', r"data.tags names 'upos' twice"),
+        ('model.together=["upos", "xpos"]', r"model.together: 'xpos' is not one of data.tags"),
+        ('model.together=["upos", "lemma"]', r"'lemma' is learned as edits of words \(data.edits\)"),
+        ('model.together=["upos"]', r"model.together needs two or more different columns"),
     ],
 )
 def test_settings_of_columns_that_are_not_learned_are_refused(tmp_path: Path, setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         task_of(tmp_path, 'data.tags=["upos", "lemma"]', setting)
+
+
+def test_columns_that_are_chosen_as_one_have_softmax_heads(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"columns that are chosen as one have softmax heads, but 'upos' has 'crf'"):
+        task_of(tmp_path, 'data.tags=["upos", "feats"]', 'model.together=["upos", "feats"]', "model.heads.upos=crf")
+
+
+def test_columns_that_are_chosen_as_one_answer_with_combinations_of_training(tmp_path: Path) -> None:
+    names = ['data.tags=["upos", "lemma", "feats"]', 'model.together=["upos", "feats"]']
+    model = trained(tmp_path, treebank(tmp_path), *names, "training.steps=1")
+    pairs = {
+        (cells[3], cells[5]) for line in TREEBANK.split("\n") if line[:1].isdigit() for cells in [line.split("\t")]
+    }
+    words = "a Dogs zzz bark . cat 's was Ada walking"
+    for _ in range(2):  # as it was trained, and as it was saved
+        assert model.task.heads() == ["softmax", "softmax", "softmax"]  # type: ignore[attr-defined]
+        [answer] = model.predict([words], detail=True)
+        assert set(zip(answer.detail["upos"], answer.detail["feats"], strict=True)) <= pairs
+        assert "8 combinations of upos, feats" in model.task.described()
+        model = load(model.folder)
+    both = load(f"{model.folder},{model.folder}")
+    assert both.predict([words])[0].detail["lemma"] == answer.detail["lemma"]
+    with pytest.raises(ConfigError, match=r"columns as one \(model.together\) cannot be exported yet"):
+        model.task.predictor()
 
 
 def test_edits_are_of_words_not_of_frames(tmp_path: Path) -> None:

@@ -56,3 +56,9 @@ def test_a_broken_file_is_refused(tmp_path: Path) -> None:
     file.write_text('{"forms": []}')
     with pytest.raises(DataError, match="no table of tokens and their words"):
         Expansions.load(file)
+
+
+def test_the_rule_that_holds_for_most_forms_with_an_ending_is_preferred_to_a_longer_one() -> None:
+    often = [(f"{stem}deki", (f"{stem}de", "ki")) for stem in ("ev", "ip", "el", "dil")]
+    known = Expansions.counted([*often, ("bendeki", ("bend", "eki"))])
+    assert known.words("cebimdeki") == ("cebimde", "ki")

@@ -190,6 +190,11 @@ class TaggingModel:
     heads: dict[str, Part] = setting(
         {}, "the heads of columns that have another one than model.head, by their names: {lemma = 'softmax'}"
     )
+    together: list[str] = setting(
+        [],
+        "columns of tags that are chosen as one, such as ['upos', 'xpos', 'feats']: only combinations of training are "
+        "answered; their heads are softmax",
+    )
     loss_weights: dict[str, float] = setting(
         {}, "weights of columns in the loss, by their names: {lemma = 2.0}; 1 where none is given"
     )

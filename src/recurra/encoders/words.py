@@ -18,8 +18,9 @@ from recurra.stacks.recurrent import Recurrent
 class Spellings(NamedTuple):
     """The distinct words of a batch, spelt out, and which of them stands where."""
 
-    characters: Padded  # (N, W): a row per distinct word
+    characters: Padded | Tensor  # (N, W): a row per distinct word; or (N, E): their vectors, where these are known
     rows: Tensor  # (B, T): where each word is spelt
+    words: Tensor | None = None  # (N,): the number of each distinct word
 
 
 @final
@@ -35,6 +36,9 @@ class Spelling(nn.Module):
 
     def forward(self, characters: Padded) -> Tensor:
         """(N, W) to (N, 2H)."""
+        if self.recurrent.looks_up():
+            _, states = self.recurrent.look_up(self.recurrent.project(self.embedding.weight), characters, outputs=False)
+            return torch.cat([state[0] for state in states[0]], dim=-1)
         groups = of_like_length(characters.lengths) if characters.values.device.type == "cpu" else []
         if len(groups) < 2:
             return self._read(characters)
@@ -113,6 +117,7 @@ class ReadWords(nn.Module):
         self.features = nn.Linear(features, features_layer) if features and features_layer else None
         self.output_size = embedding + (spelling.output_size if spelling is not None else 0)
         self.output_size += features if self.features is None else features_layer
+        self.reads_words_alone = features == 0  # and nothing of the sentence around them
 
     def forward(self, words: Padded, spellings: Spellings | None, features: Tensor | None = None) -> Padded:
         """(B, T) word ids, their spellings and features (B, T, F) to (B, T, E)."""
@@ -124,12 +129,21 @@ class ReadWords(nn.Module):
             parts.append(self.embedding(ids))
         if self.spelling is not None:
             assert spellings is not None, "the batch was made without spellings"
-            parts.append(nn.functional.embedding(spellings.rows, self.spelling(spellings.characters)))
+            spelt = spellings.characters
+            vectors: Tensor = spelt if isinstance(spelt, Tensor) else self.spelling(spelt)
+            parts.append(nn.functional.embedding(spellings.rows, vectors))
         if features is not None:
             weight = next(self.parameters(), None)
             given = features.float() if weight is None else features.to(weight.dtype)
             parts.append(given if self.features is None else self.features(given))
         return Padded(parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1), words.lengths)
+
+    def table(self, spellings: Spellings) -> Tensor | None:
+        """(N, E): the distinct words of a batch, each once; None where they depend on more than word and spelling."""
+        if self.spelling is None or spellings.words is None or not self.reads_words_alone or self.training:
+            return None
+        spelt = self.spelling(spellings.characters)
+        return spelt if self.embedding is None else torch.cat([self.embedding(spellings.words), spelt], dim=-1)
 
     @torch.no_grad()
     def put(self, ids: NDArray[Any], vectors: NDArray[np.float32]) -> None:

@@ -125,8 +125,8 @@ WORK = 1e8
 def compiled(is_double: bool) -> ctypes.CDLL | None:
     """None where nothing can be compiled."""
     from recurra.engines.c_library import NoCompiler, library
+    from recurra.engines.c_prelude import prelude
     from recurra.engines.c_products import many_rows
-    from recurra.engines.c_source import prelude
 
     # Paths are compared in float64 whatever the scores are: after this, `real` is the type of the scores.
     scores = f"typedef {'double' if is_double else 'float'} score_t;\n#define real score_t\n"

@@ -135,6 +135,13 @@ class CRF(Head):
         chain = lattice.Chain(*(scores.numpy() for scores in self._scores(torch.float64)))
         return chain, self._emitted(features).double().numpy()
 
+    def scored(self, features: Padded) -> Tensor:
+        return self._emissions(fitting_features(features, self.input_size))
+
+    def chain(self) -> tuple[Tensor, Tensor, Tensor]:
+        A, start, end = self._scores(torch.float32)
+        return A, start, end
+
     def _reads_out(self, values: Tensor) -> bool:
         """Whether W h + b can be left to C."""
         W, b = self.readout.weight, self.readout.bias

@@ -60,6 +60,20 @@ class Head(nn.Module, ABC):
     def probabilities(self, features: Padded) -> Tensor:
         """(B, T, L): how probable each label is at each step, 0 on padding. No gradient."""
 
+    def scored(self, features: Padded) -> Tensor:
+        """(B, T, L): how each label is rated at each step, whatever it is on padding: what an exported model computes.
+
+        Without a `chain` it is log p, and the best label of each step is chosen by itself.
+        """
+        raise ConfigError(
+            f"the head {type(self).__name__} does not say how it is exported: write its method `scored`, and `chain` "
+            "where labels are not chosen each by itself."
+        )
+
+    def chain(self) -> tuple[Tensor, Tensor, Tensor] | None:
+        """The scores of neighbouring labels (L, L), of the first and of the last, (L,); None: there are none."""
+        return None
+
     def checked_targets(self, features: Padded, targets: Tensor) -> Tensor:
         """The targets with UNLABELLED on padding, or a DataError that says what is wrong with them."""
         shape = tuple(features.values.shape[:2])

@@ -20,11 +20,11 @@ from recurra.stacks.recurrent import Recurrent
 LABELS = 5
 """What a step may be: INSIDE, TOKEN, SEVERAL, SENTENCE, SEVERAL_AND_SENTENCE."""
 
-WINDOW, MARGIN = 448, 64
+WINDOW, MARGIN = 1024, 64
 """Steps that are read together, and how many at each end only serve as context for the others."""
 
-ROWS = 128
-"""Windows in a batch."""
+ROWS = 24
+"""Windows in a batch: their outputs take so little memory that the same is used for the next."""
 
 
 class TextWindows(NamedTuple):
@@ -75,8 +75,12 @@ class Splitter(nn.Module):
 
     def scores(self, steps: Padded) -> Tensor:
         """(B, T) to (B, T, LABELS)."""
-        x = Padded(self.embedding(steps.values), steps.lengths)
-        outputs, _ = self.recurrent(self.drop(x))
+        if not self.training and self.recurrent.looks_up():
+            outputs, _ = self.recurrent.look_up(self.recurrent.project(self.embedding.weight), steps)
+            assert outputs is not None
+        else:
+            x = Padded(self.embedding(steps.values), steps.lengths)
+            outputs, _ = self.recurrent(self.drop(x))
         found: Tensor = self.readout(self.drop(outputs).values)
         return found
 

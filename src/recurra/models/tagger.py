@@ -13,20 +13,22 @@ from torch.nn import functional
 
 from recurra.analysis.saliency import Probe, explained
 from recurra.config import TaggingModel
-from recurra.data.store import Encoded, Flat, Rows
+from recurra.data.spellings import spellings_of
+from recurra.data.store import Encoded, Rows
 from recurra.encoders.convolution import Convolution
 from recurra.encoders.dropout import LockedDropout
 from recurra.encoders.non_local_steps import non_local_steps
 from recurra.encoders.summaries import state_sizes, summary
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
+from recurra.heads.combinations import Combinations
 from recurra.heads.crf import CRF
 from recurra.heads.head import Head
-from recurra.heads.lattice import Chain, best_path, marginals
 from recurra.heads.values import Value
 from recurra.models.character_features import CharacterFeatures
 from recurra.models.rows import filled, padded
 from recurra.models.splitter import Splitter, TextWindows
+from recurra.models.tagged import TaggerOutput, TagScores, TagShares
 from recurra.named import built
 from recurra.padding import Padded, coarser, widened
 from recurra.settings import Part, about
@@ -62,30 +64,11 @@ class TaggerBatch(NamedTuple):
         return int(rows.lengths.sum())
 
 
-class TaggerOutput(NamedTuple):
-    """What was found for one sentence."""
+class Together(NamedTuple):
+    """Columns whose tags are chosen as one, by their numbers, and their combinations, by the numbers of tags."""
 
-    tags: tuple[NDArray[np.int64], ...]  # per column (T,)
-    score: float  # log-probability of all tags and the label
-    values: NDArray[np.float64] | None  # (T, k), scaled
-    label: int | None
-    probabilities: tuple[NDArray[Any], ...] | None  # per column (T,): of the tag that was chosen
-    label_probability: float | None
-    shares: TagShares | None = None  # where the sentence is to be tagged by several taggers
-
-
-class TagShares(NamedTuple):
-    """All that several taggers need of each other to tag a sentence together."""
-
-    tags: tuple[TagScores, ...]  # per column
-    label: NDArray[np.float64] | None  # (L,): the probability of each label of the whole
-
-
-class TagScores(NamedTuple):
-    """How one tagger rates the tags of one column."""
-
-    each: NDArray[np.float64]  # (T, K): the score of each tag at each step; without a chain, its log p
-    chain: Chain | None  # the scores of neighbouring tags; None: tags are chosen each by itself
+    columns: tuple[int, ...]
+    known: Sequence[Sequence[int]]
 
 
 class Tagger(nn.Module):
@@ -95,6 +78,8 @@ class Tagger(nn.Module):
     h   = Recurrent(x), Convolution(x) or Transformer(x)
     tags: a softmax or CRF over h for each column;  values: W h_t + b;  label: softmax(W summary(h) + b)
     loss = Σ_columns w_column (−log p(tags)) + …
+
+    Columns that are chosen as one (`Combinations`) have one term in the loss, with the weight of the first of them.
 
     Where raw text is learned too, a `Splitter` with weights of its own reads the characters of running text.
     """
@@ -114,6 +99,7 @@ class Tagger(nn.Module):
         value_size: int | None,
         features: int = 0,
         alphabet: int | None = None,
+        together: Together | None = None,
     ) -> None:
         super().__init__()
         self.label_weight = settings.label_weight
@@ -179,6 +165,8 @@ class Tagger(nn.Module):
         size = network.output_size
         with about("model", "head"):
             self.heads = nn.ModuleList(built(Head, *each) for each in zip(heads, [size] * len(tags), tags, strict=True))
+        self.together = () if together is None else together.columns
+        self.combinations = None if together is None else Combinations(together.known)
         self.value = Value(size, value_size) if value_size is not None else None
         self.summary = self.label = None
         if labels is not None:
@@ -199,6 +187,8 @@ class Tagger(nn.Module):
             x = batch.frames
         else:
             assert batch.words is not None
+            if self.summary is None and (found := self._looked_up(batch)) is not None:
+                return found, None
             x = self.read_words(batch.words, batch.spellings, batch.features)
         x = x if self.non_local is None else self.non_local(x.zeroed())
         outputs, states = self._through(self.drop(x))
@@ -206,6 +196,18 @@ class Tagger(nn.Module):
         if self.summary is not None:
             whole = functional.dropout(self.summary(outputs, states).vector, self.drop.rate, self.training)
         return self.drop(outputs), whole
+
+    def _looked_up(self, batch: TaggerBatch) -> Padded | None:
+        """The features where each distinct word can be read once, and its product with W made once; else None."""
+        if self.recurrent is None or self.non_local is not None or batch.features is not None or self.training:
+            return None
+        if self.read_words is None or batch.words is None or batch.spellings is None or not self.recurrent.looks_up():
+            return None
+        table = self.read_words.table(batch.spellings)
+        if table is None:
+            return None
+        rows = Padded(batch.spellings.rows, batch.words.lengths)
+        return self.recurrent.look_up(self.recurrent.project(table), rows)[0]
 
     def _through(self, x: Padded) -> tuple[Padded, States]:
         """(B, T, H): what the network makes of each step, zero on padding; and the states of its cells."""
@@ -221,8 +223,13 @@ class Tagger(nn.Module):
         """The summed loss, and over how many labels it was summed."""
         features, whole = self._read(batch)
         total = features.values.new_zeros(())
+        if self.combinations is not None:
+            lost = self.combinations.loss(self._readouts(), features, [batch.tags[each] for each in self.together])
+            total = total + self.loss_weights[self.together[0]] * lost.sum()
         columns = zip(self.heads, self.loss_weights, batch.tags, batch.known.complete, strict=True)
-        for head, weight, tags, is_complete in columns:
+        for number, (head, weight, tags, is_complete) in enumerate(columns):
+            if number in self.together:
+                continue
             assert isinstance(head, Head)
             lost = (head.loss_of_all(features, tags) if is_complete else head.loss(features, tags)).sum()
             total = total + (lost if weight == 1 else weight * lost)
@@ -235,6 +242,45 @@ class Tagger(nn.Module):
         if self.splitter is not None and batch.text is not None:
             total = total + self.splitter.loss(batch.text)
         return total, batch.known.labels
+
+    def _readouts(self) -> list[nn.Linear]:
+        """Those of the columns that are chosen as one."""
+        return [self.heads[number].readout for number in self.together]  # type: ignore[misc]
+
+    def best(self, features: Padded) -> tuple[list[Tensor], list[Tensor]]:
+        """The best tags of each column, (B, T), and the log-probabilities of rows, (B,), that make up their score."""
+        tags, scores = dict[int, Tensor](), list[Tensor]()
+        if self.combinations is not None:
+            chosen, log_p = self.combinations.best(self._readouts(), features)
+            tags.update(zip(self.together, chosen, strict=True))
+            scores.append(log_p)
+        for number, head in enumerate(self.heads):
+            if number not in tags:
+                tags[number], log_p = head.best(features)  # type: ignore[operator]
+                scores.append(log_p)
+        return [tags[number] for number in range(len(self.heads))], scores
+
+    def _of_combinations(self, features: Padded) -> dict[int, Tensor]:
+        """The probabilities (B, T, L) of each column that is chosen together with others."""
+        if self.combinations is None:
+            return {}
+        return dict(zip(self.together, self.combinations.probabilities(self._readouts(), features), strict=True))
+
+    def _probabilities(self, features: Padded) -> list[Tensor]:
+        """(B, T, L) of each column."""
+        found = self._of_combinations(features)
+        return [
+            found[number] if number in found else head.probabilities(features)  # type: ignore[operator]
+            for number, head in enumerate(self.heads)
+        ]
+
+    def _rated(self, features: Padded) -> list[TagScores]:
+        """How each column's tags are rated, for several taggers to choose from."""
+        found = self._of_combinations(features)
+        return [
+            TagScores(log_of(found[number]), None) if number in found else tag_scores(head, features)
+            for number, head in enumerate(self.heads)
+        ]
 
     def probe(
         self,
@@ -270,14 +316,14 @@ class Tagger(nn.Module):
         """The best tags of each row; with shares, also the probabilities of all others."""
         features, whole = self._read(batch)
         lengths = features.lengths.tolist()
-        found = [each.best(features) for each in self.heads]  # type: ignore[operator]
-        scores = sum((score.double().cpu().numpy() for _, score in found), np.zeros(len(lengths)))
-        tags = [best.cpu().numpy() for best, _ in found]
+        found, log_p = self.best(features)
+        scores = sum((score.double().cpu().numpy() for score in log_p), np.zeros(len(lengths)))
+        tags = [best.cpu().numpy() for best in found]
         chosen = None
         if detail:
             chosen = [
-                each.probabilities(features).gather(2, best.unsqueeze(2)).squeeze(2).cpu().numpy()  # type: ignore[operator]
-                for each, (best, _) in zip(self.heads, found, strict=True)
+                p.gather(2, best.unsqueeze(2)).squeeze(2).cpu().numpy()
+                for p, best in zip(self._probabilities(features), found, strict=True)
             ]
         values = self.value.best(features).double().cpu().numpy() if self.value is not None else None
         labels = certain = logs = None
@@ -287,7 +333,7 @@ class Tagger(nn.Module):
             scores = scores + certain
         kept: list[TagShares | None] = [None] * len(lengths)
         if shares:
-            rated = [tag_scores(head, features) for head in self.heads]
+            rated = self._rated(features)
             of_label = None if logs is None else logs.double().exp().cpu().numpy()
             kept = [
                 TagShares(
@@ -316,51 +362,12 @@ def tag_scores(head: nn.Module, features: Padded) -> TagScores:
         chain, each = head.scores(features)
         return TagScores(each, chain)
     p: Tensor = head.probabilities(features)  # type: ignore[operator]
-    return TagScores(p.double().log().cpu().numpy(), None)
+    return TagScores(log_of(p), None)
 
 
-def combined(outputs: Sequence[TaggerOutput]) -> TaggerOutput:
-    """How several taggers tag a sentence together.
-
-        softmax                p(y_t = k) = (1/M) Σ_m p_m(y_t = k),              the best tag of each step
-        with a CRF among them  score(y)   = (1/M) Σ_m score_m(y),                the best path
-
-    Numbers, and the probabilities of a label of the whole, are means.
-    """
-    shares = [output.shares for output in outputs if output.shares is not None]
-    assert len(shares) == len(outputs), "`to_combine` keeps them"
-    tags, certain, score = list[NDArray[np.int64]](), list[NDArray[np.float64]](), 0.0
-    for column in zip(*(share.tags for share in shares), strict=True):
-        best, p, log_p = best_together(column)
-        tags.append(best)
-        certain.append(p[np.arange(len(p)), best])
-        score += log_p
-    of_labels = [share.label for share in shares if share.label is not None]
-    label, of_label = None, None
-    if of_labels:
-        p = np.mean(of_labels, axis=0)
-        label, of_label = int(p.argmax()), float(p.max())
-        score += float(np.log(of_label))
-    numbers = [output.values for output in outputs if output.values is not None]
-    values = np.mean(numbers, axis=0) if numbers else None
-    return TaggerOutput(tuple(tags), score, values, label, tuple(certain), of_label)
-
-
-def best_together(column: Sequence[TagScores]) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """The best tags (T,) of a column by several ratings, the probabilities (T, K) of all, and log p of the best."""
-    steps, count = column[0].each.shape
-    if steps == 0:
-        return np.zeros(0, np.int64), np.zeros((0, count)), 0.0
-    every = np.stack([rated.each for rated in column])
-    if all(rated.chain is None for rated in column):
-        p = np.exp(every).mean(0)
-        best = p.argmax(1)
-        return best, p, float(np.log(p[np.arange(steps), best]).sum())
-    free = Chain(np.zeros((count, count)), np.zeros(count), np.zeros(count))
-    chain = Chain(*(np.mean(each, axis=0) for each in zip(*(rated.chain or free for rated in column), strict=True)))
-    each, lengths = every.mean(0)[None], np.array([steps])
-    [path], [log_p] = best_path(chain, each, lengths)
-    return path, marginals(chain, each, lengths)[0], float(log_p)
+def log_of(p: Tensor) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = p.double().log().cpu().numpy()
+    return found
 
 
 def batched(
@@ -420,26 +427,15 @@ def recurring_sentences(batch: TaggerBatch) -> TaggerBatch:
 
 def recurring_spellings(spellings: Spellings, rows: int, steps: int) -> Spellings:
     """Spellings of a larger batch (rows, steps), themselves of a size that occurs again."""
+    assert isinstance(spellings.characters, Padded), "words are read by their characters"
     distinct, longest = spellings.characters.values.shape
     characters = spellings.characters.widened(coarser(distinct, parts=2, least=128), coarser(longest, parts=2, least=8))
-    return Spellings(characters, widened(spellings.rows, rows, steps))
+    words = None if spellings.words is None else widened(spellings.words, len(characters.lengths))
+    return Spellings(characters, widened(spellings.rows, rows, steps), words)
 
 
 def spelt(rows: Rows) -> Spellings:
-    """Each distinct word of the batch once, in the order in which they are first met.
-
-    >>> met = {"characters": np.array([7, 8, 7, 7, 8]), "widths": np.array([2, 1, 2])}
-    >>> found = spelt(Rows([met, {"characters": np.array([9]), "widths": np.array([1])}]))
-    >>> found.characters.values.tolist(), found.rows.tolist()
-    ([[7, 8], [7, 0], [9, 0]], [[0, 1, 0], [2, 0, 0]])
-    """
-    characters, widths = rows.flat("characters").values, rows.flat("widths")
-    text, size = characters.tobytes(), characters.itemsize
-    ends = (np.cumsum(widths.values, dtype=np.int64) * size).tolist()
-    known: dict[bytes, int] = {}
-    places = [known.setdefault(text[start:end], len(known)) for start, end in zip([0, *ends], ends, strict=False)]
-    words = known or [b""]  # a batch of empty rows
-    lengths = np.array([len(word) // size for word in words], np.int64)
-    spellings = Flat(np.frombuffer(b"".join(words), characters.dtype), lengths).padded(np.int64)
-    index = Flat(np.array(places, np.int64), widths.lengths).padded(np.int64)
-    return Spellings(Padded(torch.from_numpy(spellings), torch.from_numpy(lengths)), torch.from_numpy(index))
+    """Each distinct word of the batch once, in the order in which they are first met."""
+    found = spellings_of(rows)
+    characters = Padded(torch.from_numpy(found.characters), torch.from_numpy(found.widths))
+    return Spellings(characters, torch.from_numpy(found.places), torch.from_numpy(found.words))

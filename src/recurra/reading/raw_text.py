@@ -15,7 +15,7 @@ and that of a text is cut back into sentences by the labels that the splitter fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self, TypeAlias, final
 
@@ -68,11 +68,52 @@ read as their kind, as unknown ones are."""
 _SPACE, _PARAGRAPH = SPECIALS.index(SPACE), SPECIALS.index(PARAGRAPH)
 
 
-class Stretch(NamedTuple):
-    """Sentences at the beginning of a text, and how many code points they and the blanks after them take."""
+class Cut(NamedTuple):
+    """A sentence that was found in a text."""
 
-    sentences: list[tuple[Written, tuple[str, ...]]]  # as they are written, and their words
-    used: int
+    text: str  # in which it stands, with others
+    begins: list[int]  # of its tokens, in code points of the text
+    stops: list[int]
+    several: dict[int, tuple[str, ...]]  # of tokens that stand for several words, these, by the number of the token
+    used: int  # where the next one begins
+    before: str  # blanks before the first sentence of an input
+    place: int  # of the text in the whole input
+
+    @property
+    def after(self) -> str:
+        """The blanks after it."""
+        return self.text[self.stops[-1] : self.used]
+
+    @property
+    def ends_paragraph(self) -> bool:
+        return self.after.count("\n") > 1
+
+    def forms(self) -> list[str]:
+        """Its tokens as they stand in the text."""
+        text = self.text
+        return [text[begin:stop] for begin, stop in zip(self.begins, self.stops, strict=True)]
+
+    def words(self) -> list[str]:
+        """Its words."""
+        forms = self.forms()
+        if not self.several:
+            return forms
+        return [word for number, form in enumerate(forms) for word in self.several.get(number, (form,))]
+
+    def blanks(self) -> list[str]:
+        """What stands after each token."""
+        text = self.text
+        return [text[stop:begin] for stop, begin in zip(self.stops, [*self.begins[1:], self.used], strict=True)]
+
+    def written(self, *, opens: bool) -> Written:
+        """The sentence as it is written."""
+        origin = self.begins[0]
+        tokens = tuple(
+            Token(begin - origin, stop - origin, len(self.several.get(number, ("",))))
+            for number, (begin, stop) in enumerate(zip(self.begins, self.stops, strict=True))
+        )
+        text = self.text[origin : self.stops[-1]]
+        return Written(text, tokens, self.after, self.before, opens, self.place + origin)
 
 
 @final
@@ -175,25 +216,32 @@ class RawText:
     # Cutting
 
     def sentences(self, pieces: Iterable[str], ends: Ends) -> Iterator[Sentence]:
-        """The sentences of a text that arrives in pieces, in flat memory.
+        """The sentences of a text that arrives in pieces, in flat memory."""
+        opens = True
+        for number, cut in enumerate(self.cuts(pieces, ends), 1):
+            yield Sentence(tuple(cut.words()), None, (), None, None, 0, number, cut.written(opens=opens))
+            opens = cut.ends_paragraph
+
+    def cuts(self, pieces: Iterable[str], ends: Ends) -> Iterator[Cut]:
+        """The same as places in the text, which cost little.
 
         What follows the last end in a block is cut again with the text after it.
         """
-        rest, place, number, opens = "", 0, 0, True
+        rest, place = "", 0
         for piece, is_last in _blocks(pieces):
             text = rest + piece
-            found = self._cut(text, place, ends, is_last=is_last)
-            for number, (written, words) in enumerate(found.sentences, number + 1):  # noqa: B020
-                yield Sentence(words, None, (), None, None, 0, number, written._replace(opens=opens))
-                opens = written.after.count("\n") > 1
-            rest, place = text[found.used :], place + found.used
+            used = 0
+            for cut in self._cut(text, place, ends, is_last=is_last):
+                yield cut
+                used = cut.used
+            rest, place = text[used:], place + used
 
-    def _cut(self, text: str, place: int, ends: Ends, *, is_last: bool) -> Stretch:
+    def _cut(self, text: str, place: int, ends: Ends, *, is_last: bool) -> Iterator[Cut]:
         """The sentences at the beginning of a text that stands at a place of the whole input."""
         stream = self.alphabet.read(text)
         steps = np.flatnonzero(~stream.is_blank)
         if not len(steps):  # blanks alone wait for what comes after them
-            return Stretch([], 0)
+            return
         said = ends(stream.ids)[steps]
         breaks = stream.is_break if self.holds_blanks else stream.is_blank
         is_end = (said != INSIDE) | np.append(breaks, True)[steps + 1]
@@ -203,26 +251,38 @@ class RawText:
         closes[-1] |= is_last
         begins = stream.places[steps[np.append(True, is_end[:-1])]].tolist()
         stops = (stream.places[steps[is_end]] + 1).tolist()
-        several = np.isin(said, (SEVERAL, SEVERAL_AND_SENTENCE))[is_end].tolist()
+        of_several = np.isin(said, (SEVERAL, SEVERAL_AND_SENTENCE))[is_end]
+        several = dict[int, tuple[str, ...]]()
+        for number in np.flatnonzero(of_several).tolist():
+            if (words := self.expansions.words(text[begins[number] : stops[number]])) is not None:
+                several[number] = words
         certain = len(text) if is_last else len(text) - NEAR
-        found, tokens, words, used = list[tuple[Written, tuple[str, ...]]](), list[Token](), list[str](), 0
-        origin = 0
-        for number, (begin, stop, is_over) in enumerate(zip(begins, stops, closes[is_end].tolist(), strict=True)):
-            origin = origin if tokens else begin
-            form = text[begin:stop]
-            expanded = (self.expansions.words(form) if several[number] else None) or (form,)
-            words.extend(expanded)
-            tokens.append(Token(begin - origin, stop - origin, len(expanded)))
-            if not is_over and len(words) < MOST_WORDS:
-                continue
-            if stop > certain or (number + 1 == len(begins) and not is_last):  # more of its blanks may come
-                break
-            following = begins[number + 1] if number + 1 < len(begins) else len(text)
-            before = text[:origin] if place == 0 and not found else ""
-            written = Written(text[origin:stop], tuple(tokens), text[stop:following], before, start=place + origin)
-            found.append((written, tuple(words)))
-            tokens, words, used = [], [], following
-        return Stretch(found, used)
+        first = 0
+        for last in _not_too_many(np.flatnonzero(closes[is_end]).tolist(), len(begins), several):
+            if stops[last] > certain or (last + 1 == len(begins) and not is_last):  # more of its blanks may come
+                return
+            following = begins[last + 1] if last + 1 < len(begins) else len(text)
+            before = text[: begins[0]] if place == 0 and first == 0 else ""
+            own = {n - first: several[n] for n in range(first, last + 1) if n in several} if several else {}
+            yield Cut(text, begins[first : last + 1], stops[first : last + 1], own, following, before, place)
+            first = last + 1
+
+
+def _not_too_many(ends: list[int], count: int, several: Mapping[int, tuple[str, ...]]) -> Iterator[int]:
+    """The last tokens of sentences, of so many tokens; a sentence ends after MOST_WORDS words at the latest."""
+    first = 0
+    for end in [*ends, *([] if ends and ends[-1] == count - 1 else [count])]:
+        # A token stands for few words: only where there are many tokens are their words counted.
+        words = 0
+        if (end + 1 - first) + sum(len(several[n]) for n in several if first <= n <= end) >= MOST_WORDS:
+            for number in range(first, min(end, count - 1)):
+                words += len(several.get(number, ("",)))
+                if words >= MOST_WORDS:
+                    yield number
+                    words = 0
+        if end < count:
+            yield end
+        first = end + 1
 
 
 def _too_long(is_end: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -46,8 +46,9 @@ from recurra.scoring.counted import Counted
 from recurra.scoring.raw_parts import as_written, code_points, parted, text_of
 from recurra.scoring.raw_scores import raw_scores
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
+from recurra.sequences.tagged_text import Columns, Spelt, TaggedText
 from recurra.settings import Part, SettingError, name_of
-from recurra.tasks.language_model import FEATURES, features_marks, features_of, saved_features
+from recurra.tasks.language_model import FEATURES, NO_FEATURES, features_marks, features_of, saved_features
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -65,6 +66,7 @@ from recurra.tasks.task import (
 )
 from recurra.text.code_points import CodePoints
 from recurra.text.edit_rules import applied, rule_of
+from recurra.text.json_file import read_json, write_json
 from recurra.text.key_values import column_and_key
 from recurra.text.vocabulary import UNKNOWN, Vocabulary
 from recurra.text.written import Written
@@ -77,11 +79,13 @@ if TYPE_CHECKING:
     from recurra.analysis.saliency import Probe
     from recurra.config.tagging import TaggingModel
     from recurra.models.character_features import CharacterFeatures
-    from recurra.models.tagger import Tagger, TaggerBatch, TaggerOutput
+    from recurra.models.tagged import TaggerOutput
+    from recurra.models.tagger import Tagger, TaggerBatch
+    from recurra.predictors.predictor import Predictor
 
 
-NO_CELLS = "\t_" * 8
-"""The cells of a word in CoNLL-U of which only its form is known."""
+COMBINATIONS = "combinations.json"
+"""Where a run keeps the combinations of tags that are chosen as one."""
 
 MOST_TAGS_OF_A_CRF = 100
 """With more, a softmax is the usual head: a CRF's time and memory grow with the square of the number of tags."""
@@ -111,11 +115,13 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         values: Normal | None,
         features: CharacterFeatures | None = None,
         raw: RawText | None = None,
+        combinations: Sequence[Sequence[int]] = (),
     ) -> None:
         self.features = features
+        self.combinations = combinations
         names = settings.data.tags or ()
         self.edits = tuple(name in (settings.data.edits or ()) for name in names)
-        check_columns(settings.model, names)
+        check_columns(settings.model, names, settings.data.edits or ())
         self.chosen_heads = {} if settings.model.head != "auto" else _chosen_heads(settings, tags)
         settings = with_heads(settings, self.chosen_heads)
         self.settings = settings
@@ -147,10 +153,13 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     @classmethod
     def prepared(cls, settings: TaggingSettings) -> Self:
         data = settings.data
+        check_columns(settings.model, data.tags or (), data.edits or ())
         forms: Counter[str] = Counter()
         tags: list[Counter[Any]] = [Counter() for _ in data.tags or ()]
         edits = [name in (data.edits or ()) for name in data.tags or ()]
         labels: Counter[str] = Counter()
+        together = _places(data.tags or (), settings.model.together)
+        combinations: Counter[tuple[str, ...]] = Counter()
         frames, values = Normal.counted(), Normal.counted()
         empty = True
         for sentence in sentences(data.files("train"), data):
@@ -158,6 +167,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             forms.update(sentence.tokens)
             for counter, column, is_edit in zip(tags, sentence.tags, edits, strict=True):
                 counter.update(zip(sentence.tokens, column, strict=True) if is_edit else column)
+            if together:
+                combinations.update(zip(*(sentence.tags[place] for place in together), strict=True))
             if sentence.label is not None:
                 labels[sentence.label] += 1
             if sentence.frames is not None:
@@ -179,16 +190,18 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
                 raise DataError(
                     f"the column '{name}' of {', '.join(data.files('train'))} is empty: there are no tags to learn."
                 )
+        tag_sets = [Vocabulary.counted(counter, specials=()) for counter in tags]
         return cls(
             settings,
             Vocabulary.counted(words, min_count=data.min_count, max_size=data.max_words),
             Vocabulary.counted(characters),
-            [Vocabulary.counted(counter, specials=()) for counter in tags],
+            tag_sets,
             Vocabulary.counted(labels, specials=()) if data.label is not None else None,
             frames.finished() if data.frames is not None else None,
             values.finished() if data.values else None,
             features_of(settings, forms.total()),
             RawText.counted(_written(sentences(data.files("train"), data))) if data.raw else None,
+            _numbered([tag_sets[place] for place in together], combinations),
         )
 
     def noticed_in_training(self, rows: Any) -> str | None:
@@ -242,6 +255,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             self.features.save(folder / FEATURES)
         if self.raw is not None:
             self.raw.save(folder)
+        if self.combinations:
+            write_json(folder / COMBINATIONS, list(map(list, self.combinations)))
         scales = {name: scale.to_json() for name in ("frames", "values") if (scale := getattr(self, name)) is not None}
         (folder / "scales.json").write_text(json.dumps(scales), "utf-8")
 
@@ -261,6 +276,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             scales.get("values"),
             saved_features(settings, folder),
             RawText.load(folder) if data.raw else None,
+            _loaded_combinations(folder / COMBINATIONS) if settings.model.together else (),
         )
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Sentence]:
@@ -372,12 +388,15 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return rows if self.raw is None else Rows(rows, self.raw.windows(store, numbers))
 
     def not_in_vocabulary(self, example: Sentence) -> list[str]:
+        return self._unknown_symbols(example.tokens)
+
+    def _unknown_symbols(self, words: Sequence[str]) -> list[str]:
+        """What the network reads as unknown, of characters where it reads them, else of words."""
         if self.settings.model.characters.cell != "none":
-            return self.characters.unknown_among(character for token in example.tokens for character in token)
+            return self.characters.unknown_among("".join(words))
         if self.features is not None:  # a word that has no vector is read by its characters all the same
             return []
-        lower = self.settings.data.lowercase
-        return self.words.unknown_among(map(str.lower, example.tokens) if lower else example.tokens)
+        return self.words.unknown_among(map(str.lower, words) if self.settings.data.lowercase else words)
 
     def lengths(self, rows: Any) -> NDArray[np.int64]:
         found: NDArray[np.int64] = rows.lengths("words" if self.frames is None else "frames")
@@ -394,9 +413,10 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         return False
 
     def build(self) -> Tagger:
-        from recurra.models.tagger import Tagger
+        from recurra.models.tagger import Tagger, Together
 
         model = self.settings.model
+        together = _places(self.settings.data.tags or (), model.together)
         return Tagger(
             model,
             words=len(self.words),
@@ -410,6 +430,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             value_size=len(self.values.mean) if self.values is not None else None,
             features=0 if self.features is None else self.features.size,
             alphabet=len(self.raw.alphabet) if self.raw is not None else None,
+            together=Together(tuple(together), self.combinations) if together else None,
         )
 
     def heads(self) -> list[Part]:
@@ -455,12 +476,29 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         found: list[TaggerOutput] = model.predict(batch, detail=detail)
         return found
 
+    def predictor(self) -> Predictor[TaggerOutput]:
+        from recurra.predictors.tagging import TaggingPredictor
+
+        if self.features is not None:
+            raise ConfigError(NO_FEATURES)
+        if self.settings.model.together:
+            raise ConfigError(
+                "taggers that choose the tags of several columns as one (model.together) cannot be exported yet: train "
+                "one without that setting."
+            )
+        return TaggingPredictor(
+            words=len(self.words),
+            characters=len(self.characters) if self.settings.model.characters.cell != "none" else None,
+            frame_size=None if self.frames is None else len(self.frames.mean),
+            columns=len(self.tags),
+        )
+
     def to_combine(self, model: Any, batch: TaggerBatch) -> list[TaggerOutput]:
         found: list[TaggerOutput] = model.predict(batch, shares=True)
         return found
 
     def combined(self, example: Sentence, outputs: Sequence[TaggerOutput]) -> TaggerOutput:
-        from recurra.models.tagger import combined
+        from recurra.models.tagged import combined
 
         if self.settings.evaluation.raw:
             raise ConfigError("evaluation.raw = true scores one run, not an ensemble: name one of them.")
@@ -531,6 +569,30 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             asked = (answer for answer in answers if self.frames is not None or answer.detail["tokens"])
             return super().printed_file(file, asked, format)
         return map(self._with_answer, conllu_sentences(file), answers)
+
+    def printed_raw(
+        self, model: Any, pieces: Iterable[str], format: str, told: Callable[[int, Sequence[str]], None]
+    ) -> Iterator[str] | None:
+        """Where each word can be read by itself, without an object for each; the same text as otherwise."""
+        _check_format(format)
+        from recurra.models.tagger import Tagger
+        from recurra.models.word_table import WordTable
+
+        columns = Columns.of(self.settings.data.tags or (), [each.tokens for each in self.tags], self.edits)
+        if columns is None or self.raw is None or type(model) is not Tagger or not WordTable.can_hold(model):
+            return None
+        assert model.splitter is not None, "where raw text is learned, there is one"
+        text = TaggedText(columns, lambda: WordTable(model), self._spelt)
+
+        def tell(number: int, words: Sequence[str]) -> None:
+            if unknown := self._unknown_symbols(words):
+                told(number, unknown)
+
+        return text.written(self.raw.cuts(pieces, model.splitter.ends), tell)
+
+    def _spelt(self, forms: Sequence[str]) -> Spelt:
+        words = self.words.ids(map(str.lower, forms) if self.settings.data.lowercase else forms)
+        return Spelt(words, *self._code_points.spelt(forms))
 
     def _with_answer(self, sentence: ConlluSentence, answer: Prediction) -> str:
         """A sentence of CoNLL-U with the columns that were predicted; all else stays."""
@@ -696,6 +758,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             f"{output_in_words(head)} over {len(vocabulary)} {kind}{f' ({column})' if len(columns) > 1 else ''}"
             for head, column, vocabulary, kind in zip(self.heads(), columns, self.tags, kinds, strict=True)
         ]
+        if self.combinations:
+            parts.append(f"{len(self.combinations):,} combinations of {', '.join(model.together)}")
         parts += [f"{len(self.values.mean)} numbers per step"] if self.values is not None else []
         parts += [f"{len(self.labels)} sequence labels"] if self.labels is not None else []
         if self.raw is not None:
@@ -715,8 +779,9 @@ def of_column(table: Mapping[str, Any], name: str, usual: Any) -> Any:
     return table.get(name, table.get(column_and_key(name)[0], usual))
 
 
-def check_columns(model: TaggingModel, names: Sequence[str]) -> None:
-    """Refuse heads and weights of columns that are not learned."""
+def check_columns(model: TaggingModel, names: Sequence[str], edits: Sequence[str] = ()) -> None:
+    """Refuse heads and weights of columns that are not learned, and columns that cannot be chosen as one."""
+    check_together(model, names, edits)
     known = dict.fromkeys([*names, *(column_and_key(name)[0] for name in names)])
     for setting in ("heads", "loss_weights"):
         for name in getattr(model, setting):
@@ -725,6 +790,52 @@ def check_columns(model: TaggingModel, names: Sequence[str]) -> None:
                     f"model.{setting}: '{name}' is not one of data.tags. {did_you_mean(name, known)}",
                     ("model", setting, name),
                 )
+
+
+def check_together(model: TaggingModel, names: Sequence[str], edits: Sequence[str]) -> None:
+    """Refuse columns that cannot be chosen as one."""
+    where = ("model", "together")
+    for name in model.together:
+        if name not in names:
+            raise SettingError(f"model.together: '{name}' is not one of data.tags. {did_you_mean(name, names)}", where)
+        if name in edits:
+            raise SettingError(
+                f"model.together: '{name}' is learned as edits of words (data.edits), which are not chosen with tags. "
+                "Leave it out.",
+                where,
+            )
+        head = of_column(model.heads, name, model.head)
+        if name_of(head) not in ("auto", "softmax"):
+            raise SettingError(
+                f"model.together: columns that are chosen as one have softmax heads, but '{name}' has "
+                f"'{name_of(head)}'. Leave it out, or set its head to softmax.",
+                where,
+            )
+    if len(set(model.together)) == 1 or len(set(model.together)) < len(model.together):
+        raise SettingError("model.together needs two or more different columns.", where)
+
+
+def _places(names: Sequence[str], together: Sequence[str]) -> list[int]:
+    """Which of the columns are chosen as one."""
+    return [number for number, name in enumerate(names) if name in together]
+
+
+def _numbered(tags: Sequence[Vocabulary], combinations: Counter[tuple[str, ...]]) -> list[list[int]]:
+    """Combinations of tags by the numbers of tags, the most frequent first; those with an unknown tag are left out."""
+    ids = [{tag: number for number, tag in enumerate(each)} for each in tags]
+    ranked = sorted(combinations.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        [known[tag] for known, tag in zip(ids, combination, strict=True)]
+        for combination, _ in ranked
+        if all(combination)
+    ]
+
+
+def _loaded_combinations(path: Path) -> list[list[int]]:
+    found = read_json(path)
+    if not isinstance(found, list) or not found:
+        raise DataError(f"{path} must hold a list of combinations of tags.")
+    return found
 
 
 def _chosen_heads(settings: TaggingSettings, tags: Sequence[Vocabulary]) -> dict[str, Part]:
@@ -736,6 +847,7 @@ def _chosen_heads(settings: TaggingSettings, tags: Sequence[Vocabulary]) -> dict
         most = MOST_TAGS_OF_A_CRF if scheme_of(vocabulary.tokens) is None else MOST_TAGS_OF_SPANS
         # Neighbours tell little about edits, and the keys of a column are many.
         is_crf = len(vocabulary) <= most and name not in (data.edits or ()) and column_and_key(name)[1] is None
+        is_crf = is_crf and name not in settings.model.together
         found[name] = fitting_crf(data, name) if is_crf else "softmax"
     return found
 

@@ -53,12 +53,14 @@ def applied(rule: str, form: str) -> str:
     """
     if rule.startswith(WHOLE):
         return rule[1:]
-    casing, start, end, taken_first, taken_last = _parsed(rule)
+    casing, start, end, taken_first, taken_last, written_first, written_last = _parsed(rule)
     middle = len(form) - taken_last
     if middle < taken_first:
         return form
     read = form if casing == "keep" else folded(form)
-    found = _edited(start, read[:taken_first]) + read[taken_first:middle] + _edited(end, read[middle:])
+    first = _edited(start, read[:taken_first]) if written_first is None else written_first
+    last = _edited(end, read[middle:]) if written_last is None else written_last
+    found = first + read[taken_first:middle] + last
     return _cased(casing, found) if found else form
 
 
@@ -104,6 +106,8 @@ class _Rule(NamedTuple):
     end: str
     taken_first: int  # characters that the edits of the beginning take
     taken_last: int
+    written_first: str | None  # what these edits make of any characters, if they keep none of them
+    written_last: str | None
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -114,7 +118,7 @@ def _parsed(rule: str) -> _Rule:
         width = 2 if edits[place] == "+" else 1
         start, place = start + edits[place : place + width], place + width
     end = edits[place + 1 :]
-    return _Rule(casing, start, end, _taken(start), _taken(end))
+    return _Rule(casing, start, end, _taken(start), _taken(end), _written(start), _written(end))
 
 
 def _taken(edits: str) -> int:
@@ -124,6 +128,18 @@ def _taken(edits: str) -> int:
         is_written = edits[place] == "+"
         count, place = count + (not is_written), place + 1 + is_written
     return count
+
+
+def _written(edits: str) -> str | None:
+    """What edits write, whatever they are applied to; None where they keep a character."""
+    found, place = "", 0
+    while place < len(edits):
+        if edits[place] == ".":
+            return None
+        if edits[place] == "+":
+            found, place = found + edits[place + 1], place + 1
+        place += 1
+    return found
 
 
 def _edited(edits: str, text: str) -> str:
