@@ -48,6 +48,14 @@ def refused(port: int, name: str, question: object, to: str = "predict") -> str:
     return found.error
 
 
+def test_raw_text_is_for_runs_that_find_its_sentences(port: int) -> None:
+    said = refused(port, "tags", {"inputs": ["the cat."], "raw": True})
+    assert "the run tags has not learned to find tokens and sentences in raw text" in said
+    assert refused(port, "tags", {"inputs": ["the cat."], "raw": 1}) == '"raw" is true or false.'
+    assert "has not learned" in refused(port, "tags", {"input": "the cat.", "raw": True}, "explain")
+    assert posted(port, "/api/runs/tags/predict", {"inputs": ["the cat"], "raw": False}).status == 200
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_an_answer_is_that_of_the_model_itself(port: int, folder: Path, name: str) -> None:
     model = recurra.load(folder / name)

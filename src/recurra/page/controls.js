@@ -21,14 +21,14 @@ const OF_SEARCHES = {
   seed: ["sampling"],
 };
 
-/** Whether a setting changes nothing as the others are: no beam has a temperature, and a mean has no seed. */
+/** Whether a setting changes nothing as the others are: no beam has a temperature, a mean no seed, and an interval of the model itself nothing to adapt. */
 function isIdle(name, values) {
   if ("search" in values) return name in OF_SEARCHES && !OF_SEARCHES[name].includes(values.search);
-  return name === "seed" && values.paths === 0;
+  return (name === "seed" && values.paths === 0) || (name === "adaptation" && values.coverage === null);
 }
 
 /** So many settings need nothing to stand behind. */
-const FEW = 4;
+const FEW = 5;
 
 /** A page has room for so many answers, where a run by itself gives one. */
 const ANSWERS = 5;

@@ -29,6 +29,8 @@ export function pane(run, { runs, change, choose, remove }) {
 
   const field = fieldOf(run, { onchange: () => typed() });
   const chips = element("div", { class: "chips", role: "group", "aria-label": "Samples", hidden: true });
+  const isRaw = element("input", { type: "checkbox", onchange: () => change({ raw: isRaw.checked, best: 1 }) });
+  const rawText = element("label", { class: "raw-text", hidden: !run.cuts }, isRaw, " raw text: find its tokens and sentences");
   const settings = controls(run, { onchange: (decoding) => change({ decoding, best: 1 }) });
   const answer = element("div", { class: "answer-place" });
   const error = element("p", { class: "error", role: "alert", hidden: true });
@@ -41,7 +43,7 @@ export function pane(run, { runs, change, choose, remove }) {
     "section",
     { class: "pane", "aria-label": `Run ${run.name}` },
     heading(run, { runs, choose, remove }),
-    element("div", { class: "question", onkeydown: hurried }, element("div", { class: "field" }, field.node), chips),
+    element("div", { class: "question", onkeydown: hurried }, element("div", { class: "field" }, field.node), rawText, chips),
     settings.node,
     element("section", { class: "answer", "aria-label": "Answer" }, error, answer, unknown, took, said),
     seen.node,
@@ -81,7 +83,8 @@ export function pane(run, { runs, change, choose, remove }) {
     state = next;
     put(state.value);
     settings.show(state.decoding);
-    const question = { inputs: [state.value], decoding: sent(run, state.decoding) };
+    isRaw.checked = state.raw;
+    const question = { inputs: [state.value], decoding: sent(run, state.decoding), ...(state.raw && { raw: true }) };
     command.show(state.value === null ? null : asCurl(`${addressOf(run.name)}/predict`, question));
     if (state.value === null) nothing();
     else if (!same(question, answered?.question)) answerTo(question);
@@ -99,12 +102,12 @@ export function pane(run, { runs, change, choose, remove }) {
     if (!same(field.value, value)) field.value = value;
   }
 
-  function nothing() {
+  function nothing(why = "The answer appears here.") {
     predict.stop();
     answered = null;
     error.hidden = unknown.hidden = true;
     took.textContent = said.textContent = "";
-    answer.replaceChildren(element("p", { class: "hint" }, "The answer appears here."));
+    answer.replaceChildren(element("p", { class: "hint" }, why));
     waiting(false);
     seen.show(state, null);
   }
@@ -116,9 +119,11 @@ export function pane(run, { runs, change, choose, remove }) {
     if (found === undefined) return; // there is a newer question, or none
     waiting(false);
     error.hidden = true;
+    if (found.answers.length === 0) return nothing("There is no word in this text.");
+    answered.sentences = state.raw ? found.answers : null;
     [answered.answer] = found.answers;
     took.textContent = `answered in ${Math.max(1, Math.round(found.seconds * 1000))} ms`;
-    const known = 1 + (answered.answer.alternatives?.length ?? 0);
+    const known = answered.sentences?.length ?? 1 + (answered.answer.alternatives?.length ?? 0);
     if (state.best > known) return change({ best: 1 });
     draw();
     seen.show(state, answered);
@@ -138,6 +143,7 @@ export function pane(run, { runs, change, choose, remove }) {
 
   function draw() {
     answered.best = state.best;
+    if (answered.sentences) return drawSentences(answered.sentences);
     // What the eye sees is said as well, in short; of a likelihood the output is bare numbers, and its drawer speaks.
     const { output } = state.best > 1 ? answered.answer.alternatives[state.best - 2] : answered.answer;
     said.textContent = run.answer === "likelihood" ? "" : `Answer: ${String(output).slice(0, 200)}`;
@@ -152,6 +158,22 @@ export function pane(run, { runs, change, choose, remove }) {
         decoding: state.decoding,
       }),
     );
+  }
+
+  /** The sentences of a raw text, one after the other; the views explain the one that is pressed. */
+  function drawSentences(sentences) {
+    said.textContent = `${sentences.length} ${sentences.length === 1 ? "sentence" : "sentences"}`;
+    tellUnknown([...new Set(sentences.flatMap((each) => each.not_in_vocabulary ?? []))]);
+    redrawn(answer, (place) => {
+      for (const [number, each] of sentences.entries()) {
+        const pressed = String(number + 1 === state.best);
+        const choose = () => change({ best: number + 1 });
+        const button = element("button", { type: "button", class: "nth", "aria-pressed": pressed, title: "Explain this sentence", onclick: choose }, `${number + 1} ${each.text}`);
+        const own = element("div", { class: "sentence" });
+        drawAnswer(own, each, { run, best: 1, choose: () => {}, ask, value: state.value, decoding: state.decoding });
+        place.append(sentences.length > 1 ? button : "", own);
+      }
+    });
   }
 
   /** What the model has never seen of the input is named: an answer to another input would look like one to this. */

@@ -6,7 +6,7 @@ import { element, short, visible } from "./dom.js";
 
 const KNOWN = [
   ...["input", "output", "score", "tokens", "values", "label", "probabilities", "label_probability", "not_in_vocabulary"],
-  ...["text", "start", "end", "offsets", "ranges", "before", "after", "opens", "spans"],
+  ...["of", "text", "start", "end", "offsets", "ranges", "before", "after", "opens", "spans"],
 ];
 
 /** Tags less probable are marked. */

@@ -1,8 +1,9 @@
 // What the page shows, and the address that says it: whoever follows the address sees the same.
 //
-// A state is a list of one or two panes {run, value, decoding, tab, best, views}. `decoding` holds what differs from
-// the run's own settings, `best` the number of the answer that is explained, `views` small settings of views by name.
-// The first pane is in the address as run=…&input=…&decoding.width=…&tab=…&best=…&tree.step=…, the second with "2.".
+// A state is a list of one or two panes {run, value, raw, decoding, tab, best, views}. `raw` says that the value is a raw
+// text whose sentences the run finds; `decoding` holds what differs from the run's own settings, `best` the number of the
+// answer that is explained, or of the sentence, `views` small settings of views by name. The first pane is in the address
+// as run=…&input=…&raw=true&decoding.width=…&tab=…&best=…&tree.step=…, the second with "2.".
 
 import { fromURL, toURL } from "./inputs.js";
 
@@ -15,7 +16,7 @@ export function runOf(runs, pane) {
 
 /** A pane that shows a run as it is. */
 export function fresh(run) {
-  return { run: run.name, value: null, decoding: {}, tab: run.views[0] ?? null, best: 1, views: {} };
+  return { run: run.name, value: null, raw: false, decoding: {}, tab: run.views[0] ?? null, best: 1, views: {} };
 }
 
 /** The panes of an address, and the names of runs that it wants and that are not here. */
@@ -47,6 +48,7 @@ function address(panes, runs) {
     put("run", pane.run);
     const text = pane.value === null ? null : toURL(run.input.kind, pane.value);
     if (text !== null && !(number > 0 && sharesInput(kinds[0], run))) put("input", text);
+    if (pane.raw) put("raw", "true");
     for (const [name, value] of Object.entries(pane.decoding)) put(`decoding.${name}`, written(value));
     if (pane.tab !== (run.views[0] ?? null)) put("tab", pane.tab);
     if (pane.best !== 1) put("best", pane.best);
@@ -124,6 +126,7 @@ function paneOf(query, prefix, run) {
     const text = query.get(`${prefix}decoding.${setting.name}`);
     if (text !== null) pane.decoding[setting.name] = typed(text, setting);
   }
+  pane.raw = run.cuts && query.get(`${prefix}raw`) === "true";
   const tab = query.get(`${prefix}tab`);
   if (run.views.includes(tab)) pane.tab = tab;
   const best = Number(query.get(`${prefix}best`));

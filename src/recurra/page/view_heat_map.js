@@ -6,7 +6,8 @@ import { element, svg, visible } from "./dom.js";
 import { fitted, fixed, follow, named, numbersTable, reading, sayingLine, signed } from "./figure.js";
 
 const WIDEST = 36; // pixels of a cell
-const NAMES = 68; // pixels: the corner has room for its words
+const LETTER = 6.5; // pixels, about, of a letter in the corner
+const NAMES = 68; // pixels of the corner, at least
 const MOST = 3; // names that are said where a row or a column is pointed at
 
 export function draw(place, numbers) {
@@ -47,7 +48,9 @@ function heatMap(numbers, width, line) {
   const strengths = strengthsOf(numbers);
   const say = saying(numbers);
   const most = Math.max(60, width * 0.3);
-  const cell = cellFor(source, width - Math.max(NAMES, down(target, WIDEST, most).width), WIDEST);
+  const words = [numbers.across && `${numbers.across} →`, numbers.down && `${numbers.down} ↓`];
+  const room = Math.max(NAMES, ...words.map((name) => (name ? 10 + LETTER * name.length : 0))); // for the corner's words
+  const cell = cellFor(source, width - Math.max(room, down(target, WIDEST, most).width), WIDEST);
   const beside = down(target, cell, most);
   const above = across(source, cell);
   const marks = ["band", "band", "mark"].map((name) => svg("rect", { class: name, visibility: "hidden" }));
@@ -59,8 +62,7 @@ function heatMap(numbers, width, line) {
     cells(strengths, { width: cell, height: cell, gap: cell > 15 ? 2 : 1 }),
     marks,
   );
-  const aside = Math.max(beside.width, NAMES);
-  const words = [numbers.across && `${numbers.across} →`, numbers.down && `${numbers.down} ↓`];
+  const aside = Math.max(beside.width, room);
   const names = words.map((name) => element("span", {}, name));
   const corner = element("div", { class: "corner", "aria-hidden": "true" }, names);
   const inside = element("div", { class: "inside" }, corner, above.node, beside.node, grid);

@@ -42,7 +42,8 @@ export function views(run, ask, { change }) {
     const { tab } = state;
     const { layer, direction } = state.views[tab] ?? {};
     const best = state.best > 1 ? state.best : undefined;
-    const body = { input: state.value, decoding: sent(run, state.decoding), show: [tab], layer, direction, best };
+    const raw = state.raw || undefined;
+    const body = { input: state.value, decoding: sent(run, state.decoding), show: [tab], layer, direction, best, raw };
     const question = JSON.stringify(body);
     if (question === shown && same(settings, state.views[tab] ?? {})) return;
     settings = { ...state.views[tab] };

@@ -37,7 +37,9 @@ from recurra.runtime.effort import (
 from recurra.runtime.inputs import LARGEST, checked, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
-from recurra.training.trained import Trained, files_of_vocabulary, folders, load, load_task
+from recurra.training.loading import load_task
+from recurra.training.run_names import folders
+from recurra.training.trained import Trained, files_of_vocabulary, load
 
 REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
@@ -89,6 +91,7 @@ class Hosted:
             ],
             "answer": self.task.answer_kind(),
             "generates": self.task.purpose().generate != "",
+            "cuts": self.task.cuts_text,
             "views": list(viewers),
             "view_titles": {name: each.title or _in_words(name) for name, each in viewers.items()},
             "summary": _summary(folders(self.given)[0]),
@@ -102,8 +105,11 @@ class Hosted:
         kept = samples(self.task, folders(self.given)[0])
         return kept if kept or not self.trust else samples(self.task)
 
-    def predict(self, inputs: object, decoding: object) -> dict[str, Any]:
-        """Answers to a list of inputs, with probabilities, alternatives and alignments."""
+    def predict(self, inputs: object, decoding: object, *, raw: bool = False) -> dict[str, Any]:
+        """Answers to a list of inputs, with probabilities, alternatives and alignments.
+
+        Of raw texts, an answer for each sentence, which says of which input it is.
+        """
         if not isinstance(inputs, list) or not inputs:
             raise DataError('"inputs" must be a list of at least one input.')
         most = MOST_PICTURES if self.task.schema().kind in ("picture", "strokes") else MOST_INPUTS
@@ -111,11 +117,27 @@ class Hosted:
             raise DataError(f'"inputs" has {len(inputs):,} inputs, but one request can have at most {most}.')
         model = self._model(decoding, "answers")
         began = time.perf_counter()
-        examples = [question(model.task, value) for value in inputs]
+        found = [self._sentences(model, value) if raw else [question(model.task, value)] for value in inputs]
+        examples = [example for each in found for example in each]
         check_read(model.task, examples, MOST_READ, "are answered in one call")
         check_written(model.task, examples)
-        answers = model.answers(examples, detail=True)
-        return {"answers": [_answer(each) for each in answers], "seconds": round(time.perf_counter() - began, 6)}
+        answers = [_answer(each) for each in model.answers(examples, detail=True)]
+        if raw:
+            of = [number for number, each in enumerate(found) for _ in each]
+            answers = [{**answer, "of": number} for answer, number in zip(answers, of, strict=True)]
+        return {"answers": answers, "seconds": round(time.perf_counter() - began, 6)}
+
+    def _sentences(self, model: Trained, value: object) -> list[Any]:
+        """The sentences of a raw text."""
+        if not model.task.cuts_text:
+            raise ConfigError(
+                f'"raw": the run {self.name} has not learned to find tokens and sentences in raw text. '
+                "Separate the words by blanks, one sentence in each input."
+            )
+        text = checked(model.task, value)
+        if not isinstance(text, str):
+            raise DataError('"raw": a raw text must be a text, not a list.')
+        return list(model.cut([text]))
 
     def explain(
         self,
@@ -126,8 +148,12 @@ class Hosted:
         layer: int | None = None,
         direction: str | None = None,
         best: int = 1,
+        raw: bool = False,
     ) -> dict[str, Any]:
-        """The numbers of some views of one answer by their names, and of the rest why there are none."""
+        """The numbers of some views of one answer by their names, and of the rest why there are none.
+
+        Of a raw text, `best` is the number of the sentence.
+        """
         from recurra.reports.explaining import asked_of, numbers_of, viewer_named
 
         for name in show or ():
@@ -137,11 +163,17 @@ class Hosted:
         wanted = list(self.about["views"] if show is None else dict.fromkeys(show))
         # Of samples, the n-th of five is another than the n-th of n: as many are drawn as for the answers.
         drawn = {**{each.name: each.value for each in controls(self.task.decoding)}, **decoding}.get("best")
-        if best > (drawn if isinstance(drawn, int) else 1):
+        if best > (drawn if isinstance(drawn, int) else 1) and not raw:
             decoding = {**decoding, "best": best}
         model = self._model(decoding, self.way(show))
         began = time.perf_counter()
-        example = question(model.task, value)
+        if raw:
+            sentences = self._sentences(model, value)
+            if best > len(sentences):
+                raise DataError(f'"best": the text has {len(sentences)} sentences, but number {best} is asked for.')
+            example, best = sentences[best - 1], 1
+        else:
+            example = question(model.task, value)
         model.task.encode(example)  # what cannot be read is refused once, and not by each view
         check_read(model.task, [example], MOST_EXPLAINED, "are explained here")
         check_written(model.task, [example], searches=1 + len(wanted))  # each view asks the model anew

@@ -38,7 +38,15 @@ MISTAKES = {
 
 ASKED: dict[str, tuple[JsonSchema, dict[str, Any]]] = {
     "predict": (
-        held({"inputs": {**listed(of("Input")), "minItems": 1}}, {"decoding": may_be_null(of("Decoding"))}),
+        held(
+            {"inputs": {**listed(of("Input")), "minItems": 1}},
+            {
+                "decoding": may_be_null(of("Decoding")),
+                "raw": said(
+                    may_be_null(FLAG), "inputs are raw texts: an answer for each sentence found; where a run cuts"
+                ),
+            },
+        ),
         {"inputs": ["elephant", "cat"], "decoding": {"best": 3}},
     ),
     "explain": (
@@ -49,7 +57,8 @@ ASKED: dict[str, tuple[JsonSchema, dict[str, Any]]] = {
                 "show": said(may_be_null(TEXTS), "views to return, from those that the run lists; default: all"),
                 "layer": said(may_be_null(whole(1)), "layer whose gates are returned; default: the last"),
                 "direction": may_be_null({"enum": ["forward", "backward"]}),
-                "best": said(may_be_null(whole(1, MOST["best"])), "the answer to explain"),
+                "best": said(may_be_null(whole(1, MOST["best"])), "the answer to explain; of a raw text, the sentence"),
+                "raw": said(may_be_null(FLAG), "the input is a raw text; where a run cuts"),
             },
         ),
         {"input": "elephant", "show": ["attention", "tree"]},

@@ -114,6 +114,7 @@ SCHEMAS: dict[str, JsonSchema] = {
                 "a text, a written text with alternatives, the next steps of a series, or else the output as text",
             ),
             "generates": said(FLAG, "generate writes texts with this run"),
+            "cuts": said(FLAG, "finds tokens and sentences in raw texts"),
             "views": said(TEXTS, "what explain can show of an answer of this run"),
             "view_titles": said(named(TEXT), "what the page calls each of these views"),
             "summary": held(
@@ -131,6 +132,7 @@ SCHEMAS: dict[str, JsonSchema] = {
         {"input": TEXT, "output": TEXT, "score": said(MAYBE, "a log-probability, or what a search makes of it")},
         {
             "tokens": TEXTS,
+            "of": said(WHOLE, "of raw texts, the number of the input, from 0"),
             "tags": TEXTS,
             "label": said({}, "the class; of several classes, a list"),
             "label_probability": MAYBE,

@@ -51,14 +51,15 @@ def application(runs: Mapping[str, Hosted], *, limits: Limits | None = None) -> 
         return await answered(request, lambda: {"samples": run.samples()}, turns[run.name, "samples"])
 
     async def predict(request: Request) -> Response:
-        run, asked = run_of(request), await body(request, {"inputs": list, "decoding": dict})
-        compute = partial(run.predict, asked.get("inputs"), asked.get("decoding", {}))
+        run, asked = run_of(request), await body(request, {"inputs": list, "decoding": dict, "raw": bool})
+        options = {"raw": True} if asked.get("raw") else {}
+        compute = partial(run.predict, asked.get("inputs"), asked.get("decoding", {}), **options)
         return await answered(request, compute, turns[run.name, "answers"])
 
     async def explain(request: Request) -> Response:
         known = {"input": object, "decoding": dict, "show": list, "layer": int, "direction": str, "best": int}
-        run, asked = run_of(request), await body(request, known)
-        options = {name: asked[name] for name in ("show", "layer", "direction", "best") if name in asked}
+        run, asked = run_of(request), await body(request, {**known, "raw": bool})
+        options = {name: asked[name] for name in ("show", "layer", "direction", "best", "raw") if name in asked}
         compute = partial(run.explain, asked.get("input"), asked.get("decoding", {}), **options)
         return await answered(request, compute, turns[run.name, run.way(options.get("show"))])
 
@@ -158,7 +159,8 @@ def parsed(raw: bytes, known: Mapping[str, type]) -> dict[str, Any]:
             raise HTTPException(400, f"a request has no field '{name:.60}'. {did_you_mean(name, sorted(known))}")
         fits = isinstance(value, known[name]) and not (known[name] is int and isinstance(value, bool))
         if value is not None and not fits:
-            kind = {int: "a whole number", str: "a text", list: "a list", dict: "an object"}[known[name]]
+            kinds = {int: "a whole number", str: "a text", list: "a list", dict: "an object", bool: "true or false"}
+            kind = kinds[known[name]]
             raise HTTPException(400, f'"{name}" is {kind}.')
     return {name: value for name, value in found.items() if value is not None}
 
