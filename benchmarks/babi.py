@@ -1,19 +1,21 @@
-"""bAbI, 20 tasks in one model: the test error of end-to-end memory networks, task by task, beside the paper's.
+"""bAbI: the test error of end-to-end memory networks, task by task, beside the paper's.
 
-    python benchmarks/babi.py --device cuda                      # 1k questions a task, then 10k; ten seeds each
-    python benchmarks/babi.py --sets 1k --seeds 2 --epochs 5     # a look at how long it takes
+    python benchmarks/babi.py --device cuda                              # 1k, all 20 tasks in one model; ten seeds
+    python benchmarks/babi.py --sets 10k --each --size 20 --device cuda  # 10k, a model for each task; ten seeds each
+    python benchmarks/babi.py --tasks 1,6 --seeds 2 --epochs 5           # a look at how long it takes
 
 Data are read from --data ($RECURRA_DATA/babi, ../shared/data/babi): en/ and en-10k/, which has no task 3.
 
-As in the paper (Sukhbaatar et al. 2015, joint training): 3 hops, d = 50, 50 memories, position and temporal encoding,
-adjacent tying, up to 10 % of empty memories, weights from N(0, 0.1²), SGD over batches of 32 with the summed loss,
-gradients of norm 40 at most; a linear start at learning rate 0.005 until the loss of a tenth of the training questions
-has not fallen for --patience epochs (30 epochs at most), then 60 epochs at 0.01, halved every 15. Of ten seeds, the one
-with the lowest training error is scored on test. Not as in the paper: the answer is one of the answers of
-training, not any word; the softmax is over the sentences that there are, without unused places.
+As in the paper (Sukhbaatar et al. 2015): 3 hops, d = 50 (20 with a model for each task), 50 memories, or as many as the
+longest story needs, temporal encoding, adjacent tying, up to 10 % of empty memories, weights from N(0, 0.1²), SGD over
+batches of 32 with the summed loss, gradients of norm 40 at most; a linear start at learning rate 0.005, then 60 epochs
+at 0.01, halved every 15. Of ten seeds, the one with the lowest training error is scored on test. As in the authors'
+program: the softmax is over vacant places too, position encoding is model.sentence = "place", the linear start has 30
+epochs. Not alike: the answer is one of the answers of training, not any word; empty memories are drawn once an epoch.
 
-All seeds are trained in one process, as one model with a leading dimension, and on a GPU each update is one CUDA graph.
-The network that is scored is the toolkit's own, `recurra.models.memory_network`, with the weights of the chosen seed.
+All seeds, and the models of several tasks, are trained as one model with a leading dimension; on a GPU each update is
+one CUDA graph. What is scored is the toolkit's own network, `recurra.models.memory_network`, with the weights of the
+chosen seed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from math import ceil
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,10 +40,10 @@ import torch  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from recurra.attention.hops import hop, position_weights, with_empty  # noqa: E402
+from recurra.attention.hops import with_empty  # noqa: E402
 from recurra.config import QuestionAnsweringModel  # noqa: E402
 from recurra.data.formats.babi import Babi  # noqa: E402
-from recurra.models.memory_network import MemoryNetwork, batched  # noqa: E402
+from recurra.models.memory_network import MemoryNetwork, batched, word_weights  # noqa: E402
 from recurra.reading.stories import words_of  # noqa: E402
 
 DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data")) / "babi"
@@ -51,8 +56,7 @@ PAPER = {
 
 GOALS = {"1k": 12.4, "10k": 6.6}
 
-HOPS, SIZE, MEMORIES, NOISE, ROWS, CLIP = 3, 50, 50, 0.1, 32, 40.0
-LINEAR_EPOCHS, LINEAR_RATE, EPOCHS, RATE, HALVED_EVERY = 30, 0.005, 60, 0.01, 15
+HOPS, MEMORIES, NOISE, SPREAD, CLIP, HALVED = 3, 50, 0.1, 0.1, 40.0, 4
 
 
 class Questions(NamedTuple):
@@ -128,54 +132,75 @@ def list_of(value: object) -> list[str]:
     return value
 
 
-class SparseProduct(torch.autograd.Function):
-    """X E with a sparse X, and Xᵀ g: of 3,600 sentences with 7 words each this takes a fraction of a dense product."""
+class World(NamedTuple):
+    """What one model is trained and tested on."""
 
-    @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, turned: Tensor, dense: Tensor) -> Tensor:
-        ctx.turned = turned  # type: ignore[attr-defined]
-        return x @ dense
+    known: Known
+    train: Questions
+    test: Questions
 
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, gradient: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, ctx.turned @ gradient.contiguous()  # type: ignore[attr-defined]
+
+def model_of(world: World, options: argparse.Namespace) -> QuestionAnsweringModel:
+    """The network, as the toolkit has it."""
+    longest = max(map(len, world.known.sentences)) + 1  # one more: the authors' program counts the time as a word
+    most = int(world.train.length.max())
+    most = min(MEMORIES, most + ceil(NOISE * most))  # as the longest story needs, with empty memories
+    return QuestionAnsweringModel(
+        hidden=options.size, hops=HOPS, memories=most, noise=NOISE, vacant=not options.no_vacant,
+        sentence=options.sentence, longest=longest,
+    )  # fmt: skip
+
+
+def stacked(parts: Sequence[Questions]) -> Questions:
+    """The questions of all worlds, (W, R, …); every world has as many."""
+    return Questions(*(torch.stack(each) for each in zip(*parts, strict=True)))
 
 
 class Members:
-    """S networks at once: weights (S, K + 1, …) of MemoryNetwork with adjacent tying.
+    """M = W · S networks at once, S of each world: weights (M, K + 1, …) of MemoryNetwork with adjacent tying.
 
     A sentence with the position encoding α_j + k β_j is Σ_j α_j E x_j + k ∘ Σ_j β_j E x_j: a product of the rows
-    [Σ α_j x_j, Σ β_j x_j], the same in every update, with [E; E ∘ k]. So all sentences of the data are one product.
+    [Σ α_j x_j, Σ β_j x_j], the same in every update, with [E; E ∘ k]. So all sentences of a world are one product.
     """
 
-    def __init__(
-        self, known: Known, seeds: Sequence[int], device: torch.device, patience: Sequence[int], hidden: int = SIZE
-    ) -> None:
-        self.known, self.device, self.seeds, self.hidden = known, device, seeds, hidden
-        self.patience = torch.tensor(patience)  # (S,), epochs without a lower held-out loss before the softmax comes
-        width = max(map(len, known.sentences))
-        ids = torch.zeros(len(known.sentences), width, dtype=torch.long)
-        widths = torch.tensor([len(each) for each in known.sentences])
-        for row, sentence in enumerate(known.sentences):
-            ids[row, : len(sentence)] = torch.tensor(sentence, dtype=torch.long)
-        counted = torch.zeros(2, len(ids), len(known.words))
-        for half, weights in enumerate(position_weights(widths, width, hidden)):
-            counted[half].scatter_add_(1, ids, weights)
-        rows = torch.cat([*counted], 1)  # (U, 2V)
-        self.rows = rows.to(device) if device.type == "cuda" else rows.to_sparse_csr()
-        self.turned = self.rows if device.type == "cuda" else rows.T.contiguous().to_sparse_csr()
-        place = {word: number for number, word in enumerate(known.words)}
-        self.answers = torch.tensor([place[answer] for answer in known.answers], device=device)
-        settings = QuestionAnsweringModel(hidden=hidden, hops=HOPS, memories=MEMORIES, noise=NOISE)
-        networks = []
-        for seed in seeds:
+    def __init__(self, worlds: Sequence[World], options: argparse.Namespace) -> None:
+        self.worlds, self.device, self.hidden = worlds, torch.device(options.device), options.size
+        self.settings = [model_of(world, options) for world in worlds]
+        self.seeds = [*range(1, options.seeds + 1)] * len(worlds)
+        words = max(len(each.known.words) for each in worlds)
+        most = max(len(each.known.sentences) for each in worlds)
+        longest = max(len(each) for world in worlds for each in world.known.sentences)
+        rows = torch.zeros(len(worlds), 2, most, words)
+        answers = torch.zeros(len(worlds), max(len(each.known.answers) for each in worlds), dtype=torch.long)
+        is_answer = torch.zeros(answers.shape, dtype=torch.bool)
+        for number, world in enumerate(worlds):
+            ids = torch.zeros(len(world.known.sentences), longest, dtype=torch.long)
+            widths = torch.tensor([len(each) for each in world.known.sentences])
+            for row, sentence in enumerate(world.known.sentences):
+                ids[row, : len(sentence)] = torch.tensor(sentence, dtype=torch.long)
+            for half, weights in enumerate(word_weights(self.settings[number], widths, longest)):
+                rows[number, half, : len(ids)].scatter_add_(1, ids, weights)
+            place = {word: where for where, word in enumerate(world.known.words)}
+            answers[number, : len(world.known.answers)] = torch.tensor([place[each] for each in world.known.answers])
+            is_answer[number, : len(world.known.answers)] = True
+        self.rows = torch.cat([rows[:, 0], rows[:, 1]], 2).to(self.device)  # (W, U, 2V)
+        tables, times = [], []
+        for seed in self.seeds:
             torch.manual_seed(seed)
-            networks.append(MemoryNetwork(settings, len(known.words), self.answers.tolist()))
-        self.network = networks[0]
-        self.tables = torch.stack([each.tables.detach() for each in networks]).to(device).requires_grad_()
-        self.times = torch.stack([each.times.detach() for each in networks]).to(device).requires_grad_()  # type: ignore[union-attr]
-        self.is_linear = torch.ones(len(seeds), 1, 1, dtype=torch.bool, device=device)
-        self.units = torch.arange(1, hidden + 1, device=device, dtype=torch.float32)
+            tables.append(torch.randn(HOPS + 1, words, self.hidden) * SPREAD)
+            times.append(torch.randn(HOPS + 1, MEMORIES + 1, self.hidden) * SPREAD)
+        self.tables = torch.stack(tables).to(self.device).requires_grad_()
+        self.times = torch.stack(times).to(self.device).requires_grad_()
+        self.is_linear = False
+        places = torch.tensor([each.memories for each in self.settings], device=self.device)
+        self.memories = places.repeat_interleave(options.seeds)[:, None]
+        self.units = torch.arange(1, self.hidden + 1, device=self.device, dtype=torch.float32)
+        self.world = torch.arange(len(worlds), device=self.device).repeat_interleave(options.seeds)
+        # all_sentences() has the rows (W, U, S): where the first sentence of each member is.
+        within = torch.arange(options.seeds, device=self.device).repeat(len(worlds))
+        self.first = (self.world * most * options.seeds + within)[:, None]
+        self.answers = answers.to(self.device)[self.world][..., None].expand(-1, -1, self.hidden)
+        self.no_answer = ~is_answer.to(self.device)[self.world][:, None]
 
     @property
     def count(self) -> int:
@@ -187,85 +212,92 @@ class Members:
         return [self.tables, self.times]
 
     def all_sentences(self) -> Tensor:
-        """(S · U, (K + 1) d): every sentence by every table of every member."""
-        both = torch.cat([self.tables, self.tables * self.units], 2)  # (S, K + 1, 2V, d)
-        beside = both.permute(2, 0, 1, 3).flatten(1)  # (2V, S (K + 1) d)
-        if self.rows.is_sparse_csr:
-            found: Tensor = SparseProduct.apply(self.rows, self.turned, beside)  # type: ignore[no-untyped-call]
-        else:
-            found = self.rows @ beside
-        members = len(self.seeds)
-        return found.unflatten(1, (members, -1)).transpose(0, 1).flatten(0, 1)
+        """(W · U · S, (K + 1) d): every sentence by every table of every member."""
+        both = torch.cat([self.tables, self.tables * self.units], 2)  # (M, K + 1, 2V, d)
+        beside = both.unflatten(0, (len(self.worlds), -1)).permute(0, 3, 1, 2, 4).flatten(2)  # (W, 2V, S (K + 1) d)
+        return (self.rows @ beside).view(-1, (HOPS + 1) * self.hidden)
 
-    def scores(self, asked: Questions, *, noise: bool, vectors: Tensor | None = None) -> Tensor:
-        """(S, B, L): the scores of the answers; all of `asked` is (S, B, …)."""
+    def scores(self, asked: Questions, vectors: Tensor | None = None) -> Tensor:
+        """(M, B, L): the scores of the answers; all of `asked` is (M, B, …)."""
         vectors = self.all_sentences() if vectors is None else vectors
         members, rows, places = asked.sentences.shape
-        first = torch.arange(members, device=self.device)[:, None] * len(self.known.sentences)
-        sentences, count = asked.sentences, asked.length
-        if noise:
-            found = with_empty(count, places, NOISE)
-            taken = sentences.gather(2, found.sentence.clamp(min=0)[..., :places])
-            sentences = taken * (found.sentence[..., :places] >= 0)
-            count = found.present.clamp(max=places)
-        memories = vectors.index_select(0, (sentences + first[..., None]).flatten())
-        memories = memories.view(members, rows, places, HOPS + 1, self.hidden)
-        memories = memories + self.times.transpose(1, 2)[:, None, :places]
-        u = vectors.index_select(0, (asked.question + first).flatten()).view(members, rows, HOPS + 1, self.hidden)[
-            :, :, 0
-        ]
-        is_there = torch.arange(places, device=self.device) < count[..., None]
+        step = self.count // len(self.worlds)
+        length = torch.minimum(asked.length, self.memories)[..., None]
+        place = torch.arange(places, device=self.device)
+        # The last place stands for all that are vacant: its vector is 0, its score the logarithm of how many they are.
+        vacant = (self.memories[..., None] - length).log() if self.settings[0].vacant else float("-inf")
+        bias = torch.where(place < length, 0.0, torch.where(place == places - 1, vacant, float("-inf")))
+        found = vectors.index_select(0, (asked.sentences * step + self.first[..., None]).flatten())
+        found = found.view(members, rows, places, HOPS + 1, self.hidden)
+        found = (found + self.times.transpose(1, 2)[:, None, :places]) * (place < length)[..., None, None]
+        memories = found.unbind(3)
+        u = vectors.index_select(0, (asked.question * step + self.first).flatten())
+        u = u.view(members, rows, HOPS + 1, self.hidden)[:, :, 0]
         for k in range(HOPS):
-            o, _ = hop(u, memories[..., k, :], memories[..., k + 1, :], is_there, self.is_linear)
-            u = u + o
-        return u @ self.tables[:, -1].index_select(1, self.answers).transpose(1, 2)
-
-    def losses(self, asked: Questions, *, noise: bool) -> Tensor:
-        """(S,): the summed loss of each member."""
-        scores = self.scores(asked, noise=noise).transpose(1, 2)
-        return functional.cross_entropy(scores, asked.answer, ignore_index=-1, reduction="none").sum(1)
+            p = (memories[k] @ u[..., None]).squeeze(-1)
+            p = p if self.is_linear else (p + bias).softmax(-1)
+            u = u + (p[..., None, :] @ memories[k + 1]).squeeze(-2)
+        scores = u @ self.tables[:, -1].gather(1, self.answers).transpose(1, 2)
+        return scores.masked_fill(self.no_answer, torch.finfo(scores.dtype).min)
 
     @torch.no_grad()
-    def measured(self, asked: Questions, at_once: int = 500) -> tuple[Tensor, Tensor]:
-        """The mean loss (S,), and which questions were answered right, (S, R)."""
+    def measured(self, asked: Questions) -> tuple[Tensor, Tensor]:
+        """The mean loss (M,), and which questions of its world each member answered right, (M, R)."""
         losses, right, vectors = [], [], self.all_sentences()
-        for rows in torch.arange(len(asked.answer), device=self.device).split(at_once):
-            some = asked.chosen(rows.expand(len(self.seeds), -1))
-            scores = self.scores(some, noise=False, vectors=vectors)
+        asked = asked.to(self.device)
+        for rows in torch.arange(asked.answer.shape[1], device=self.device).split(max(20, 20_000 // self.count)):
+            some = Questions(*(each[:, rows][self.world] for each in asked))
+            some = some._replace(sentences=functional.pad(some.sentences, (0, 1)))
+            scores = self.scores(some, vectors)
             given = functional.cross_entropy(scores.transpose(1, 2), some.answer, ignore_index=-1, reduction="none")
             losses.append(given.sum(1))
             right.append(scores.argmax(-1) == some.answer)
-        return torch.stack(losses).sum(0) / len(asked.answer), torch.cat(right, 1)
+        return torch.stack(losses).sum(0) / asked.answer.shape[1], torch.cat(right, 1)
 
     def member(self, which: int) -> MemoryNetwork:
         """One of them as a network of the toolkit."""
+        number = int(self.world[which])
+        known = self.worlds[number].known
+        place = {word: number for number, word in enumerate(known.words)}
+        network = MemoryNetwork(self.settings[number], len(known.words), [place[answer] for answer in known.answers])
         state = {
-            "tables": self.tables[which].detach().cpu(),
-            "times": self.times[which].detach().cpu(),
-            "is_linear": self.is_linear[which, 0, 0].cpu(),
+            "tables": self.tables[which, :, : len(known.words)].detach().cpu(),
+            "times": self.times[which, :, : self.settings[number].memories].detach().cpu(),
+            "is_linear": torch.tensor(self.is_linear),
         }
-        self.network.load_state_dict(state)
-        return self.network.eval()
+        network.load_state_dict(state)
+        return network.eval()
 
 
 class Updates:
     """SGD of all members: gradients of the summed loss, clipped by member. On a GPU, one CUDA graph an update."""
 
     def __init__(self, members: Members, train: Questions, rows: int, *, graph: bool) -> None:
-        self.members, self.train, self.rows = members, train, rows
-        self.rates = torch.zeros(members.count, device=members.device)
-        self.order = torch.zeros(members.count, len(train.answer), dtype=torch.long, device=members.device)
-        self.number = torch.zeros((), dtype=torch.long, device=members.device)
-        self.losses = torch.zeros(members.count, device=members.device)
+        device = members.device
+        self.members, self.rows = members, rows
+        most = int(train.length.max())
+        self.size, self.places = train.answer.shape[1], min(MEMORIES, most + ceil(most * NOISE))
+        self.clean = train.sentences[..., :most].to(device)
+        self.length = train.length.to(device)
+        # What the updates read, (W · R, …): sentences and empty memories, how many, the question and its answer.
+        self.sentences = torch.zeros(*self.length.shape, self.places + 1, dtype=torch.long, device=device).flatten(0, 1)
+        self.present = self.length.clone().flatten()
+        self.question, self.answer = train.question.to(device).flatten(), train.answer.to(device).flatten()
+        self.rates = torch.zeros(members.count, device=device)
+        self.order = torch.zeros(members.count, self.size, dtype=torch.long, device=device)
+        self.number = torch.zeros((), dtype=torch.long, device=device)
+        self.losses = torch.zeros(members.count, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
-        if graph and members.device.type == "cuda":
-            self._capture()
+        self.is_recorded = graph and device.type == "cuda"
 
     def update(self) -> None:
         """One batch of each member, in its own order."""
         at = self.number * self.rows + torch.arange(self.rows, device=self.rates.device)
-        asked = self.train.chosen(self.order.index_select(1, at))
-        losses = self.members.losses(asked, noise=True)
+        which = self.order.index_select(1, at)
+        answer = self.answer[which]
+        asked = Questions(self.sentences[which], self.present[which], self.question[which], answer, answer)
+        scores = self.members.scores(asked).transpose(1, 2)
+        losses = functional.cross_entropy(scores, answer, ignore_index=-1, reduction="none").sum(1)
         gradients = torch.autograd.grad(losses.sum(), self.members.parameters)
         norms = sum(each.flatten(1).square().sum(1) for each in gradients).sqrt()  # type: ignore[union-attr]
         factors = self.rates * (CLIP / norms.clamp(min=1e-9)).clamp(max=1.0)
@@ -275,7 +307,11 @@ class Updates:
             self.losses += losses
             self.number += 1
 
-    def _capture(self) -> None:
+    def record(self) -> None:
+        """Record an update, as it is now, as a CUDA graph."""
+        if not self.is_recorded:
+            return
+        self.number.zero_()
         before = [each.detach().clone() for each in self.members.parameters]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -290,15 +326,21 @@ class Updates:
             for parameter, old in zip(self.members.parameters, before, strict=True):
                 parameter.copy_(old)
 
-    def epoch(self, number: int) -> Tensor:
+    def epoch(self) -> Tensor:
         """The mean loss of each member over an epoch."""
-        size = self.order.shape[1]
-        for row, seed in enumerate(self.members.seeds):
-            drawn = torch.randperm(size, generator=torch.Generator().manual_seed(1000 * seed + number))
-            self.order[row].copy_(drawn)
+        for row, world in enumerate(self.members.world.tolist()):
+            torch.randperm(self.size, out=self.order[row])
+            self.order[row] += world * self.size
+        # Empty memories are drawn once an epoch, for all seeds alike: a sort in every update would take half its time.
+        found = with_empty(
+            self.length, self.clean.shape[2], NOISE, self.members.memories[:: self.members.count // len(self.length)]
+        )
+        which = found.sentence[..., : self.places]
+        self.sentences[:, :-1] = (self.clean.gather(2, which.clamp(min=0)) * (which >= 0)).flatten(0, 1)
+        self.present.copy_(found.present.flatten())
         self.number.zero_()
         self.losses.zero_()
-        updates = size // self.rows
+        updates = self.size // self.rows
         for _ in range(updates):
             if self.graph is not None:
                 self.graph.replay()
@@ -311,42 +353,41 @@ class Course(NamedTuple):
     """Where a training stands after an epoch."""
 
     epoch: int
-    loss: Tensor  # (S,)
-    valid: Tensor  # (S,), the loss on the held-out tenth
-    linear: int  # members whose hops are still linear
+    loss: Tensor  # (M,)
+    valid: Tensor  # (M,), the loss on the held-out tenth
+    is_linear: bool  # whether the hops were linear
     seconds: float
 
 
-def training(members: Members, train: Questions, options: argparse.Namespace) -> Iterator[Course]:
-    """A linear start, then epochs with a softmax; each member goes on when its own held-out loss no longer falls."""
-    epochs, linear_epochs, rate = options.epochs, options.linear_epochs, options.rate
-    device, size = members.device, len(train.answer)
+def training(members: Members, options: argparse.Namespace) -> Iterator[Course]:
+    """A linear start, then epochs with a softmax, whose learning rate is halved four times."""
+    train = stacked([each.train for each in members.worlds])
+    size = train.answer.shape[1]
     mixed = torch.randperm(size, generator=torch.Generator().manual_seed(0))
-    held, learned = train.chosen(mixed[: size // 10]).to(device), train.chosen(mixed[size // 10 :]).to(device)
+    held, learned = (
+        Questions(*(each[:, rows] for each in train)) for rows in (mixed[: size // 10], mixed[size // 10 :])
+    )
+    held = held.to(members.device)
+    torch.manual_seed(options.seeds)
     started = time.perf_counter()
     updates = Updates(members, learned, options.rows, graph=not options.no_graph)
-    begun = torch.full((members.count,), linear_epochs)  # the epoch in which the softmax comes
-    best = torch.full((members.count,), float("inf"))
-    worse = torch.zeros(members.count, dtype=torch.long)  # epochs since then
-    period = max(1, round(HALVED_EVERY * epochs / EPOCHS))
-    if linear_epochs == 0:
-        members.is_linear.fill_(False)
-    for epoch in range(linear_epochs + epochs):
-        since = epoch - begun
-        halved = rate * 0.5 ** (since.clamp(min=0) // period)
-        rates = torch.where(members.is_linear.flatten().cpu(), LINEAR_RATE * rate / RATE, halved)
-        updates.rates.copy_(rates)
-        loss = updates.epoch(epoch)
-        valid = members.measured(held)[0].cpu()
-        is_linear = members.is_linear.flatten().cpu()
-        worse = torch.where(valid < best, 0, worse + 1)
-        ends = is_linear & ((worse >= members.patience) | (epoch + 1 >= linear_epochs))
-        begun = torch.where(ends, epoch + 1, begun)
-        best = torch.minimum(best, valid)
-        members.is_linear.copy_((is_linear & ~ends)[:, None, None])
-        yield Course(epoch + 1, loss.cpu(), valid, int((is_linear & ~ends).sum()), time.perf_counter() - started)
-        if bool((epoch + 1 - begun >= epochs).all()):
+    limit = 60 * options.minutes if options.minutes else float("inf")
+    epoch, begun, changed = 0, options.linear_epochs, 0.0  # the softmax came after so many epochs and seconds
+    members.is_linear = options.linear_epochs > 0
+    updates.record()
+    while True:
+        seconds = time.perf_counter() - started
+        if members.is_linear and (epoch >= options.linear_epochs or seconds > limit / 4):
+            members.is_linear, begun, changed = False, epoch, seconds
+            updates.record()
+        progress = max((epoch - begun) / options.epochs, (seconds - changed) / (limit - changed))
+        if progress >= 1 and not members.is_linear:
             return
+        updates.rates.fill_(options.linear_rate if members.is_linear else options.rate * 0.5 ** int(HALVED * progress))
+        loss = updates.epoch()
+        epoch += 1
+        valid = members.measured(held)[0]
+        yield Course(epoch, loss.cpu(), valid.cpu(), members.is_linear, time.perf_counter() - started)
 
 
 def by_network(network: MemoryNetwork, known: Known, asked: Questions) -> Tensor:
@@ -365,7 +406,7 @@ def by_network(network: MemoryNetwork, known: Known, asked: Questions) -> Tensor
                     "answer": np.array([answer], np.int64),
                 }
             )
-        outputs = network.predict(batched(encoded, MEMORIES))
+        outputs = network.predict(batched(encoded, network.settings.memories))
         found = torch.tensor([int(output.probabilities.argmax()) for output in outputs])
         right.append(found == some.answer)
     return torch.cat(right)
@@ -376,85 +417,105 @@ def errors(right: Tensor, task: Tensor) -> dict[int, float]:
     return {int(each): 100 * (1 - right[task == each].float().mean().item()) for each in task.unique()}
 
 
-def run(name: str, options: argparse.Namespace, told: Callable[[str], None]) -> dict[str, dict[int, float]]:
-    """Train on one of the two sets; for each patience the errors by task of the seed with the lowest training error."""
+class Job(NamedTuple):
+    """Some tasks of one of the two sets."""
+
+    name: str  # 1k or 10k
+    tasks: list[int]  # all, where none is named
+    options: argparse.Namespace
+
+
+class Outcome(NamedTuple):
+    """What became of a job."""
+
+    name: str
+    lines: list[str]  # the course of training
+    errors: dict[int, float]  # by task, of the seed with the lowest training error
+
+
+def run(job: Job) -> Outcome:
+    """Train on some tasks, one model for all or one for each."""
+    name, tasks, options = job
+    torch.set_float32_matmul_precision("high")
     train = files_of(options.data / ("en" if name == "1k" else "en-10k"), "train")
-    test = {task: path for task, path in files_of(options.data / "en", "test").items() if task in train}
-    if options.tasks:
-        wanted = {int(each) for each in options.tasks.split(",")}
-        train, test = ({task: path for task, path in each.items() if task in wanted} for each in (train, test))
-    known, asked, tested = read(train, test)
-    device = torch.device(options.device)
-    kinds = [int(each) for each in options.patience.split(",")]
-    seeds = [*range(1, options.seeds + 1)] * len(kinds)
-    members = Members(known, seeds, device, [kind for kind in kinds for _ in range(options.seeds)], options.size)
-    told(
-        f"{name}: {len(train)} tasks, {len(asked.answer):,} questions, {len(known.words)} words, "
-        f"{len(known.answers)} answers, {len(known.sentences):,} different sentences; {options.seeds} seeds"
-    )
-    course, limit = None, 60 * options.minutes if options.minutes else float("inf")
-    for course in training(members, asked, options):
-        if course.epoch % 5 == 0 or course.epoch == 1:
-            told(
-                f"  epoch {course.epoch}: loss {course.loss.min():.3f} to {course.loss.max():.3f}, held out "
-                f"{course.valid.min():.3f} to {course.valid.max():.3f}, linear {course.linear}, {course.seconds:.0f} s"
+    test = files_of(options.data / "en", "test")
+    tasks = tasks or [*train]
+    groups = [[task] for task in tasks] if options.each else [tasks]
+    worlds = [World(*read(*({task: files[task] for task in group} for files in (train, test)))) for group in groups]
+    members = Members(worlds, options)
+    lines = [
+        f"{name}: {len(tasks)} tasks, {'a model for each' if options.each else 'one model'}, "
+        f"{sum(len(each.train.answer) for each in worlds):,} questions, {options.seeds} seeds"
+    ]
+    course = None
+    for course in training(members, options):
+        if course.epoch % 10 == 0 or course.epoch == 1:
+            phase = "linear, " if course.is_linear else ""
+            lines.append(
+                f"  epoch {course.epoch}: {phase}loss {course.loss.min():.3f} to {course.loss.max():.3f}, held out "
+                f"{course.valid.min():.3f} to {course.valid.max():.3f}, {course.seconds:.0f} s"
             )
-        if course.seconds > limit:
-            told(f"  stopped after {options.minutes:g} minutes")
-            break
+            print(f"{name} {lines[-1]}", file=sys.stderr, flush=True)
     assert course is not None
-    told(f"  {course.seconds / course.epoch:.2f} s an epoch")
-    wrong = 100 * (1 - members.measured(asked.to(device))[1].float().mean(1))
-    on_test = 100 * (1 - members.measured(tested.to(device))[1].float().mean(1))
-    found = {}
-    for number, kind in enumerate(kinds):
+    lines.append(f"  {course.epoch} epochs, {course.seconds / course.epoch:.2f} s each")
+    learned, right = (
+        members.measured(stacked([getattr(each, part) for each in worlds]))[1].cpu() for part in ("train", "test")
+    )
+    wrong, on_test = (100 * (1 - each.float().mean(1)) for each in (learned, right))
+    found: dict[int, float] = {}
+    for number, world in enumerate(worlds):
         rows = range(number * options.seeds, (number + 1) * options.seeds)
-        for row in rows:
-            told(f"  patience {kind}, seed {seeds[row]}: training error {wrong[row]:.2f} %, test {on_test[row]:.2f} %")
         chosen = min(rows, key=lambda row: float(wrong[row]))
-        told(f"  patience {kind}: seed {seeds[chosen]} is chosen")
-        column = name if len(kinds) == 1 else f"{name}, p {kind}"
-        found[column] = errors(by_network(members.member(chosen), known, tested), tested.task)
-    return found
+        of_task = f"task {tasks[number]}, " if options.each else ""
+        for title, values in (("training", wrong), ("test", on_test)):
+            lines.append(f"  {of_task}{title} error by seed: {' '.join(f'{values[row]:.2f}' for row in rows)}")
+        lines.append(f"  {of_task}chosen: seed {members.seeds[chosen]}")
+        print("\n".join(lines[-3:]), errors(right[chosen], world.test.task), file=sys.stderr, flush=True)
+        found |= errors(by_network(members.member(chosen), world.known, world.test), world.test.task)
+    return Outcome(name, lines, found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of bAbI")
-    parser.add_argument("--sets", default="1k,10k", help="1k, 10k or both (1k,10k)")
-    parser.add_argument("--tasks", default="", help="some tasks alone, such as 1,2,3")
+    parser.add_argument("--sets", default="1k", help="1k, 10k or both (1k,10k)")
+    parser.add_argument("--tasks", default="", help="such as 1,2,3; or 1,2/3: each part is trained by a process")
+    parser.add_argument("--each", action="store_true", help="a model for each task, not one for all")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="after the linear start (60)")
-    parser.add_argument("--linear-epochs", type=int, default=LINEAR_EPOCHS, help="of the linear start at most (30)")
-    parser.add_argument(
-        "--patience", default="3", help="it ends after so many epochs without a lower loss (3); or several"
-    )
-    parser.add_argument("--size", type=int, default=SIZE, help="d (50)")
-    parser.add_argument("--rows", type=int, default=ROWS, help="questions in a batch (32)")
-    parser.add_argument("--rate", type=float, default=RATE, help="learning rate of the summed loss (0.01)")
-    parser.add_argument("--minutes", type=float, help="at most so long for each set")
+    parser.add_argument("--epochs", type=int, default=60, help="after the linear start (60)")
+    parser.add_argument("--linear-epochs", type=int, default=30, help="of the linear start at most (30)")
+    parser.add_argument("--rate", type=float, default=0.01, help="learning rate of the summed loss (0.01)")
+    parser.add_argument("--linear-rate", type=float, default=0.005, help="that of the linear start (0.005)")
+    parser.add_argument("--size", type=int, default=50, help="d (50)")
+    parser.add_argument("--rows", type=int, default=32, help="questions in a batch (32)")
+    parser.add_argument("--sentence", default="place", choices=["place", "position"], help="model.sentence (place)")
+    parser.add_argument("--no-vacant", action="store_true", help="the softmax is over sentences alone")
+    parser.add_argument("--minutes", type=float, help="at most so long; the learning rate falls in time")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--no-graph", action="store_true", help="on a GPU, without a CUDA graph")
     options = parser.parse_args()
-    torch.set_float32_matmul_precision("high")
     where = (
         torch.cuda.get_device_name() if options.device.startswith("cuda") else f"{torch.get_num_threads()} thread(s)"
     )
     print(f"python {' '.join(sys.argv)}\ntorch {torch.__version__}, Python {platform.python_version()}, {where}\n")
+    parts = [[int(task) for task in part.split(",") if task] for part in options.tasks.split("/")]
+    jobs = [Job(name, part, options) for name in options.sets.split(",") for part in parts]
     found: dict[str, dict[int, float]] = {}
-    for name in options.sets.split(","):
-        found |= run(name, options, lambda line: print(line, flush=True))
-    print(f"\n{'task':>6}{'paper, 1k':>12}" + "".join(f"{name:>12}" for name in found))
+    with ProcessPoolExecutor(len(jobs), get_context("spawn")) as pool:
+        for name, lines, by_task in pool.map(run, jobs):
+            print("\n".join(lines), flush=True)
+            found[name] = found.get(name, {}) | by_task
+    print(f"\n{'task':>6}{'paper, 1k joint':>18}" + "".join(f"{name:>12}" for name in found))
     tasks = sorted({task for each in found.values() for task in each})
     for task in tasks:
         cells = "".join(f"{each[task]:12.1f}" if task in each else f"{'-':>12}" for each in found.values())
-        print(f"{task:6}{PAPER[task]:12.1f}{cells}")
+        print(f"{task:6}{PAPER[task]:18.1f}{cells}")
     means = [sum(each.values()) / len(each) for each in found.values()]
-    print(f"{'mean':>6}{sum(PAPER[task] for task in tasks) / len(tasks):12.1f}" + "".join(f"{m:12.1f}" for m in means))
+    print(f"{'mean':>6}{sum(PAPER[task] for task in tasks) / len(tasks):18.1f}" + "".join(f"{m:12.1f}" for m in means))
     failed = [sum(error > 5 for error in each.values()) for each in found.values()]
-    print(f"{'> 5 %':>6}{sum(PAPER[task] > 5 for task in tasks):12}" + "".join(f"{count:12}" for count in failed))
+    print(f"{'> 5 %':>6}{sum(PAPER[task] > 5 for task in tasks):18}" + "".join(f"{count:12}" for count in failed))
     for name, mean in zip(found, means, strict=True):
-        print(f"{name}: mean error {mean:.2f} %, goal at most {GOALS[name.split(',')[0]]} %")
+        print(f"{name}: mean error {mean:.2f} % of {len(found[name])} tasks, goal at most {GOALS[name]} %")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ SMALL = ["training.device=cpu", "training.threads=1", "data.cache=false", "train
 def test_the_recipe_of_memory_networks_has_the_settings_of_the_paper() -> None:
     model = setup(str(RECIPES / "memn2n.toml")).settings.model
     assert (model.hops, model.hidden, model.memories, model.noise, model.spread) == (3, 50, 50, 0.1, 0.1)
-    assert (model.sentence, model.tying, model.temporal) == ("position", "adjacent", True)
+    assert (model.sentence, model.tying, model.temporal, model.vacant) == ("place", "adjacent", True, True)
 
 
 def test_the_recipe_of_memory_networks_learns(tmp_path: Path) -> None:
@@ -30,7 +30,9 @@ def test_the_recipe_of_memory_networks_learns(tmp_path: Path) -> None:
         lines += [f"{number} {name} went to the {place}." for number, (name, place) in enumerate(moves, 1)]
         lines.append(f"3 Where is {who}?\t{dict(moves)[who]}\t1")
     train.write_text("".join(f"{line}\n" for line in lines))
-    changes = [*SMALL, "training.steps=250", "model.hidden=12", "model.linear_start=20", "model.hops=1"]
+    changes = [
+        *SMALL, "training.steps=250", "model.hidden=12", "model.linear_start=20", "model.hops=1", "model.memories=4",
+    ]  # fmt: skip
     begin(
         setup(str(RECIPES / "memn2n.toml"), given={"train": str(train)}, overrides=changes), tmp_path / "run", Silent()
     )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recurra.attention.hops import hop, position_weights, with_empty
+from recurra.attention.hops import hop, place_weights, position_weights, with_empty
 from recurra.config import QuestionAnsweringModel
 from recurra.models.memory_network import MemoryNetwork, batched
 
@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 STORY = [[1, 2, 3], [4, 2], [5, 6, 1, 3]]
 QUESTION = [2, 7]
 ANSWERS = [3, 6, 7]
+LONGEST = 3
+"""Of the sentences of STORY, one is longer."""
 
 
 def encoded(sentences: list[list[int]], question: list[int], answer: int = 0) -> dict[str, NDArray[Any]]:
@@ -32,7 +34,8 @@ def encoded(sentences: list[list[int]], question: list[int], answer: int = 0) ->
 
 def network(**settings: Any) -> MemoryNetwork:
     torch.manual_seed(3)
-    found = MemoryNetwork(QuestionAnsweringModel(hidden=4, memories=5, spread=0.7, **settings), 9, ANSWERS)
+    model = QuestionAnsweringModel(hidden=4, memories=5, spread=0.7, longest=LONGEST, **settings)
+    found = MemoryNetwork(model, 9, ANSWERS)
     return found.double().eval()
 
 
@@ -42,9 +45,18 @@ def sentence(table: Array, words: list[int], kind: str) -> Array:
     total = np.zeros(d)
     for j, word in enumerate(words, 1):
         for k in range(1, d + 1):
-            weight = (1 - j / J) - (k / d) * (1 - 2 * j / J) if kind == "position" else 1.0
+            weight = {
+                "position": (1 - j / J) - (k / d) * (1 - 2 * j / J),
+                "place": placed(j, k, d, LONGEST),
+                "bag": 1.0,
+            }[kind]
             total[k - 1] += weight * table[word, k - 1]
     return total
+
+
+def placed(j: int, k: int, d: int, J: int) -> float:
+    """l_kj of sentence = place."""
+    return 1 + 4 * (k - (d + 1) / 2) * (min(j, J) - (J + 1) / 2) / (d * J)
 
 
 def by_hand(net: MemoryNetwork, sentences: list[list[int]], question: list[int], linear: bool) -> tuple[Array, Array]:
@@ -68,7 +80,8 @@ def by_hand(net: MemoryNetwork, sentences: list[list[int]], question: list[int],
             for which in (a, a + 1)
         )
         scores = m @ u
-        p = scores if linear else np.exp(scores) / np.exp(scores).sum()
+        vacant = settings.memories - len(newest) if settings.vacant else 0  # each with the score 0
+        p = scores if linear else np.exp(scores) / (np.exp(scores).sum() + vacant)
         o = p @ c
         u = (u if net.between is None else net.between.detach().numpy() @ u) + o
         looked.append(p[::-1])
@@ -77,11 +90,11 @@ def by_hand(net: MemoryNetwork, sentences: list[list[int]], question: list[int],
 
 
 @pytest.mark.parametrize("tying", ["adjacent", "layerwise"])
-@pytest.mark.parametrize("kind", ["position", "bag"])
+@pytest.mark.parametrize("kind", ["position", "place", "bag"])
 @pytest.mark.parametrize("temporal", [True, False])
-@pytest.mark.parametrize("linear", [True, False])
-def test_a_network_is_its_equations(tying: str, kind: str, temporal: bool, linear: bool) -> None:
-    net = network(tying=tying, sentence=kind, temporal=temporal, hops=3)
+@pytest.mark.parametrize(("linear", "vacant"), [(True, True), (False, True), (False, False)])
+def test_a_network_is_its_equations(tying: str, kind: str, temporal: bool, linear: bool, vacant: bool) -> None:
+    net = network(tying=tying, sentence=kind, temporal=temporal, vacant=vacant, hops=3)
     net.is_linear.fill_(linear)
     scores, looked = by_hand(net, STORY, QUESTION, linear)
     # Beside a longer story and one without a sentence, whose padding must not matter.
@@ -105,7 +118,7 @@ def test_only_the_last_sentences_are_read() -> None:
 
 
 def test_sentences_read_by_a_cell_are_its_last_states() -> None:
-    net = network(sentence="recurrent", cell="gru", engine="loop", hops=1)
+    net = network(sentence="recurrent", cell="gru", engine="loop", hops=1, vacant=False)
     assert net.reader is not None
     assert net.embedding is not None
 
@@ -125,8 +138,9 @@ def test_sentences_read_by_a_cell_are_its_last_states() -> None:
     np.testing.assert_allclose(found[0].detach().numpy(), scores, rtol=0, atol=1e-12)
 
 
-def test_gradients_are_those_of_finite_differences() -> None:
-    net = network(tying="layerwise", hops=2)
+@pytest.mark.parametrize("vacant", [True, False])
+def test_gradients_are_those_of_finite_differences(vacant: bool) -> None:
+    net = network(tying="layerwise", hops=2, vacant=vacant)
     batch = batched([encoded(STORY, QUESTION, 1), encoded([[8], [7, 7]], [3], 2)], 5)
     parameters = [each.detach().clone().requires_grad_() for each in net.parameters()]
     names = [name for name, _ in net.named_parameters()]
@@ -145,6 +159,15 @@ def test_no_memory_at_all_leaves_the_question() -> None:
     assert (p == 0).all()
 
 
+def test_large_scores_beside_vacant_places_stay_finite() -> None:
+    keys = torch.tensor([[300.0], [-300.0]])
+    for u, shares in ((torch.tensor([1.0]), [1.0, 0.0]), (torch.tensor([0.0]), [0.2, 0.2])):
+        _, p = hop(u, keys, keys, torch.tensor([True, True]), torch.tensor(False), vacant=3)
+        assert p.tolist() == pytest.approx(shares)
+    _, p = hop(torch.tensor([1.0]), -keys.abs(), keys, torch.tensor([True, True]), torch.tensor(False), vacant=3)
+    assert p.tolist() == [0, 0]  # all weight is on places without a sentence
+
+
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=6), st.floats(0, 1), st.integers(0, 1000))
 def test_empty_memories_keep_every_sentence_in_order(lengths: list[int], noise: float, seed: int) -> None:
     torch.manual_seed(seed)
@@ -153,6 +176,15 @@ def test_empty_memories_keep_every_sentence_in_order(lengths: list[int], noise: 
         assert [each for each in row if each >= 0] == list(range(n))
         assert n <= present <= n + int(np.ceil(n * noise))
         assert all(each < 0 for each in row[present:])
+
+
+def test_empty_memories_take_no_more_places_than_are_free() -> None:
+    torch.manual_seed(1)
+    places = with_empty(torch.tensor([4, 3, 1] * 20), 4, 1.0, 4)
+    assert [set(places.present[number::3].tolist()) for number in range(3)] == [{4}, {3, 4}, {1, 2}]
+    net = network(noise=0.9, hops=1).train()
+    full = batched([encoded([[1], [2], [3], [4], [5]], QUESTION)], 5)
+    assert torch.equal(net(full)[0], net(full)[0])  # five sentences in five places: none is pushed out
 
 
 def test_every_number_and_place_of_empty_memories_is_equally_likely() -> None:
@@ -184,3 +216,13 @@ def test_position_weights_are_the_formula(J: int, d: int) -> None:
             assert alpha[j - 1] + k * beta[j - 1] == pytest.approx((1 - j / J) - (k / d) * (1 - 2 * j / J), abs=1e-5)
     assert (alpha[J:] == 0).all()
     assert (beta[J:] == 0).all()
+
+
+@given(st.integers(1, 9), st.integers(1, 12), st.integers(1, 12))
+def test_place_weights_do_not_depend_on_the_length_of_the_sentence(width: int, J: int, d: int) -> None:
+    alpha, beta = (each.double().numpy()[0] for each in place_weights(torch.tensor([width]), width + 2, d, J))
+    for j in range(1, width + 1):
+        for k in range(1, d + 1):
+            assert alpha[j - 1] + k * beta[j - 1] == pytest.approx(placed(j, k, d, J), abs=1e-5)
+    assert (alpha[width:] == 0).all()
+    assert (beta[width:] == 0).all()

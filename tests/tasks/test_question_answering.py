@@ -116,7 +116,7 @@ def test_a_memory_network_learns_where_people_are(tmp_path: Path) -> None:
 def test_the_view_of_attention_has_a_column_for_each_hop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train = jsonl(tmp_path / "a.jsonl", ROW, OTHER)
     begin(
-        setup("question_answering", given={"train": train}, overrides=[*SMALL, "model.hops=2"]),
+        setup("question_answering", given={"train": train}, overrides=[*SMALL, "model.hops=2", "model.vacant=false"]),
         tmp_path / "run",
         Silent(),
     )
@@ -128,7 +128,7 @@ def test_the_view_of_attention_has_a_column_for_each_hop(tmp_path: Path, capsys:
     assert main(["explain", str(tmp_path / "run"), "\tWhere is Ann?", "--show", "attention"]) == 2
     assert "the context has no sentence" in capsys.readouterr().err
     assert main(["explain", str(tmp_path / "run"), question, "--show", "gates"]) == 2
-    assert "reads sentences without a cell (model.sentence = 'position')" in capsys.readouterr().err
+    assert "reads sentences without a cell (model.sentence = 'place')" in capsys.readouterr().err
 
 
 def test_a_context_is_a_list_of_sentences_or_a_text(tmp_path: Path) -> None:
@@ -179,6 +179,16 @@ def test_a_linear_start_ends_after_its_updates_or_when_validation_stalls(tmp_pat
     assert bool(model.is_linear)
 
 
+def test_a_linear_start_is_a_tenth_of_training_where_no_number_is_set(tmp_path: Path) -> None:
+    task = prepared(jsonl(tmp_path / "a.jsonl", ROW, OTHER))
+    model, batch = task.build(), task.batch([task.encode(each) for each in task.read([tmp_path / "a.jsonl"])])
+    found = []
+    for progress in (0.0, 0.09, 0.1, 0.9):
+        task.loss(model, batch, Moment(1000, progress=progress))
+        found.append(bool(model.is_linear))
+    assert found == [True, True, False, False]
+
+
 def test_words_are_carried_over_to_another_run_by_their_spelling(tmp_path: Path) -> None:
     train = jsonl(tmp_path / "a.jsonl", ROW, OTHER)
     more = jsonl(tmp_path / "b.jsonl", {**ROW, "context": ["A zebra went home."]}, OTHER)
@@ -219,7 +229,7 @@ def test_data_that_cannot_be_learned_from_is_refused(
         (["model.hops=0"], "model.hops must be at least 1, but is 0"),
         (["model.noise=1.5"], "model.noise must be"),
         (["model.tying=none"], "model.tying"),
-        (["model.cell=lstm"], r"model.sentence = 'position' reads sentences without a cell"),
+        (["model.cell=lstm"], r"model.sentence = 'place' reads sentences without a cell"),
         (["data.context=x", "data.question=x"], "data.context and data.question are the same column, 'x'"),
         (["task=tagging"], "but these are the settings of question answering"),
         (["training.batch_tokens=10"], "has no effect beside training.batch_size"),

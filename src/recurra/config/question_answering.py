@@ -43,18 +43,25 @@ class QuestionAnsweringModel:
     hidden: int = setting(50, "size of memories, questions and word embeddings")
     hops: int = setting(3, "how often the sentences are looked at")
     memories: int = setting(50, "the last so many sentences are read")
-    sentence: Literal["position", "bag", "recurrent"] = setting(
-        "position",
-        "how words become a sentence: a sum weighted by position, a plain sum, or the last state of a cell",
+    sentence: Literal["position", "place", "bag", "recurrent"] = setting(
+        "place",
+        "how words become a sentence: a sum weighted by position relative to its length, or by place, a plain sum, or "
+        "the last state of a cell",
     )
+    longest: int = setting(12, "words of a long sentence, with sentence = place; those after it weigh like the last")
     temporal: bool = setting(True, "learn a vector for each age of a sentence")
     tying: Literal["adjacent", "layerwise"] = setting(
         "adjacent",
         "shared embeddings: what a hop answers by is what the next one looks by, or the same in every hop",
     )
+    vacant: bool = setting(
+        True, "the softmax of a hop is over all places of the memory, so that it may look at those without a sentence"
+    )
     noise: float = setting(0.1, "in training, up to this share of empty memories between the sentences")
-    linear_start: int = setting(
-        0, "at most so many updates without softmax in the hops; ends after 3 validations without a lower loss"
+    linear_start: int | None = setting(
+        None,
+        "at most so many updates without softmax in the hops; none: a tenth of training; it ends after 3 validations "
+        "without a lower loss",
     )
     spread: float = setting(0.1, "standard deviation of the weights at the start")
     cell: Part = setting("gru", "cell that reads a sentence, with sentence = recurrent; any listed by `recurra cells`")
@@ -68,7 +75,7 @@ class QuestionAnsweringModel:
         return self.sentence == "recurrent"
 
     def __post_init__(self) -> None:
-        at_least(1, "model", self, "hidden", "hops", "memories")
+        at_least(1, "model", self, "hidden", "hops", "memories", "longest")
         at_least(0, "model", self, "linear_start")
         above_zero("model", self, "spread")
         rates("model", self, "noise")
@@ -95,6 +102,9 @@ class QuestionAnsweringSettings:
         """Settings that the others leave without effect, and why."""
         idle: Idle = {("decoding", "threshold"): "a question has one answer, not several"}
         idle |= idle_batch_tokens(self.training) | idle_without_validation(self.data)
+        if self.model.sentence != "place":
+            why = f"model.sentence = '{self.model.sentence}' does not count places"
+            idle |= {("model", "longest"): why}
         if not self.model.reads:
             why = f"model.sentence = '{self.model.sentence}' reads sentences without a cell"
             idle |= {("model", name): why for name in ("cell", "engine")}

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from recurra.cells.cell import AnyCell, fields
 from recurra.config import Seq2SeqModel
+from recurra.data.extents import Extents
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.pyramid import Pyramid, stack
 from recurra.encoders.summaries import state_sizes, summary
@@ -52,13 +53,6 @@ class Places(NamedTuple):
 def missing_places(count: int, multiple: int) -> int:
     """How many empty places bring so many to a multiple; none where they are fewer than that."""
     return -count % multiple if count >= multiple else 0
-
-
-class Extents(NamedTuple):
-    """How many places the memory of each source really has."""
-
-    each: Sequence[tuple[int, int]]  # rows and columns of them; of steps one row
-    columns: int | None  # of the batch, as `Places` has it
 
 
 class Read(NamedTuple):

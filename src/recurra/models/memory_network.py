@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.attention.hops import hop, position_weights, with_empty
+from recurra.attention.hops import hop, place_weights, position_weights, with_empty
 from recurra.config import QuestionAnsweringModel
 from recurra.data.store import Encoded, Rows
 from recurra.heads import UNLABELLED
+from recurra.models.remembered import StoryOutput, remembered
 from recurra.models.rows import padded
 from recurra.padding import Padded
 from recurra.stacks.recurrent import Recurrent
@@ -31,32 +31,26 @@ class StoryBatch(NamedTuple):
     labelled: int  # rows whose answer is known
 
 
-class StoryOutput(NamedTuple):
-    """What was found for one story."""
-
-    probabilities: NDArray[np.float64]  # (L,) of the answers
-    sentences: int  # that were read
-    attention: NDArray[np.float64] | None  # (K, N): what each hop looked at, the oldest sentence first
-
-
 class MemoryNetwork(nn.Module):
     """End-to-end memory (Sukhbaatar et al. 2015): every hop asks the sentences and adds what it finds to the question.
 
         m_i = Σ_j l_j ∘ A x_ij + T_A(i)          what memory i is found by; the newest is i = 1
         c_i = Σ_j l_j ∘ C x_ij + T_C(i)          what it answers
         u   = Σ_j l_j ∘ B q_j                    the question
-        p_i = softmax_i(u · m_i)                 without the softmax during the linear start
+        p_i = softmax_i(u · m_i)                 without the softmax during the linear start; vacant: over all places
         o   = Σ_i p_i c_i
         u  ← u + o                               adjacent: A^{k+1} = C^k, T_A^{k+1} = T_C^k, B = A^1, Wᵀ = C^K
         u  ← H u + o                             layerwise: A and C are the same in every hop
         P(answer) = softmax(W u)                 after the last of K hops
 
         l_kj = (1 − j/J) − (k/d)(1 − 2j/J)       sentence = position: word j of J, unit k of d
+        l_kj = 1 + (4/dJ)(k − (d+1)/2)(j − (J+1)/2)   sentence = place: J is the same for all sentences (`longest`)
         l_kj = 1                                 sentence = bag
         Σ_j l_j ∘ A x_ij becomes A s_i           sentence = recurrent: s_i is the last state of a cell over sentence i
 
-    In training, empty memories are put between the sentences (`with_empty`), so that a sentence is not always at the
-    same i. `is_linear` is saved with the weights: whether the hops are linear.
+    The softmax is over all `memories` places, of which those without a sentence have m = c = 0 (`vacant`), so that a
+    hop can look at nothing. In training, empty memories are put between the sentences (`with_empty`), so that a
+    sentence is not always at the same i. `is_linear` is saved with the weights: whether the hops are linear.
     """
 
     answer_words: Tensor
@@ -86,7 +80,9 @@ class MemoryNetwork(nn.Module):
         """The scores of the answers, (B, L), and what each hop looked at, K × (B, N), the newest first."""
         words, widths, count = batch.words, batch.widths, batch.sentences
         if self.training and self.settings.noise:
-            places = with_empty(count, words.shape[1], self.settings.noise)
+            # Empty memories take vacant places; without these, they may push out the oldest sentences.
+            free = self.settings.memories if self.settings.vacant else None
+            places = with_empty(count, words.shape[1], self.settings.noise, free)
             words, widths, count = taken(words, places.sentence), taken(widths, places.sentence), places.present
             count = count.clamp(max=self.settings.memories)
             words, widths = words[:, : self.settings.memories], widths[:, : self.settings.memories]
@@ -95,11 +91,12 @@ class MemoryNetwork(nn.Module):
             times = self.times[:, : words.shape[1]].unsqueeze(1)
             memories = [each + time for each, time in zip(memories, times, strict=False)]
         u = asked[0] if self.is_adjacent else asked[2]
+        vacant = (self.settings.memories - count).unsqueeze(-1) if self.settings.vacant else 0
         is_there = torch.arange(words.shape[1], device=words.device) < count.unsqueeze(-1)
         looked = []
         for k in range(self.settings.hops):
             first = k if self.is_adjacent else 0
-            o, p = hop(u, memories[first], memories[first + 1], is_there, self.is_linear)
+            o, p = hop(u, memories[first], memories[first + 1], is_there, self.is_linear, vacant)
             u = (u if self.between is None else u @ self.between.T) + o
             looked.append(p)
         return u @ self._readout().T, looked
@@ -126,7 +123,7 @@ class MemoryNetwork(nn.Module):
         if self.settings.sentence == "bag":
             is_word = torch.arange(words.shape[-1], device=words.device) < widths.unsqueeze(-1)
             return list(weighted(is_word, vectors).chunk(len(self.tables), -1))
-        alpha, beta = position_weights(widths, words.shape[-1], self.settings.hidden, vectors.dtype)
+        alpha, beta = word_weights(self.settings, widths, words.shape[-1], vectors.dtype)
         k = torch.arange(1, self.settings.hidden + 1, device=words.device).repeat(len(self.tables))
         return list((weighted(alpha, vectors) + k * weighted(beta, vectors)).chunk(len(self.tables), -1))
 
@@ -157,6 +154,15 @@ class MemoryNetwork(nn.Module):
         ]
 
 
+def word_weights(
+    settings: QuestionAnsweringModel, widths: Tensor, longest: int, dtype: torch.dtype | None = None
+) -> tuple[Tensor, Tensor]:
+    """l_kj of sentence = position or place, as α_j + k β_j."""
+    if settings.sentence == "position":
+        return position_weights(widths, longest, settings.hidden, dtype)
+    return place_weights(widths, longest, settings.hidden, settings.longest, dtype)
+
+
 def weighted(weights: Tensor, vectors: Tensor) -> Tensor:
     """Σ_j w_j v_j: (…, J) and (…, J, n) to (…, n)."""
     return (weights.to(vectors.dtype).unsqueeze(-2) @ vectors).squeeze(-2)
@@ -173,20 +179,12 @@ def taken(values: Tensor, which: Tensor) -> Tensor:
 def batched(rows: Sequence[Encoded], memories: int) -> StoryBatch:
     """Encoded stories as one batch: the last `memories` sentences of each, the newest first."""
     rows = Rows.of(rows)
-    kept = [row["widths"][::-1][:memories] for row in rows]
-    most, widest = max(map(len, kept), default=0), max((int(each.max()) for each in kept if len(each)), default=0)
-    words = np.zeros((len(kept), most, widest), np.int64)
-    widths = np.zeros((len(kept), most), np.int64)
-    for number, (row, newest) in enumerate(zip(rows, kept, strict=True)):
-        widths[number, : len(newest)] = newest
-        ends = len(row["words"]) - newest.cumsum() + newest
-        for place, (end, width) in enumerate(zip(ends.tolist(), newest.tolist(), strict=True)):
-            words[number, place, :width] = row["words"][end - width : end]
+    words, widths, sentences = remembered(rows, memories)
     answer = torch.from_numpy(rows.flat("answer").values.astype(np.int64))
     return StoryBatch(
         torch.from_numpy(words),
         torch.from_numpy(widths),
-        torch.tensor([len(each) for each in kept]),
+        torch.from_numpy(sentences),
         padded(rows, "question", np.int64),
         answer,
         int((answer != UNLABELLED).sum()),

@@ -47,10 +47,13 @@ from recurra.views.viewer import LOOKED
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Gates
-    from recurra.models.memory_network import MemoryNetwork, StoryBatch, StoryOutput
+    from recurra.models.memory_network import MemoryNetwork, StoryBatch
+    from recurra.models.remembered import StoryOutput
+    from recurra.predictors.predictor import Predictor
 
-LINEAR_PATIENCE = 3
-"""Validations without a lower loss that end a linear start."""
+LINEAR_SHARE, LINEAR_PATIENCE = 0.1, 3
+"""A linear start ends after this share of training where no number of updates is set, and after so many validations
+without a lower loss."""
 
 
 class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
@@ -164,6 +167,11 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         lowercase = self.settings.data.lowercase
         return self.words.unknown_among(word for each in every for word in words_of(each, lowercase=lowercase))
 
+    def predictor(self) -> Predictor[StoryOutput]:
+        from recurra.predictors.question_answering import QuestionAnsweringPredictor
+
+        return QuestionAnsweringPredictor(words=len(self.words), memories=self.settings.model.memories)
+
     def batch(self, rows: Sequence[Encoded]) -> StoryBatch:
         from recurra.models.memory_network import batched
 
@@ -189,7 +197,9 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
 
     def loss(self, model: Any, batch: StoryBatch, moment: Moment = START) -> Loss:
         if model.training:
-            model.is_linear.fill_(moment.step < self.settings.model.linear_start and moment.stalled < LINEAR_PATIENCE)
+            most = self.settings.model.linear_start
+            is_early = moment.progress < LINEAR_SHARE if most is None else moment.step < most
+            model.is_linear.fill_(is_early and moment.stalled < LINEAR_PATIENCE)
         return Loss(*model.loss(batch))
 
     def predict(self, model: Any, batch: StoryBatch, *, detail: bool = False) -> list[StoryOutput]:
@@ -197,7 +207,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         return found
 
     def combined(self, example: Story, outputs: Sequence[StoryOutput]) -> StoryOutput:
-        from recurra.models.together import mean_of_alike
+        from recurra.models.alike import mean_of_alike
 
         attention = mean_of_alike([output.attention for output in outputs])
         probabilities = np.mean([output.probabilities for output in outputs], axis=0)
@@ -250,6 +260,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         weights = np.asarray(answer.detail["attention"], np.float64)
         if not weights.size:
             raise DataError("there is nothing to look at: the context has no sentence.")
+        rest = "what is missing to 1 fell on vacant places" if self.settings.model.vacant else "its weights add up to 1"
         return HeatMap(
             answer.detail["sentences"],
             [f"hop {number + 1}" for number in range(len(weights))],
@@ -262,7 +273,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             prose=True,
             title=LOOKED,
             caption=f"{asked.example.question} {answer.output}",
-            about="Each hop weighs every sentence; the weights of a hop add up to 1.",
+            about=f"Each hop weighs every sentence; {rest}.",
         )
 
     def gates(self, asked: Asked) -> Gates:
@@ -314,6 +325,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         model = self.settings.model
         sentence = {
             "position": "position encoding",
+            "place": "place encoding",
             "bag": "bags of words",
             "recurrent": f"sentences read by {cell_in_words(model.cell, bidirectional=False)}",
         }[model.sentence]
