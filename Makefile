@@ -53,7 +53,8 @@ triton-test: $(INSTALLED_TRITON)
 	$(TEST_ENV) TRITON_INTERPRET=1 .venv-triton/bin/pytest -n $(WORKERS) --timeout 120 --durations 10 \
 	  tests/engines/test_graph_interpreted.py tests/engines/test_scan_interpreted.py \
 	  tests/engines/test_triton_source.py tests/products/test_cross_entropy.py \
-	  tests/search/test_triton_kernels.py tests/wirings/test_fused_interpreted.py
+	  tests/search/test_triton_kernels.py tests/models/test_searching_by_kernels.py \
+	  tests/wirings/test_fused_interpreted.py tests/wirings/test_advancing_interpreted.py
 
 # The tests with the lowest versions of all dependencies, in an environment of their own; the linters need later ones.
 lowest-test: $(INSTALLED_LOWEST)

@@ -39,8 +39,11 @@ DECODERS = {  # wiring, cell, attention, and how many milliseconds are asked for
     "feeding, LSTM, bilinear": ("feeding", "lstm", "bilinear", 2.5),
     "inside, GRU, additive": ("inside", "gru", "additive", 3.5),
     "conditional, GRU, additive": ("conditional", "gru", "additive", 5.0),
-    "outside, LSTM, bilinear": ("outside", "lstm", "bilinear", None),
+    "outside, LSTM, bilinear": ("outside", "lstm", "bilinear", None),  # see `alone`
 }
+
+MOST_OVER_CUDNN = 1.15
+"""What is asked of the decoder without a loop: so many times the time of cuDNN's LSTM alone."""
 
 
 class Step:
@@ -129,6 +132,23 @@ def kernels(function: Callable[[], object]) -> tuple[Counter[str], Counter[str]]
     return counts, times
 
 
+def alone(B: int, T: int, H: int) -> dict[str, float]:
+    """Milliseconds of a forward and a backward pass of torch.nn.LSTM, which is cuDNN's: called, and in a CUDA graph."""
+    found = {}
+    for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
+        lstm = torch.nn.LSTM(H, H, batch_first=True).to("cuda", dtype)
+        x = torch.randn(B, T, H, device="cuda", dtype=dtype, requires_grad=True)
+        gradient, sources = torch.randn_like(x), [x, *lstm.parameters()]
+        work = functools.partial(passes, lstm, x, sources, gradient)
+        found[f"{name} called"] = timed(work, most=40, seconds=0.5)
+        found[f"{name} in a graph"] = timed(captured(work), most=40, seconds=0.5)
+    return found
+
+
+def passes(lstm: torch.nn.LSTM, x: Tensor, sources: list[Tensor], gradient: Tensor) -> object:
+    return torch.autograd.grad(lstm(x)[0], sources, gradient)
+
+
 def at_every_step(counts: Counter[str], steps: int) -> int:
     return sum(count // steps for count in counts.values())
 
@@ -168,6 +188,15 @@ def main() -> None:
             f"{memory:6.0f}MiB{each_way:>12}  {half[0]:.1e} ({half[1]}), {single[0]:.1e} ({single[1]})",
             flush=True,
         )
+        if not goal:
+            cudnn = alone(128, 50, 512)
+            called, best = min(v for k, v in cudnn.items() if "called" in k), min(cudnn.values())
+            print("    cuDNN's LSTM alone, ms: " + ", ".join(f"{k} {v:.2f}" for k, v in cudnn.items()))
+            print(
+                f"    {replayed / called:.2f} times the best called, {replayed / best:.2f} times the best of all; "
+                f"asked: {MOST_OVER_CUDNN}"
+            )
+            print(f"    {step.wiring.cells.engine_report(Padded.full(step.x))}")
         if given.parts:
             total = sum(times.values())
             print(f"    {sum(counts.values())} kernels, {total / 1e3:.2f} ms in them")

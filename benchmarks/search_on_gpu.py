@@ -35,10 +35,11 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from recurra.config import Seq2SeqDecoding, Seq2SeqModel
-from recurra.models.searching import PLACES, SearchTokens, searched
+from recurra.models.searching import PLACES, searched
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, Sizes
 from recurra.padding import Padded
 from recurra.search.continuing import FAILURES
+from recurra.search.decoding import SearchTokens
 from recurra.search.graphs import Graphs, graphs_of
 from recurra.search.search import Hypothesis
 from recurra.settings import settings_from

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from recurra.engines.c_library import library
-from recurra.engines.c_source import prelude
+from recurra.engines.c_prelude import prelude
 
 NAMES = ("exp", "sigmoid", "tanh", "log", "log1p")
 POSITIVE = torch.cat([torch.logspace(-37, 38, 20_001, dtype=torch.float64), torch.linspace(0.3, 3, 20_001).double()])

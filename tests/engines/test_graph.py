@@ -47,7 +47,7 @@ def test_a_workspace_is_used_again_once_it_is_given_back() -> None:
 def test_a_kernel_that_gave_up_waiting_is_an_error() -> None:
     workspace = Workspace(plan_of("lstm"), 2, 3, torch.float32, torch.device("cpu"))
     workspace.check()
-    workspace.seen_failed.fill_(1)
+    workspace.failed.fill_(1)
     with pytest.raises(EngineError, match=r"gave up; its results are wrong"):
         workspace.check()
 

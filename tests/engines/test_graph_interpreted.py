@@ -9,12 +9,14 @@ import torch
 
 from recurra import Padded, Recurrent
 from recurra.engines.graph import WORKSPACES
+from recurra.engines.tiles import Tile
 from recurra.engines.triton_kernels import is_interpreted
+from recurra.recording import recording
 from recurra.stacks.recurrent import States
 from tests.engines.comparison import assert_agree, everything
 from tests.engines.steps import HEADS, STEPS
 from tests.engines.test_triton_source import PLANNED
-from tests.variants import EVERY, batch, model, random_states
+from tests.variants import EVERY, batch, flat, model, random_states
 
 if not is_interpreted():
     pytest.skip("make triton-test runs this with Triton's interpreter", allow_module_level=True)
@@ -31,13 +33,17 @@ def single(rnn: Recurrent, lengths: list[int]) -> tuple[Padded, States]:
     return Padded(x.values.float(), x.lengths), lowered
 
 
-@pytest.fixture(params=["one kernel", "one kernel each way", "step by step"])
+TILES = {
+    "one kernel": Tile(16, 16, 4),
+    "one kernel in chunks": Tile(16, 16, 4, chunk=16),
+    "step by step": None,
+}
+
+
+@pytest.fixture(params=list(TILES))
 def _each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """With all forward steps in one kernel, where a cell allows it, and with a kernel for each step."""
-    if request.param == "step by step":
-        monkeypatch.setattr("recurra.engines.workspace.persistent_of", lambda plan, direction, absent: None)
-    if request.param == "one kernel each way":
-        monkeypatch.setattr("recurra.engines.workspace.SEVERAL", 1)
+    """All steps in one kernel, where a cell allows it, its matrices on the chip or read in chunks; or step by step."""
+    monkeypatch.setattr("recurra.engines.workspace.tile_of", lambda *_: TILES[request.param])
     WORKSPACES.idle.clear()
     yield
     WORKSPACES.idle.clear()
@@ -50,6 +56,47 @@ def test_every_cell_agrees_with_the_loop(variant: str, training: bool) -> None:
     rnn = model(EVERY[variant], 5, 6, layers=2, bidirectional=True).float().train(training)
     x, start = single(rnn, [7, 0, 1, 4, 7])
     assert_agree(everything(rnn, "graph", x, start, True), everything(rnn, "loop", x, start, True), 2e-5)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+@pytest.mark.parametrize("chunk", [0, 32])
+def test_products_of_several_tiles_agree_with_the_loop(name: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recurra.engines.workspace.tile_of", lambda *_: Tile(16, 64, 4, chunk=chunk, part=64))
+    WORKSPACES.idle.clear()
+    rnn = model(name, 3, 40).float()
+    x, start = single(rnn, [4, 0, 3])
+    assert_agree(everything(rnn, "graph", x, start, True), everything(rnn, "loop", x, start, True), 2e-5)
+    WORKSPACES.idle.clear()
+
+
+@pytest.mark.parametrize("variant", ["lstm", "gru", "gru of torch", "layer norm"])
+@pytest.mark.usefixtures("_each_way")
+def test_a_step_that_is_recorded_agrees_with_the_loop(variant: str) -> None:
+    """There inputs and their gradients are not copied."""
+    rnn = model(EVERY[variant], 5, 6).float()
+    for lengths in ([3, 3], [2, 3]):
+        x, start = single(rnn, lengths)
+        with recording([]):
+            found = everything(rnn, "graph", x, start, True)
+        assert_agree(found, everything(rnn, "loop", x, start, True), 2e-5)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+@pytest.mark.parametrize("every", [False, True])
+def test_rows_with_resets_agree_with_the_loop(name: str, every: bool) -> None:
+    rnn = model(name, 3, 8, bidirectional=True).float()
+    x, start = single(rnn, [6, 0, 5, 6])
+    resets = torch.tensor([[0, 0, 1, 0, 1, 0], [0] * 6, [1, 0, 0, 0, 1, 0], [0, 1, 1, 0, 0, 0]]).bool()
+    found = {}
+    for engine in ("graph", "loop"):
+        rnn.engine = engine
+        values = x.values.clone().requires_grad_()
+        outputs, states = rnn(Padded(values, x.lengths), start, every=every, resets=resets)
+        answers = [outputs.values, *flat(states)]
+        total = sum(((n + 1) * answer.square()).sum() for n, answer in enumerate(answers))
+        found[engine] = [*answers, *torch.autograd.grad(total, [values, *rnn.parameters()])]
+    for ours, theirs in zip(found["graph"], found["loop"], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("variant", ["ntm", "ntm two heads"])

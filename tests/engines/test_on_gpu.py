@@ -10,6 +10,7 @@ from torch import Tensor
 
 from recurra import Padded, Recurrent
 from recurra.engines.graph import WORKSPACES
+from recurra.engines.tiles import Tile
 from recurra.named import built
 from recurra.products.triton_here import has_triton
 from recurra.wirings import Shape, Source, Wiring
@@ -57,7 +58,7 @@ def test_outputs_states_and_gradients_are_those_of_the_loop(
             assert max(map(relative, found, expected)) < most
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", [*CELLS, "layer_norm_lstm"])
 def test_the_same_batch_gives_the_same_bits(cell: str) -> None:
     rnn = Recurrent(cell, 64, 128, engine="graph").to("cuda", torch.bfloat16)
     x, gradient = (torch.randn(20, 30, n, device="cuda").bfloat16() for n in (64, 128))
@@ -81,6 +82,56 @@ def test_a_grid_that_never_meets_gives_up_and_says_so(monkeypatch: pytest.Monkey
         with pytest.raises(Exception, match="gave up; its results are wrong"):
             rnn(x)
     WORKSPACES.idle.clear()
+
+
+def test_a_grid_that_does_not_fit_is_said_and_its_steps_run_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recurra.engines.workspace.tile_of", lambda *_: Tile(16, 8, 4))
+    WORKSPACES.idle.clear()
+    rnn = Recurrent("lstm", 32, 256, engine="graph").to("cuda", torch.bfloat16)
+    x = Padded.full(torch.randn(2000, 3, 32, device="cuda").bfloat16())
+    with torch.no_grad():
+        with pytest.warns(RuntimeWarning, match="2000 rows and 256 units does not fit on this GPU"):
+            found = rnn(x)[0].values
+        rnn.engine = "loop"
+        assert relative(found, rnn(x)[0].values.double()) < 1e-2
+    WORKSPACES.idle.clear()
+
+
+@pytest.mark.parametrize("cell", [*CELLS, "layer_norm_lstm"])
+def test_a_recorded_layer_is_the_layer_and_reads_new_weights(cell: str) -> None:
+    """Inside somebody else's graph, inputs, weights and gradients are read where they lie."""
+    rnn = Recurrent(cell, 64, 128, engine="graph").to("cuda", torch.bfloat16)
+    x, gradient = (torch.randn(20, 30, n, device="cuda").bfloat16() for n in (64, 128))
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        answers(rnn, x, None, gradient)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        recorded = answers(rnn, x, None, gradient)
+    for _ in range(2):
+        with torch.no_grad():
+            for parameter in rnn.parameters():
+                parameter.mul_(0.9)
+        graph.replay()
+        found = [each.double() for each in recorded]
+        for ours, theirs in zip(found, answers(rnn, x, None, gradient), strict=True):
+            assert relative(ours, theirs.double()) < 1e-2
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_rows_with_resets_are_those_of_the_loop(cell: str) -> None:
+    rnn = Recurrent(cell, 24, 40, bidirectional=True).cuda()
+    x = Padded(torch.randn(9, 12, 24, device="cuda"), torch.arange(9) + 4)
+    resets = (torch.rand(9, 12, device="cuda") < 0.3) & x.mask
+    found = []
+    for engine in ("graph", "loop"):
+        rnn.engine = engine
+        outputs = rnn(x, resets=resets)[0].values
+        found.append([outputs, *torch.autograd.grad(outputs.square().sum(), list(rnn.parameters()))])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_auto_takes_the_graph_engine_for_a_cell_that_cudnn_does_not_have() -> None:

@@ -12,7 +12,8 @@ import torch
 
 from recurra import Padded, Recurrent
 from recurra.engines.c_library import library
-from recurra.engines.c_source import FUNCTIONS, prelude
+from recurra.engines.c_prelude import prelude
+from recurra.engines.c_source import FUNCTIONS
 from recurra.engines.memory import TORCH
 from recurra.engines.plan import CHEAP
 from recurra.engines.planning import made

@@ -16,9 +16,10 @@ from torch.testing import assert_close
 
 from recurra.config import Seq2SeqDecoding
 from recurra.errors import ConfigError
-from recurra.models.searching import Ensemble, Searchable, SearchTokens, searched
+from recurra.models.searching import Ensemble, Searchable, searched
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, of_rows
 from recurra.padding import Padded
+from recurra.search.decoding import SearchTokens
 from recurra.search.search import Hypothesis
 from recurra.wirings import Features
 from tests.models.pairs import CONTEXTS, DRAWING, END, PAIRS, SIZES, START, batch, network, row_of

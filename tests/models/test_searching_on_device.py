@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from recurra.config import Seq2SeqDecoding
-from recurra.models.searching import Ensemble, Searchable, SearchTokens, searched, why_on_host
+from recurra.models.searching import Ensemble, Searchable, searched, why_on_host
 from recurra.models.seq2seq import PairBatch
+from recurra.search.decoding import SearchTokens
 from recurra.search.graphs import Graphs, graphs_of
 from recurra.search.search import Hypothesis
 from recurra.search.tree import Tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,15 @@ def test_replayed_steps_learn_what_launched_ones_learn(case: str, tmp_path: Path
     for name, value in one.items():
         if name.startswith("model."):
             torch.testing.assert_close(value, other[name], rtol=0, atol=1e-6)
+
+
+def test_a_training_says_what_its_graphs_hold_and_how_long_the_first_step_took(tmp_path: Path) -> None:
+    told = Told()
+    begin(given(next(iter(CASES)), tmp_path, "training.steps=40"), tmp_path / "run", told)
+    said = "\n".join(told.notes)
+    assert re.search(r"^the first step took [\d.]+ s, in which the kernels", said, re.MULTILINE)
+    assert re.search(r"at most \d+: the first took [\d.]+ s, and they hold [\d,]+ MiB of the GPU$", said, re.MULTILINE)
+    assert re.search(r"the GPU busy \d+% of the time; engines: .*; graphs of \d+ sizes of batches", said)
 
 
 def test_a_loss_that_reads_numbers_of_python_is_not_replayed(tmp_path: Path) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 import torch
 
 from recurra.runs import begin, resume
+from recurra.training.nvml import utilisation
 from recurra.training.progress import PlainLines
 from recurra.training.tempo import Tempo
 from tests.training.small import small_setup
@@ -48,6 +51,33 @@ def test_a_driver_that_does_not_say_is_not_asked_again() -> None:
     tempo.look()
     assert len(asked) == 1
     assert tempo.busy is None
+
+
+DRIVER = """
+#include <string.h>
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) { *device = (void *)7; return strcmp(uuid, "GPU-a-b"); }
+int nvmlDeviceGetUtilizationRates(void *device, unsigned *rates) {
+    if (device != (void *)7) return 2;
+    rates[0] = 42; rates[1] = 9;
+    return 0;
+}
+"""
+
+
+def test_a_driver_is_asked_for_the_gpu_with_its_id(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    assert compiler is not None, "the engines need one too"
+    (tmp_path / "driver.c").write_text(DRIVER, "utf-8")
+    library = str(tmp_path / "driver.so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "driver.c"], check=True)
+    asked = utilisation("GPU-a-b", library)
+    assert asked is not None
+    assert asked() == 0.42
+    assert utilisation("GPU-another", library) is None
+    (tmp_path / "old.c").write_text("int nothing;", "utf-8")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library + ".old", tmp_path / "old.c"], check=True)
+    assert utilisation("GPU-a-b", library + ".old") is None
 
 
 def test_of_a_cpu_nobody_asks() -> None:

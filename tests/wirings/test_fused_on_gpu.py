@@ -36,8 +36,8 @@ def doubled(decoding: Decoding) -> Decoding:
     return other
 
 
-def compare(decoding: Decoding, dtype: torch.dtype) -> None:
-    assert decoding.is_fused()
+def compare(decoding: Decoding, dtype: torch.dtype, *, is_fused: bool = True) -> None:
+    assert decoding.is_fused() == is_fused
     exact = doubled(decoding).answers("loop")
     with torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
         loop = decoding.answers("loop")
@@ -108,3 +108,11 @@ def test_a_loop_within_somebody_elses_graph(wiring: str) -> None:
     assert_alike(found, halved, 1e-4)
     values = found["values"], expected["values"]
     assert not torch.allclose(*values)  # type: ignore[arg-type]  # tensors both
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("wiring", ["outside", "feeding"])
+def test_graphs_of_other_steps_see_each_batch(wiring: str, dtype: torch.dtype) -> None:
+    """Autocast keeps what it has cast: a graph must not read what was cast before it was recorded."""
+    attention: Any = "bilinear" if wiring == "outside" else {"name": "dot", "terms": ["coverage"]}
+    compare(decoding_of(wiring, "gru", attention), dtype, is_fused=False)

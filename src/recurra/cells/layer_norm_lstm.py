@@ -68,10 +68,12 @@ class LayerNormLSTM(Cell[LSTMState, LSTMFixed]):
         return LSTMFixed(U=Product(self.from_state))
 
     def project(self, x: Tensor, fixed: LSTMFixed) -> Tensor:
-        return self.normalise(self.from_input(x), self.input_gain, self.bias)
+        return self.from_input(x)
 
     def parts(self, inputs: Tensor, state: LSTMState, fixed: LSTMFixed) -> LSTMParts:
-        a_i, a_f, a_c, a_o = (inputs + self.normalise(fixed.U(state.h), self.state_gain)).chunk(4, dim=-1)
+        # W x is normalised here rather than in `project`: in half precision a fast engine would round it once more.
+        from_input = self.normalise(inputs, self.input_gain, self.bias)
+        a_i, a_f, a_c, a_o = (from_input + self.normalise(fixed.U(state.h), self.state_gain)).chunk(4, dim=-1)
         i = a_i.sigmoid()
         f = a_f.sigmoid()
         candidate = fixed.drop(self.phi(a_c))

@@ -17,11 +17,13 @@ import subprocess
 import tempfile
 import warnings
 from pathlib import Path
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from recurra.cache import cache_folder
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 """No -ffast-math: NaN and infinity must stay what they are."""
@@ -200,6 +202,7 @@ def loaded_from(place: Path | None, content: bytes) -> ctypes.CDLL:
 def can_read(dtype: torch.dtype, *tensors: Tensor) -> bool:
     """Whether C can read these where they lie: numbers of this type without gaps, in the memory of the CPU.
 
+    >>> import torch
     >>> can_read(torch.float32, torch.zeros(2, 3)), can_read(torch.float32, torch.zeros(2, 3).T)
     (True, False)
     """

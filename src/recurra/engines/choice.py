@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from recurra.engines.cost import work_of
 from recurra.engines.engine import Engine, Layer, Reading, StackEngine, Work
 from recurra.engines.graph import Graph
 from recurra.engines.loop import Loop
+from recurra.engines.newton import Newton
 from recurra.engines.planned import Planned
 from recurra.engines.recompute import Recomputed
 from recurra.engines.scan import Scan
@@ -25,12 +27,17 @@ from recurra.padding import Padded
 SINGLE = Single()
 
 ENGINES: tuple[Engine, ...] = (SINGLE, Vendor(), Planned(), Graph(), Scan(), Loop())
-"""All engines. The last one, the reference, can run everything."""
+"""All engines that 'auto' chooses from. The last one, the reference, can run everything."""
+
+ASKED_FOR: tuple[Engine, ...] = (Newton(),)
+"""Those that run only where they are asked for by name."""
 
 STACK_ENGINES: tuple[StackEngine, ...] = (SINGLE,)
 """Those that can also read a whole stack of layers in one go."""
 
-BY_NAME = {engine.name: engine for engine in ENGINES}
+BY_NAME = {engine.name: engine for engine in (*ENGINES, *ASKED_FOR)}
+
+_instead: list[Engine] = []  # at most one, while a model is recorded
 
 
 def engine_named(name: str) -> Engine | None:
@@ -64,7 +71,7 @@ def read_layer(name: str, layer: Layer, x: Padded, every: bool = False, recomput
 
     recompute    keep the state only every so many steps, and compute the rest again on the way back; 0 keeps all
     """
-    engine = choose(engine_named(name), layer, x, every)
+    engine = _instead[-1] if _instead else choose(engine_named(name), layer, x, every)
     if recompute and torch.is_grad_enabled() and x.values.numel():
         engine = Recomputed(engine, recompute)
     return engine.run(layer, x, every)
@@ -78,7 +85,22 @@ def read_stack(
     In a plain stack each layer reads the outputs of the one before it, both directions side by side, from start
     states. Answers with the outputs of the last layer and the final states of all.
     """
-    for engine in STACK_ENGINES:
+    for engine in () if _instead else STACK_ENGINES:
         if name in ("auto", engine.name) and engine.reads_stack(cells, x):
             return engine.run_stack(cells, x.values, backward)
     return None
+
+
+def is_replaced() -> bool:
+    """Whether one engine runs all layers at present (`instead`)."""
+    return bool(_instead)
+
+
+@contextmanager
+def instead(engine: Engine) -> Iterator[None]:
+    """Inside, one engine runs all layers, whichever is asked for: what records a model stands in for it."""
+    _instead.append(engine)
+    try:
+        yield
+    finally:
+        _instead.pop()

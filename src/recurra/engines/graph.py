@@ -14,13 +14,15 @@ from torch import Tensor
 
 from recurra.engines.cost import Estimate, Rates
 from recurra.engines.engine import Layer, Reading, Work, only_looped
+from recurra.engines.pieces import pieces_of
 from recurra.engines.plan import Plan
 from recurra.engines.planned import Run, Steps
 from recurra.engines.planning import PLANS, inputs_of, row_tensors, split_fixed
 from recurra.engines.replay import is_differentiated
+from recurra.engines.tiles import Direction
 from recurra.engines.triton_kernels import is_interpreted
 from recurra.engines.values import NoPlan
-from recurra.engines.workspace import Direction, Workspace, kernels_of
+from recurra.engines.workspace import Workspace, in_one_piece, kernels_of, nothing_carried
 from recurra.padding import Padded
 from recurra.products.triton_here import has_triton
 from recurra.recording import is_recording
@@ -52,15 +54,16 @@ class Graph:
         if x.values.dtype not in TYPES:
             return f"it supports float32, bfloat16 and float16, but the batch has {x.values.dtype}"
         for reader in layer:
-            if reader.resets is not None:
-                return "it does not support resets"
             if any(field.dtype not in TYPES for field in reader.state):
                 return "its start state is not float32, bfloat16 or float16"
             plan = PLANS.plan(reader, x.values)
             if isinstance(plan, str):
                 return f"'{reader.cell.name}' has no plan: {plan}"
-            if torch.is_grad_enabled() and any(row.requires_grad for row in row_tensors(plan, reader)):
+            of_rows = row_tensors(plan, reader)
+            if torch.is_grad_enabled() and any(row.requires_grad for row in of_rows):
                 return f"'{reader.cell.name}' needs the gradient of a value in `fixed` that differs between rows"
+            if of_rows and reader.resets is not None:
+                return f"'{reader.cell.name}' has a value in `fixed` that differs between rows, and there are resets"
             try:
                 for direction in ("forward", "inference", "backward"):
                     kernels_of(plan, direction, ())
@@ -78,18 +81,26 @@ class Graph:
             assert isinstance(plan, Plan)
             inputs = inputs_of(reader, x)
             rows, weights = split_fixed(plan, reader)
-            tensors = (inputs, *reader.state, *rows, *weights)
+            state, lengths, pieces = reader.state, None if x.is_full else x.lengths, None
+            if reader.resets is not None:
+                pieces = pieces_of(reader.resets.in_reading_order(x.lengths, reader.backward), x.lengths)
+                inputs, lengths = pieces.cut(inputs), pieces.lengths
+                state = tuple(map(pieces.start, state, reader.resets.state))
+            tensors = (inputs, *state, *rows, *weights)
             training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-            lengths = None if x.is_full else x.lengths
-            run = Run(plan, reader, lengths, every, len(rows), training, None, keeps_inputs=draws)
+            keeps = draws or pieces is not None
+            run = Run(plan, reader._replace(resets=None), lengths, every, len(rows), training, None, keeps_inputs=keeps)
             with torch.autocast(x.values.device.type, enabled=False):
                 dtype = inputs.dtype if inputs.dtype in TYPES else x.values.dtype
                 results = GraphSteps.apply(run, dtype, x.values, *tensors)  # type: ignore[no-untyped-call]
-            sequences, finals = results[: -len(reader.state)], results[-len(reader.state) :]
+            sequences, finals = results[: -len(state)], results[-len(state) :]
+            if pieces is not None:
+                sequences = [pieces.joined(sequence, x.lengths) for sequence in sequences]
+                finals = [final.index_select(0, pieces.lasts) for final in finals]
             if reader.backward:
                 sequences = [Padded(sequence, x.lengths).reversed().values for sequence in sequences]
-            state = reader.cell.State
-            readings.append(Reading(sequences[0], state(*sequences) if every else state(*finals)))
+            State = reader.cell.State
+            readings.append(Reading(sequences[0], State(*sequences) if every else State(*finals)))
         return readings
 
 
@@ -117,7 +128,8 @@ class GraphSteps(torch.autograd.Function):
         count = len(plan.states)
         start, rows = tensors[:count], tensors[count : count + run.row_count]
         B, T, _ = given.shape
-        lease = WORKSPACES.take(plan, B, T, dtype, given.device, is_full=run.lengths is None)
+        kinds = tuple({tensor.dtype: None for tensor in tensors[count + run.row_count :]})
+        lease = WORKSPACES.take(plan, B, T, dtype, given.device, is_full=run.lengths is None, kinds=kinds)
         workspace = lease.workspace
         workspace.check()
         is_ragged = run.lengths is not None or workspace.rows != B
@@ -127,7 +139,7 @@ class GraphSteps(torch.autograd.Function):
         workspace.load(direction, tensors[count + run.row_count :], start, rows)
         workspace.run_forward(direction, given, is_ragged)
         sequences = [
-            workspace.sequence(buffer, B, T).to(dtype, memory_format=torch.contiguous_format, copy=True)
+            in_one_piece(workspace.sequence(buffer, B, T), always=True).to(dtype)
             for buffer in (plan.states if run.every else plan.states[:1])
         ]
         finals = [
@@ -166,20 +178,19 @@ class GraphSteps(torch.autograd.Function):
         of_sequences = gradients[:-count] + (None,) * (count - len(gradients[:-count]))
         workspace.load_gradients(of_sequences, gradients[-count:], B, T)
         absent = tuple(buffer for buffer, g in zip(plan.d_outputs, of_sequences, strict=True) if g is None)
+        of_finals = zip(nothing_carried(plan), gradients[-count:], strict=True)
+        absent += tuple(buffer for buffer, g in of_finals if buffer is not None and g is None)
         workspace.run_backward(T, ctx.is_ragged, absent)
         d_start = [
             workspace.start_gradient(parts, B).to(before.dtype) if is_needed else None
             for parts, before, is_needed in zip(plan.d_states, start, needed, strict=False)
         ]
-        return [
-            workspace.sequence(plan.d_inputs, B, T).clone(memory_format=torch.contiguous_format),
-            *d_start,
-            *(None for _ in range(run.row_count)),
-            *workspace.weight_gradients(T, weights, needed[count + run.row_count :]),
-        ]
+        d_weights = workspace.weight_gradients(T, weights, needed[count + run.row_count :])
+        nothing = (None for _ in range(run.row_count))
+        return [workspace.input_gradient(B, T), *d_start, *nothing, *d_weights]
 
 
-Key: TypeAlias = tuple[Plan, int, torch.dtype, torch.device, int]
+Key: TypeAlias = tuple[Plan, int, torch.dtype, torch.device, int, tuple[torch.dtype, ...]]
 
 
 class Lease:
@@ -212,14 +223,23 @@ class Workspaces:
         self.count = 0
 
     def take(
-        self, plan: Plan, rows: int, steps: int, dtype: torch.dtype, device: torch.device, *, is_full: bool
+        self,
+        plan: Plan,
+        rows: int,
+        steps: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        *,
+        is_full: bool,
+        kinds: tuple[torch.dtype, ...] = (),
     ) -> Lease:
-        if device.type == "cuda" and (is_recording() or torch.cuda.is_current_stream_capturing()):
+        """kinds: the types of the weights, of which a workspace holds copies."""
+        if is_recording() or (device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
             # Somebody records a graph of their own: memory that belongs to it, used by nobody else.
-            return Lease(Workspace(plan, rows, steps, dtype, device), 0)
+            return Lease(Workspace(plan, rows, steps, dtype, device, is_for_one=True), 0)
         rows = rows if is_full else rows_like(rows)
         stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
-        key = (plan, rows, dtype, device, stream)
+        key = (plan, rows, dtype, device, stream, kinds)
         with self.lock:
             found = self.idle.pop(key, [])
             fitting = next((each for each in reversed(found) if each.steps >= steps), None)

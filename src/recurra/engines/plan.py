@@ -28,6 +28,25 @@ CHEAP = {
 MAXIMA = ("largest", "place of the largest")
 
 
+BOUNDED = ("sigmoid", "tanh", "erf", "sin", "cos")
+"""What is never above 1, nor below -1."""
+
+
+def kind_of(value: Value) -> str:
+    """The buffer in which a value is saved. In half precision gates have more digits than others, for which numbers of
+    small range suffice, because what is multiplied on the way back is 1 - tanh² and σ (1 - σ); and single numbers, such
+    as the deviation by which a row is divided, have all digits, because whatever a row passes on is multiplied by them.
+    """
+    if value.width == 1:
+        return "saved numbers"
+    return "saved gates" if value.op in BOUNDED else "saved"
+
+
+def is_saved(buffer: Buffer) -> bool:
+    """Whether a buffer holds what the way back needs, which no padded row has."""
+    return buffer.name.startswith("saved")
+
+
 def is_exact(value: Value) -> bool:
     """Whether a value is a maximum, or asks which number is one.
 
@@ -109,7 +128,7 @@ class Plan:
     backward: Phases
     states: list[Buffer]  # SEQUENCE: the state after each step
     start: list[Buffer]  # ROWS
-    saved: Buffer | None
+    saved: list[Buffer]  # SEQUENCE: what the way back needs besides the states
     d_inputs: Buffer
     d_states: list[list[tuple[Buffer, int]]]  # TURNS and product results whose sum is the gradient of a state
     d_outputs: list[Buffer]  # SEQUENCE: what comes from outside, per state
@@ -148,24 +167,25 @@ class Planner:
         trace = self.trace
         forward_values = ordered(trace.new_states)
         saved = self.choose_saved(set(forward_values))
-        column, columns = 0, {}
-        # The widest first: single numbers between gates would leave what follows them unaligned.
+        groups: dict[str, list[Value]] = {}
+        # The widest first: narrow ones between gates would leave what follows them unaligned.
         for value in sorted(saved, key=lambda value: -value.width):
-            columns[value] = column
-            column += value.width
-        saved_buffer = Buffer("saved", Place.SEQUENCE, column) if saved else None
-        wanted = [Write(value, saved_buffer, columns[value]) for value in saved] if saved_buffer else []
+            groups.setdefault(kind_of(value), []).append(value)
+        wanted = []
+        for kind, values in groups.items():
+            buffer = Buffer(kind, Place.SEQUENCE, sum(value.width for value in values))
+            column = 0
+            for value in values:
+                wanted.append(Write(value, buffer, column))
+                column += value.width
         forward, operands = self.forward_phases(wanted, training=True)
         inference, _ = self.forward_phases([], training=False)
-        at_hand: dict[Value, list[tuple[Buffer, int]]] = {}
-        for value in saved:
-            assert saved_buffer is not None
-            at_hand[value] = [(saved_buffer, columns[value])]
+        at_hand = {write.value: [(write.buffer, write.column)] for write in wanted}
         for value, buffer in zip(trace.new_states, self.states, strict=True):
             at_hand.setdefault(value, [(buffer, 0)])
         for value, buffer in operands.items():
             at_hand.setdefault(value, [(buffer, 0)])
-        return self.backward_plan(forward, inference, at_hand, operands, saved_buffer)
+        return self.backward_plan(forward, inference, at_hand, operands, list(dict.fromkeys(w.buffer for w in wanted)))
 
     # Forward
 
@@ -177,7 +197,7 @@ class Planner:
         phases, operands = self.phases(name, outputs + wanted, self.forward_leaves(), place)
         for row_pass in phases.passes:
             written = dict.fromkeys(write.buffer for write in row_pass.writes)
-            row_pass.clears.extend(buffer for buffer in written if buffer.name != "saved")
+            row_pass.clears.extend(buffer for buffer in written if not is_saved(buffer))
         return phases, operands
 
     def forward_leaves(self) -> dict[Value, list[tuple[Buffer, int]]]:
@@ -210,6 +230,7 @@ class Planner:
         needed |= {root for root in roots if root in forward}
         saved: dict[Value, None] = {}
         known: set[Value] = set()
+        order = {value: number for number, value in enumerate(ordered([*trace.new_states, *early]))}
 
         def at_hand(value: Value) -> bool:
             return value.op in ("leaf", "constant") or value in states or value in saved
@@ -222,9 +243,20 @@ class Planner:
             known.add(value)
             return True
 
+        def missing(value: Value) -> set[Value]:
+            """What a value is cheaply computed from and is not at hand."""
+            if cheap(value):
+                return set()
+            if is_exact(value) or value.op not in CHEAP:
+                return {value}
+            return {found for arg in value.values for found in missing(arg)}
+
         for value in ordered([*trace.new_states, *early]):
             if value in needed and not cheap(value):
-                saved[value] = None
+                # A mean and a deviation take less room than the numbers of a row that were normalised by them.
+                numbers = missing(value)
+                is_less = value.width > 1 and all(number.width == 1 for number in numbers)
+                saved.update(dict.fromkeys(sorted(numbers, key=order.__getitem__) if is_less else [value]))
         return list(saved)
 
     def backward_plan(
@@ -233,7 +265,7 @@ class Planner:
         inference: Phases,
         at_hand: dict[Value, list[tuple[Buffer, int]]],
         operands: dict[Value, Buffer],
-        saved: Buffer | None,
+        saved: list[Buffer],
     ) -> Plan:
         trace = self.trace
         at_hand = {**self.forward_leaves(), **at_hand}
@@ -507,7 +539,7 @@ def described(plan: Plan) -> Iterator[str]:
     yield from phase_lines(plan.forward)
     yield "backward, each step:"
     yield from phase_lines(plan.backward)
-    saved = plan.saved.width if plan.saved else 0
+    saved = sum(buffer.width for buffer in plan.saved)
     yield f"saved for the backward pass, per row and step: {saved} numbers besides the states"
     yield "after the loop:"
     for contraction, left, right in plan.matrices:

@@ -151,7 +151,7 @@ class Steps(torch.autograd.Function):
         if training:
             ctx.set_materialize_grads(False)
             ctx.run = run
-            kept = {n: t for n, t in memory.tensors.items() if n == "saved" or n.startswith("forward operand")}
+            kept = {n: t for n, t in memory.tensors.items() if n.startswith(("saved", "forward operand"))}
             ctx.save_for_backward(given if keeps_inputs else values, *tensors, *sequences, *kept.values())
             ctx.counts, ctx.kept = (len(rows), len(weights)), list(kept)
         return (*(sequences if every else sequences[:1]), *finals)

@@ -136,7 +136,7 @@ def split_fixed(plan: Plan, reader: DirectedCell) -> tuple[list[Tensor], list[Te
 
 
 def row_tensors(plan: Plan, reader: DirectedCell) -> list[Tensor]:
-    return split_fixed(plan, reader)[0]
+    return split_fixed(plan, reader)[0] if plan.trace.row_inputs else []
 
 
 def inputs_of(reader: DirectedCell, x: Padded) -> Tensor:

@@ -54,8 +54,9 @@ def report_layer(name: str, layer: Layer, x: Padded, every: bool = False, *, slo
     wanted = engine_named(name)
     engine = choose(None, layer, x, every) if wanted is None else wanted
     work = work_of(layer, x)
-    costs = {each.name: each.cost(work) for each in ENGINES}
-    asked = [each for each in ENGINES if slower_ones or each is engine or costs[each.name] < costs[engine.name]]
+    every_one = [*ENGINES, *([] if engine in ENGINES else [engine])]
+    costs = {each.name: each.cost(work) for each in every_one}
+    asked = [each for each in every_one if slower_ones or each is engine or costs[each.name] < costs[engine.name]]
     return LayerReport(
         layer[0].cell,
         len(layer),

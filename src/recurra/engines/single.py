@@ -19,10 +19,10 @@ from recurra.cells import LSTM, AnyCell, Product
 from recurra.cells.lstm import LSTMState
 from recurra.cells.weights import is_bare, leaves
 from recurra.engines.c_library import NoCompiler, library
+from recurra.engines.c_prelude import prelude
 from recurra.engines.c_products import many_rows, room_size
 from recurra.engines.c_row import TEXT
 from recurra.engines.c_run import patience, team
-from recurra.engines.c_source import prelude
 from recurra.engines.c_steps import MEETING
 from recurra.engines.cost import Rates
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped

@@ -21,12 +21,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from recurra.engines.plan import Buffer, Phases, Place, Plan, RowPass, StepProduct, Write, ordered
+from recurra.engines.plan import Buffer, Phases, Place, Plan, RowPass, StepProduct, Write, is_saved, ordered
 from recurra.engines.planning import Nodes
 from recurra.engines.triton_kernels import Address, Launch, functions, launch
 from recurra.engines.triton_source import Kernel, kernel
 from recurra.engines.values import Value, constant
-from recurra.engines.workspace import operands_of, products_of
+from recurra.engines.workspace import clear as clear
+from recurra.engines.workspace import operands_of, products_of, saved_type
 from recurra.engines.workspace import summed_product as summed_product
 from recurra.engines.workspace import total_of as total_of
 
@@ -508,7 +509,8 @@ class CellSteps:
                 self.tensors[buffer] = self.room.once(buffer.width, self.parts.get(buffer, 1), dtype=dtype)
             else:
                 assert buffer.place is Place.SEQUENCE, buffer
-                self.tensors[buffer] = self.room.sequence(buffer.width)
+                dtype = saved_type(buffer, self.room.dtype) if is_saved(buffer) else self.room.dtype
+                self.tensors[buffer] = self.room.sequence(buffer.width, dtype=dtype)
         return self.tensors[buffer]
 
     def forward(self, t: int) -> None:
@@ -654,12 +656,6 @@ def is_turned(one: Tensor, other: Tensor) -> bool:
     """Whether a matrix is another one turned, in the same memory."""
     turned = other.t()
     return one.data_ptr() == turned.data_ptr() and one.shape == turned.shape and one.stride() == turned.stride()
-
-
-def clear(tensors: Sequence[Tensor]) -> None:
-    """Zeros in all of them, by one kernel for each type."""
-    for dtype in {each.dtype for each in tensors}:
-        torch._foreach_zero_([each for each in tensors if each.dtype == dtype])
 
 
 def multiplied(operand: Tensor, matrix: Tensor, out: Tensor) -> None:

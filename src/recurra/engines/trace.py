@@ -597,10 +597,15 @@ def block_diagonal(weights: Tensor, times: int) -> Tensor:
 def diagonal_blocks(matrix: Tensor, b: int, n: int, m: int, shape: tuple[int, ...]) -> Tensor:
     """The gradient of `b` matrices (n, m) of which each stands in `matrix`, one or more times, on its diagonal."""
     times = matrix.shape[0] // (b * n)
+    if b == times == 1:
+        return matrix.reshape(shape)
     blocks = matrix.view(b * times, n, b * times, m).diagonal(dim1=0, dim2=2)  # (n, m, b · times)
     return blocks.reshape(n, m, b, times).sum(-1).permute(2, 0, 1).reshape(shape)
 
 
 def rest_of_sum(total: Tensor, shape: list[int], dims: list[int], keep: bool) -> Tensor:
     """A sum over rows and more, when the rows are added up already."""
-    return total.view(shape).sum(dims, keepdim=keep)
+    total = total.view(shape)
+    if all(shape[dim] == 1 for dim in dims):
+        return total if keep else total.squeeze(tuple(dims))
+    return total.sum(dims, keepdim=keep)

@@ -13,20 +13,16 @@ from torch import Tensor
 from recurra.engines.persistent_source import PRELUDE as WAITING
 from recurra.engines.persistent_source import Persistent
 from recurra.engines.triton_source import PRELUDE, Kernel, power_of_two
-from recurra.products.triton_here import has_triton
+from recurra.products.triton_here import is_interpreted as is_interpreted
 
 BLOCK = 256
 """How many units one program computes where units are shared out."""
 
+OF_UNITS = 4
+"""How many numbers of a block of units a thread computes: 16 bytes of float32."""
 
-@functools.cache
-def is_interpreted() -> bool:
-    """Whether TRITON_INTERPRET=1 runs kernels on the CPU, to test them."""
-    if not has_triton():
-        return False
-    from triton import knobs  # type: ignore[import-not-found,unused-ignore]  # not installed without CUDA
-
-    return bool(knobs.runtime.interpret)
+A_THREAD = 4
+"""The same of a whole row."""
 
 
 def functions(kernels: Sequence[Kernel | Persistent]) -> dict[str, Any]:
@@ -74,8 +70,8 @@ def launch(
         grid = (rows, -(-kernel.units // block))
     else:
         block, grid = 1, (rows,)
-    # Four numbers a thread: 16 bytes of float32.
-    warps = min(16, max(1, min(block if kernel.units else kernel.widest, 4096) // 128))
+    numbers, a_thread = (block, OF_UNITS) if kernel.units else (kernel.widest, A_THREAD)
+    warps = min(16, max(1, min(numbers, 4096) // (32 * a_thread)))
     arguments = [part for address in addresses for part in address]
     options = {"RAGGED": lengths is not None, "BLOCK": block, "num_warps": power_of_two(warps)}
     return Launch(call, grid, (scratch if lengths is None else lengths, scratch, *arguments), options)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from recurra.engines.c_source import buffers_of
-from recurra.engines.plan import Buffer, Place, RowPass
+from recurra.engines.plan import Buffer, Place, RowPass, ordered
 from recurra.engines.segments import Segments
 from recurra.engines.values import STRETCHES, NoPlan, Run, Value
 
@@ -159,6 +159,19 @@ def larger(a, b):
     return tl.where(a > b, a, tl.where(a != a, a, b))
 '''
 
+MOST_AT_ONCE = 8
+"""How many sums along a row are computed at once."""
+
+
+def sums_at_once(count: int) -> str:
+    """The function that adds up so many sums side by side: threads wait for each other once, not once for each."""
+    one, other = ([f"{name}{n}" for n in range(count)] for name in "ab")
+    pairs = ", ".join(f"{a} + {b}" for a, b in zip(one, other, strict=True))
+    return f"\n\n@triton.jit\ndef sums{count}({', '.join([*one, *other])}):\n    return {pairs}\n"
+
+
+PRELUDE += "".join(sums_at_once(count) for count in range(2, MOST_AT_ONCE + 1))
+
 FUNCTIONS = {
     "add": "{0} + {1}",
     "sub": "{0} - {1}",
@@ -258,7 +271,7 @@ def kernel(
         *(f"    {line}" for line in writer.indices()),
         "    if RAGGED:",
         "        active = t < tl.load(lengths + b)",
-        *(f"    {line}" for line in body),
+        *(f"    {line}" for line in (*writer.loads, *body)),
         "",
     ]
     return Kernel(name, "\n".join(lines), arguments, writer.units, writer.scratch, writer.widest)
@@ -316,6 +329,7 @@ class KernelWriter:
         self.unit = min((width for width in widths if width > 1), default=1)
         self.known: dict[tuple[Value, int, int], str] = {}
         self.laid_out: dict[Value, int] = {}
+        self.loads: list[str] = []  # what is read, all of it before anything is computed
         self.lines: list[str] = []
         self.widths: set[int] = {units} if units else set()
         self.scratch = 0
@@ -350,10 +364,14 @@ class KernelWriter:
             yield f"k{width} = j{width} < {width}"
 
     def body(self) -> list[str]:
+        if not self.units:
+            self.sum_at_once()
         held = {buffer: parts for parts, buffer in self.row_pass.holds}
         cleared = set(self.row_pass.clears)
         stores: list[tuple[Buffer, int, int, str, str | None]] = []
         for write in self.row_pass.writes:
+            if write.buffer in self.absent:
+                continue
             for offset, width in self.pieces(write.value):
                 name = self.element(write.value, offset, width)
                 if write.buffer in held:
@@ -424,7 +442,12 @@ class KernelWriter:
             for part in range(self.parts.get(buffer, 1)):
                 place = f"{pointer} + {column}" + (f" + {part} * {pointer}_step" if part else "")
                 terms.append(self.load(place, width, stride))
-        return self.define(" + ".join(terms)) if terms else "0.0"
+        if not terms:
+            return "0.0"
+        # Ahead of all sums along a row, where threads wait for each other: what they read next would wait as well.
+        self.count += 1
+        self.loads.append(f"v{self.count} = {' + '.join(terms)}")
+        return f"v{self.count}"
 
     def load(self, place: str, width: int, stride: int) -> str:
         if width == 1:
@@ -561,22 +584,72 @@ class KernelWriter:
                 f'x{n} = tl.load(s + {start + first} + c{n}, mask=c{n} < {size}, other=float("-inf"))',
             ]
             return self.define(reduction(value.op, f"x{n}", 0))
-        # Segments of one width are joined number by number first, so that they are reduced once.
+        blocks = self.blocks(value, offset)
+        return self.total(value.op, [self.reduced(value.op, width, name) for width, name in blocks.items()])
+
+    def blocks(self, value: Value, offset: int) -> dict[int, str]:
+        """The segments of a stretch, by width; those of one width are joined number by number, to be reduced once."""
+        [arg] = value.values
+        first, size = offset * value.detail, value.detail
         blocks: dict[int, str] = {}
         pieces = [piece for each in self.segments.of(arg, first, first + size) for piece in self.cut(*each)]
         for start, width in pieces:
             name = self.element(arg, start, width)
             blocks[width] = self.joined(value.op, blocks[width], name) if width in blocks else name
-        total = None
-        for width, name in blocks.items():
-            if width > 1:
-                self.uses(width)
-                empty = "0.0" if value.op == "sum" else 'float("-inf")'
-                name = self.define(f"tl.where(k{width}, {self.block(name, width)}, {empty})")
-                name = self.define(reduction(value.op, name, 0))
-            total = name if total is None else self.joined(value.op, total, name)
-        assert total is not None
+        return blocks
+
+    def reduced(self, op: str, width: int, name: str) -> str:
+        if width == 1:
+            return name
+        return self.define(reduction(op, self.real(op, width, name), 0))
+
+    def real(self, op: str, width: int, name: str) -> str:
+        """A block with nothing in it where there are no numbers."""
+        self.uses(width)
+        empty = "0.0" if op == "sum" else 'float("-inf")'
+        return self.define(f"tl.where(k{width}, {self.block(name, width)}, {empty})")
+
+    def total(self, op: str, names: list[str]) -> str:
+        total = names[0]
+        for name in names[1:]:
+            total = self.joined(op, total, name)
         return total
+
+    def sum_at_once(self) -> None:
+        """Write down all sums along the row, those together that need no other sum than those before."""
+        rounds: dict[Value, int] = {}  # how many sums one after the other a value needs
+        sums: dict[int, list[Value]] = {}
+        for value in ordered([write.value for write in self.row_pass.writes], stop=self.row_pass.reads):
+            inside = () if value in self.row_pass.reads else value.values
+            rounds[value] = max((rounds[arg] for arg in inside), default=0)
+            if inside and value.op == "sum" and value.width <= MOST_SINGLE:
+                sums.setdefault(rounds[value], []).append(value)
+                rounds[value] += 1
+        for _, values in sorted(sums.items()):
+            found = [(value, offset, self.blocks(value, offset)) for value in values for offset in range(value.width)]
+            names = self.all_reduced([(width, name) for _, _, blocks in found for width, name in blocks.items()])
+            for value, offset, blocks in found:
+                parts = [names[width, name] for width, name in blocks.items()]
+                self.known[value, offset, 1] = self.total("sum", parts)
+
+    def all_reduced(self, blocks: list[tuple[int, str]]) -> dict[tuple[int, str], str]:
+        """The sum of each block, by its width and name; blocks of one width at once."""
+        found = {block: block[1] for block in blocks if block[0] == 1}
+        by_width: dict[int, list[str]] = {}
+        for width, name in dict.fromkeys(block for block in blocks if block[0] > 1):
+            by_width.setdefault(width, []).append(name)
+        for width, of_width in by_width.items():
+            for start in range(0, len(of_width), MOST_AT_ONCE):
+                names = of_width[start : start + MOST_AT_ONCE]
+                if len(names) == 1:
+                    found[width, names[0]] = self.reduced("sum", width, names[0])
+                    continue
+                real = [self.real("sum", width, name) for name in names]
+                results = [f"v{self.count + 1 + n}" for n in range(len(names))]
+                self.count += len(names)
+                self.lines.append(f"{', '.join(results)} = tl.reduce(({', '.join(real)}), 0, sums{len(names)})")
+                found.update(zip([(width, name) for name in names], results, strict=True))
+        return found
 
     def joined(self, op: str, one: str, other: str) -> str:
         return self.define(f"{one} + {other}" if op == "sum" else f"larger({one}, {other})")

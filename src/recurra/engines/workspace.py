@@ -15,22 +15,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from recurra.engines.persistent_source import Persistent, persistent
-from recurra.engines.plan import Buffer, Phases, Place, Plan, StepProduct
+from recurra.engines.c_library import notice
+from recurra.engines.persistent_source import CHUNK, Persistent, persistent
+from recurra.engines.plan import Buffer, Phases, Place, Plan, StepProduct, is_saved
 from recurra.engines.planning import Nodes
+from recurra.engines.tiles import MOST_BLOCKS, Direction, Tile, tile_of
 from recurra.engines.triton_kernels import Address, Launch, functions, launch
-from recurra.engines.triton_source import Kernel, kernel, power_of_two
+from recurra.engines.triton_source import Kernel, kernel, units_of
 from recurra.engines.values import NoPlan
 from recurra.errors import EngineError
 from recurra.padding import beside
 from recurra.recording import keep
-
-Direction: TypeAlias = Literal["forward", "inference", "backward"]
 
 SMALLEST_PART = 64
 """A product is split into partial sums only where each has at least so many terms."""
@@ -39,21 +40,6 @@ MOST_PARTS = 8
 
 MOST_LOOKS = 1 << 22
 """How often a program looks for others before it gives up: some seconds."""
-
-MOST_BLOCKS = 64
-"""Into how many blocks a persistent kernel shares out rows at most."""
-
-MOST_NUMBERS = 1 << 17
-"""Rows times units up to which all forward steps are one kernel; beyond, the vendor's products are faster."""
-
-SEVERAL = 2
-"""From so many rounds of products a step on, all backward steps are one kernel."""
-
-WIDEST_BACKWARD = 512
-"""Up to so many units: wider, one kernel backward was slower than the vendor's products (1.09 times with 1,024)."""
-
-ON_CHIP = 180 << 10
-"""Bytes of a matrix that one program keeps on the chip."""
 
 
 def parts_of(product: StepProduct) -> int:
@@ -75,8 +61,21 @@ def products_of(phases: Phases) -> list[StepProduct]:
 class Workspace:
     """Memory for one sequence at a time, and what runs its steps."""
 
-    def __init__(self, plan: Plan, rows: int, steps: int, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        rows: int,
+        steps: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        *,
+        is_for_one: bool = False,
+    ) -> None:
+        """is_for_one: one sequence is read and no other ever, so that what is given need not be copied to where
+        recorded steps would look for it, nor what is found from where they left it."""
         self.plan = plan
+        self.is_for_one = is_for_one
+        self.own: dict[Buffer, Address] = {}  # where buffers lie that are not this workspace's
         self.rows = rows
         self.steps = steps
         self.dtype = dtype
@@ -88,12 +87,12 @@ class Workspace:
         self.graphs: dict[tuple[object, ...], torch.cuda.CUDAGraph | None] = {}
         self.operands = operands_of(plan)
         self.loading: dict[Direction, Loading] = {}
-        self.gradients: dict[tuple[int, ...], Nodes] = {}
-        self.wholes: dict[tuple[Direction, tuple[Buffer, ...]], Persistent | None] = {}
+        self.vector_types: dict[Buffer, torch.dtype] = {}  # those of the weights
+        self.gradients: dict[tuple[int, ...], WeightGradients] = {}
+        self.wholes: dict[tuple[Direction, tuple[Buffer, ...]], Whole | None] = {}
         self.counted = 0  # how far the counters of persistent kernels have come
         self.counters = torch.zeros(MOST_BLOCKS * 32, dtype=torch.int32, device=device)
-        self.failed = torch.zeros(1, dtype=torch.int32, device=device)
-        self.seen_failed = torch.zeros(1, dtype=torch.int32, pin_memory=device.type == "cuda")
+        self.failed = failure_flag(device.type)
         keep(self)
 
     # Memory
@@ -103,6 +102,8 @@ class Workspace:
         name = buffer.name.replace("previous", "state") if buffer.place is Place.PREVIOUS else buffer.name
         if buffer.place is Place.SUMS:
             return self.sums(buffer)
+        if (column := parts_of_d_inputs(self.plan).get(buffer)) is not None:
+            return self.tensor(self.plan.d_inputs)[:, :, column : column + buffer.width]
         if name not in self.tensors:
             rows, steps, width = self.rows, self.steps, buffer.width
             is_state = buffer.place is Place.PREVIOUS or buffer in self.plan.states
@@ -113,20 +114,38 @@ class Workspace:
                 Place.TURNS: (2, rows, width),
                 Place.SHARED: (width,),
             }[buffer.place]
-            self.tensors[name] = torch.zeros(shape, dtype=self.type_of(buffer, name), device=self.device)
+            dtype = self.type_of(buffer, name)
+            if buffer is self.plan.d_inputs and self.is_for_one:
+                # As a batch has them, (B, T, w): nothing else reads them at a step but a product, row by row.
+                by_row = torch.empty((rows, steps, width), dtype=dtype, device=self.device)
+                self.tensors[name] = by_row.transpose(0, 1)
+            else:
+                self.tensors[name] = self.new(shape, dtype)
         return self.tensors[name]
+
+    def new(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Memory. Rows beyond those of a batch must hold numbers, since they are multiplied by zeros; where it is for
+        one sequence only, there are none."""
+        make = torch.empty if self.is_for_one else torch.zeros
+        return make(shape, dtype=dtype, device=self.device)
 
     def sums(self, buffer: Buffer) -> Tensor:
         """What the row passes leave to be summed up, side by side with all other sums."""
         buffers = [each for _, each in self.plan.sums]
         if "sums" not in self.tensors:
             shape = (self.steps, self.rows, sum(each.width for each in buffers))
-            self.tensors["sums"] = torch.zeros(shape, dtype=self.dtype, device=self.device)
+            self.tensors["sums"] = self.new(shape, self.dtype)
         first = sum(each.width for each in buffers[: buffers.index(buffer)])
         return self.tensors["sums"][:, :, first : first + buffer.width]
 
     def type_of(self, buffer: Buffer, name: str) -> torch.dtype:
-        if buffer.place in (Place.TURNS, Place.SHARED) or (buffer.place is Place.ROWS and name not in self.operands):
+        if buffer.place is Place.SHARED:
+            return self.vector_types.get(buffer, torch.float32)
+        if buffer.place is Place.TURNS or (buffer.place is Place.ROWS and name not in self.operands):
+            return torch.float32
+        if is_saved(buffer):
+            return saved_type(buffer, self.dtype)
+        if buffer in exact_results(self.plan):
             return torch.float32
         is_state = name.startswith("state ")
         return self.dtype if name in self.operands or not is_state else torch.float32
@@ -150,10 +169,20 @@ class Workspace:
         return sum(tensor.numel() * tensor.element_size() for tensor in held)
 
     def address(self, buffer: Buffer) -> Address:
+        if buffer in self.own:
+            return self.own[buffer]
         tensor = self.steps_of(buffer)
         if buffer.place is Place.SHARED:
             return Address(tensor, 0, 0)
         return Address(tensor, tensor.stride(1), tensor.stride(0))
+
+    def all_rows(self, left: Buffer, right: Buffer, T: int) -> tuple[Tensor, Tensor]:
+        """All rows of all steps of two sequences, in the same order."""
+        both = (self.steps_of(left)[:T], self.steps_of(right)[:T])
+        if any(each.stride(0) < each.stride(1) for each in both):  # one of them lies row by row
+            left_rows, right_rows = (in_one_piece(each.transpose(0, 1)).flatten(0, 1) for each in both)
+            return left_rows, right_rows
+        return both[0].flatten(0, 1), both[1].flatten(0, 1)
 
     # What comes in and goes out
 
@@ -174,14 +203,15 @@ class Workspace:
             self.loading[direction] = self.loaded(direction, weights)
         nodes, targets, of_rows = self.loading[direction]
         B = len(start[0])
-        sources = [value.reshape(target.shape) for value, target in zip(nodes(weights), targets, strict=True)]
+        values = nodes(weights) if targets else []
+        sources = [value.reshape(target.shape) for value, target in zip(values, targets, strict=True)]
         targets = [*targets, *(self.tensor(buffer)[0, :B] for buffer in self.plan.states)]
         sources += start
         for row, target in zip(rows, of_rows, strict=True):
             if target is not None:
                 targets.append(target[0, :B])
                 sources.append(row.flatten(1))
-        torch._foreach_copy_(targets, sources)
+        copy_all(targets, sources)
 
     def loaded(self, direction: Direction, weights: Sequence[Tensor]) -> Loading:
         """Memory for the weights of a direction, and how they come from what is given."""
@@ -193,6 +223,17 @@ class Workspace:
         vectors = [buffer for buffer in buffers if buffer.weight is not None]
         nodes += [buffer.weight.node for buffer in vectors if buffer.weight is not None]
         found = Nodes(plan, plan.trace.weight_inputs, nodes)
+        named = {buffer.name: buffer for buffer in buffers}
+        of_rows = [self.tensor(named[name]) if name in named else None for name in plan.trace.row_inputs]
+        if self.is_for_one and all(len(product.weights) == 1 for product in products):
+            # Where they lie: whoever changes a weight before the way back hears of it from autograd.
+            values = [value if value.is_floating_point() else value.float() for value in found(weights)]
+            for product, value in zip(products, values, strict=False):
+                self.matrices[product] = value.to(self.dtype)
+            self.tensors |= {
+                b.name: v.contiguous().flatten() for b, v in zip(vectors, values[len(products) :], strict=True)
+            }
+            return Loading(found, [], of_rows)
         shapes = iter(found(weights))
         targets = []
         for product in products:
@@ -206,9 +247,8 @@ class Workspace:
                 width = sum(part.shape[1] for part in parts)
                 self.matrices[product] = torch.empty(len(parts[0]), width, dtype=self.dtype, device=self.device)
                 targets += self.matrices[product].split([part.shape[1] for part in parts], dim=1)
+        self.vector_types |= {buffer: value.dtype for buffer, value in zip(vectors, shapes, strict=True)}
         targets += [self.tensor(buffer) for buffer in vectors]
-        named = {buffer.name: buffer for buffer in buffers}
-        of_rows = [self.tensor(named[name]) if name in named else None for name in plan.trace.row_inputs]
         return Loading(found, targets, of_rows)
 
     def sequence(self, buffer: Buffer, B: int, T: int) -> Tensor:
@@ -227,10 +267,13 @@ class Workspace:
     ) -> None:
         """Gradients from outside: of all states after each step, and of the last."""
         parts = [buffer for of_state in self.plan.d_states for buffer, _ in of_state]
-        torch._foreach_zero_([self.tensor(buffer) for buffer in parts])
+        clear([self.tensor(buffer) for buffer in dict.fromkeys(parts)])
         targets, sources = [], []
         for buffer, gradient in zip(self.plan.d_outputs, of_sequences, strict=True):
-            if gradient is not None:
+            if gradient is not None and self.is_for_one and gradient.stride(2) == 1:
+                self.own[buffer] = Address(gradient, gradient.stride(0), gradient.stride(1))
+            elif gradient is not None:
+                self.own.pop(buffer, None)
                 targets.append(self.sequence(buffer, B, T))
                 sources.append(gradient)
         for of_state, gradient in zip(self.plan.d_states, of_finals, strict=True):
@@ -238,8 +281,17 @@ class Workspace:
                 if buffer.place is Place.TURNS and gradient is not None:
                     targets.append(self.tensor(buffer)[T % 2, :B])
                     sources.append(gradient)
-        if targets:
-            torch._foreach_copy_(targets, sources)
+        copy_all(targets, sources)
+
+    def input_gradient(self, B: int, T: int) -> Tensor:
+        """The gradient of the projected inputs, (B, T, P), in memory that is not used again."""
+        found = self.sequence(self.plan.d_inputs, B, T)
+        if not self.is_for_one:
+            return in_one_piece(found, always=True)
+        # Another way back through the same steps writes elsewhere.
+        del self.tensors[self.plan.d_inputs.name]
+        self.passes = {key: launches for key, launches in self.passes.items() if key[0] != "backward"}
+        return found
 
     def start_gradient(self, parts: list[tuple[Buffer, int]], B: int) -> Tensor:
         """The gradient of a start state: what step 0 left, and its products."""
@@ -259,74 +311,65 @@ class Workspace:
         ]
         if not wanted:
             return [None] * len(weights)
-        gathered = [
-            summed_product(self.steps_of(left)[:T].flatten(0, 1), self.steps_of(right)[:T].flatten(0, 1))
-            for _, left, right in plan.matrices
-        ]
-        if plan.sums:
-            widths = [buffer.width for _, buffer in plan.sums]
-            gathered += total_of(self.tensors["sums"][:T].flatten(0, 1)).split(widths)
         key = tuple(wanted)
         if key not in self.gradients:
-            contractions = [of[0].node for of in plan.matrices] + [of[0].node for of in plan.sums]
-            nodes = [plan.trace.weight_gradients[number] for number in wanted]
-            given = [*plan.trace.weight_inputs, *contractions]
-            self.gradients[key] = Nodes(plan, given, [node for node in nodes if node is not None])
-        results = iter(self.gradients[key]([*weights, *gathered]))
-        return [next(results).to(weight.dtype) if number in wanted else None for number, weight in enumerate(weights)]
+            self.gradients[key] = WeightGradients(plan, wanted, weights)
+        return self.gradients[key](self, T, weights)
 
     # Steps
 
     def run_forward(self, direction: Direction, given: Tensor, is_ragged: bool) -> None:
         """All steps of projected inputs (B, T, P): by one kernel, or step by step."""
-        kernel = self.whole(direction)
+        whole = self.whole(direction)
         B, T, _ = given.shape
         inputs = next((b for b in inputs_read(self.plan, direction)), None)
-        if kernel is not None and (inputs is None or (given.stride(2) == 1 and self.rows == B)):
-            if inputs is not None and self.plan.needs_inputs and direction == "forward":
+        own = {} if inputs is None else {inputs: Address(given, given.stride(0), given.stride(1))}
+        is_in_place = inputs is None or (given.stride(2) == 1 and self.rows == B)
+        is_copied = not is_in_place or not self.is_for_one
+        if is_in_place and self.is_for_one:
+            self.own |= own
+        if whole is not None and is_in_place:
+            if inputs is not None and self.plan.needs_inputs and direction == "forward" and is_copied:
                 self.tensor(inputs)[:T, :B].transpose(0, 1).copy_(given)
-            own = {} if inputs is None else {inputs: Address(given, given.stride(0), given.stride(1))}
-            if self.launch_whole(kernel, direction, T, is_ragged, own):
+            if self.launch_whole(whole, direction, T, is_ragged, own):
                 return
-        if inputs is not None:
+        if inputs is not None and is_copied:
             self.tensor(inputs)[:T, :B].transpose(0, 1).copy_(given)
         self.run(direction, T, is_ragged)
 
     def run_backward(self, T: int, is_ragged: bool, absent: tuple[Buffer, ...]) -> None:
-        """All steps from the last to the first: by one kernel where a step has several rounds of products, which the
-        vendor's products and kernels between them would take one after the other; else step by step."""
-        phases = self.plan.backward
-        is_worth = len(phases.passes) >= SEVERAL and self.plan.states[0].width <= WIDEST_BACKWARD
-        kernel = self.whole("backward", absent) if is_worth else None
-        if kernel is None or not self.launch_whole(kernel, "backward", T, is_ragged, {}):
+        """All steps from the last to the first: by one kernel, or step by step."""
+        whole = self.whole("backward", absent)
+        if whole is None or not self.launch_whole(whole, "backward", T, is_ragged, {}):
             self.run("backward", T, is_ragged, absent)
             return
-        for product in phases.after_pass[-1]:  # of the first step, for the gradient of the start
+        for product in self.plan.backward.after_pass[-1]:  # of the first step, for the gradient of the start
             self.multiply(product, 0)
 
-    def whole(self, direction: Direction, absent: tuple[Buffer, ...] = ()) -> Persistent | None:
+    def whole(self, direction: Direction, absent: tuple[Buffer, ...] = ()) -> Whole | None:
         """The kernel of all steps, where one can run here and is worth it."""
         key = (direction, absent)
         if key not in self.wholes:
-            found = persistent_of(self.plan, direction, absent)
-            is_worth = found is not None and tile_of(found, self.rows, self.dtype, self.device) is not None
-            self.wholes[key] = found if is_worth else None
+            kernel = persistent_of(self.plan, direction, absent)
+            tile = None if kernel is None else tile_of(kernel, direction, self.rows, self.dtype, self.device)
+            if tile is not None:
+                kernel = persistent_of(self.plan, direction, absent, tile.part)
+            self.wholes[key] = None if kernel is None or tile is None else Whole(kernel, tile)
         return self.wholes[key]
 
     def launch_whole(
-        self, kernel: Persistent, direction: Direction, T: int, is_ragged: bool, own: dict[Buffer, Address]
+        self, whole: Whole, direction: Direction, T: int, is_ragged: bool, own: dict[Buffer, Address]
     ) -> bool:
         """Run all steps by one kernel; False where the GPU has no room for it after all.
 
         own    where buffers lie that are not this workspace's
         """
-        tile = tile_of(kernel, self.rows, self.dtype, self.device)
-        assert tile is not None
+        kernel, tile = whole
         addresses = [own.get(buffer) or self.address(buffer) for buffer, _ in kernel.arguments]
         matrices = [self.matrices[product] for product in kernel.products]
         options: dict[str, object] = {} if self.device.type == "cpu" else {"launch_cooperative_grid": True}
         try:
-            functions([kernel])[kernel.name][tile.grid](
+            functions([kernel])[kernel.name][tile.grid(kernel.units, self.rows)](
                 T,
                 self.rows,
                 self.lengths,
@@ -339,24 +382,29 @@ class Workspace:
                 RAGGED=is_ragged,
                 BB=tile.rows,
                 BH=tile.units,
+                BK=tile.chunk,
                 PRECISION=precision_of(self.dtype),
                 num_warps=tile.warps,
-                num_stages=1,
+                num_stages=tile.stages,
                 **options,
             )
         except Exception as reason:
             if not is_too_large(reason):
                 raise
+            notice(
+                f"one kernel for all {direction} steps of {self.rows} rows and {kernel.units} units does not fit on "
+                f"this GPU; the steps run one by one, which is slower"
+            )
             self.wholes = {key: None if key[0] == direction else found for key, found in self.wholes.items()}
             return False
         # Counters are never set back: the next launch goes on from where this one ended.
         self.counted += T * kernel.passes
-        self.seen_failed.copy_(self.failed, non_blocking=True)
         return True
 
     def check(self) -> None:
         """Raise an EngineError if a kernel gave up waiting, as far as is known without waiting for the GPU."""
-        if self.seen_failed.item():
+        if self.failed.item():
+            self.failed.zero_()
             raise EngineError(
                 "a persistent kernel waited for seconds for its other programs and gave up; its results are wrong. "
                 "Something else may keep the GPU busy. Set model.engine = 'vendor' or 'loop', or try again."
@@ -427,9 +475,17 @@ class Workspace:
         operand = self.steps_of(product.operand)[t if is_sequence else 0]
         matrix, out = self.matrices[product], self.tensor(product.out)
         if (count := self.parts[product.out]) == 1:
-            torch.mm(operand, matrix, out=out[0])
+            multiplied(operand, matrix, out[0])
         else:
             torch.bmm(operand.unflatten(1, (count, -1)).transpose(0, 1), matrix.unflatten(0, (count, -1)), out=out)
+
+
+@functools.cache
+def failure_flag(device: str) -> Tensor:
+    """One number that a kernel sets when it gives up, the same for all: recorded graphs outlive the memory of their
+    steps. It lies in memory of the host that kernels write to directly, so that it is read without waiting for the GPU.
+    """
+    return torch.zeros(1, dtype=torch.int32, pin_memory=device == "cuda")
 
 
 class Loading(NamedTuple):
@@ -448,17 +504,176 @@ def buffers_read(plan: Plan, direction: Direction) -> list[Buffer]:
     return list(found)
 
 
-def total_of(rows: Tensor) -> Tensor:
-    """The sum of all rows in float32."""
+class WeightGradients:
+    """How the gradients of some weights come from products and sums over all rows and steps."""
+
+    def __init__(self, plan: Plan, wanted: Sequence[int], weights: Sequence[Tensor]) -> None:
+        self.plan = plan
+        self.wanted = wanted
+        contractions = [of[0].node for of in plan.matrices] + [of[0].node for of in plan.sums]
+        nodes = [plan.trace.weight_gradients[number] for number in wanted]
+        given = [*plan.trace.weight_inputs, *contractions]
+        self.nodes = Nodes(plan, given, [node for node in nodes if node is not None])
+        self.ones: Tensor | None = None
+        self.is_direct = self.only_moved(weights)
+
+    def only_moved(self, weights: Sequence[Tensor]) -> bool:
+        """Whether every gradient is one of the products or sums as it is, with nothing computed from it: then products
+        are rounded to the type of a weight at once, as they would be afterwards."""
+        kinds = {weights[number].dtype for number in self.wanted}
+        if len(kinds) != 1:
+            return False
+        plan = self.plan
+        shapes = [(left.width, right.width) for _, left, right in plan.matrices] + [(b.width,) for _, b in plan.sums]
+        gathered = [torch.empty(shape, device="meta") for shape in shapes]
+        try:
+            results = self.nodes([*(torch.empty_like(weight, device="meta") for weight in weights), *gathered])
+        except (RuntimeError, TypeError, NotImplementedError):
+            return False
+        memory = [tensor.untyped_storage()._cdata for tensor in gathered]
+        used = [result.untyped_storage()._cdata for result in results]
+        return all(each in memory for each in used) and len(set(used)) == len(used)
+
+    def __call__(self, workspace: Workspace, T: int, weights: Sequence[Tensor]) -> list[Tensor | None]:
+        plan = self.plan
+        dtype = weights[self.wanted[0]].dtype if self.is_direct else torch.float32
+
+        gathered = [summed_product(*workspace.all_rows(left, right, T), dtype) for _, left, right in plan.matrices]
+        if plan.sums:
+            widths = [buffer.width for _, buffer in plan.sums]
+            summed = workspace.tensors["sums"][:T].flatten(0, 1)
+            if self.ones is None or self.ones.shape[1] != len(summed):
+                self.ones = summed.new_ones(1, len(summed))
+            gathered += total_of(summed, self.ones).to(dtype).split(widths)
+        results = iter(self.nodes([*weights, *gathered]))
+        return [
+            next(results).to(weight.dtype) if number in self.wanted else None for number, weight in enumerate(weights)
+        ]
+
+
+@functools.lru_cache(maxsize=256)
+def parts_of_d_inputs(plan: Plan) -> dict[Buffer, int]:
+    """Which buffers of gradients, side by side, are the gradient of the inputs, and where each begins there; none where
+    that has other parts as well. In a GRU the gradients of what U multiplies are those of what W does."""
+    whole = plan.trace.d_inputs
+    written = {write.value: write.buffer for p in plan.backward.passes for write in p.writes}
+    found: dict[Buffer, int] = {}
+    if whole.op != "move":
+        return {}
+    for run in whole.detail.runs:
+        value = whole.values[run.source]
+        buffer = written.get(value)
+        is_all = run.step == run.stride == 1 and run.offset == 0 and run.length == value.width
+        if buffer is None or not is_all or buffer in found or buffer.place is not Place.SEQUENCE:
+            return {}
+        found[buffer] = run.start
+    return found if sum(buffer.width for buffer in found) == whole.width else {}
+
+
+@functools.lru_cache(maxsize=256)
+def backward_phases(plan: Plan) -> Phases:
+    """The way back without what is written once already, as a part of something else."""
+    if not parts_of_d_inputs(plan):
+        return plan.backward
+    passes = [
+        replace(p, writes=[write for write in p.writes if write.buffer is not plan.d_inputs])
+        for p in plan.backward.passes
+    ]
+    if not all(each.writes for each in passes):
+        return plan.backward
+    return replace(plan.backward, passes=passes)
+
+
+def nothing_carried(plan: Plan) -> list[Buffer | None]:
+    """For each state, the buffer that carries its gradient from step to step besides products, where that is always 0:
+    but for the gradient of the last state, it need not be read nor written."""
+    values = {write.buffer: write.value for p in plan.backward.passes for write in p.writes}
+    carried = [next(buffer for buffer, _ in parts if buffer.place is Place.TURNS) for parts in plan.d_states]
+    return [buffer if values[buffer].op == "constant" else None for buffer in carried]
+
+
+def phases_of(plan: Plan, direction: Direction) -> Phases:
+    if direction == "backward":
+        return backward_phases(plan)
+    found: Phases = getattr(plan, direction)
+    return found
+
+
+def saved_type(buffer: Buffer, dtype: torch.dtype) -> torch.dtype:
+    """The type in which something is kept for the way back, where products multiply another type: see plan.kind_of.
+
+    >>> saved_type(Buffer("saved gates", Place.SEQUENCE, 8), torch.bfloat16)
+    torch.float16
+    """
+    if buffer.name == "saved numbers":
+        return torch.float32
+    return torch.float16 if buffer.name == "saved gates" and dtype == torch.bfloat16 else dtype
+
+
+@functools.lru_cache(maxsize=256)
+def exact_results(plan: Plan) -> frozenset[Buffer]:
+    """Results of products which forward passes sum up along rows, as layer norm does: deviations from a mean, divided
+    by how far they deviate, have fewer digits than the results, and so these are not rounded."""
+    found = set()
+    for phases in (plan.forward, plan.inference):
+        results = {product.out for product in products_of(phases)}
+        for row_pass in phases.passes:
+            if units_of(row_pass) is None:
+                found |= results & {buffer for parts in row_pass.reads.values() for buffer, _ in parts}
+    return frozenset(found)
+
+
+def multiplied(operand: Tensor, matrix: Tensor, out: Tensor) -> None:
+    """operand (B, n) · matrix (n, m); float32 where there is room for it."""
+    if out.dtype == operand.dtype:
+        torch.mm(operand, matrix, out=out)
+    elif out.is_cuda:
+        torch.mm(operand, matrix, out_dtype=out.dtype, out=out)
+    else:
+        torch.mm(operand.to(out.dtype), matrix.to(out.dtype), out=out)
+
+
+def in_one_piece(tensor: Tensor, *, always: bool = False) -> Tensor:
+    """A sequence (B, T, w) with one row after the other, copied unless it lies so already; always: in any case."""
+    if not always and tensor.stride(0) == tensor.shape[1] * tensor.stride(1):
+        return tensor
+    count = 16 // tensor.element_size()
+    if tensor.is_cuda and all(n % count == 0 for n in (tensor.shape[2], *tensor.stride()[:2], tensor.storage_offset())):
+        # 16 bytes as one number: torch copies numbers one by one where they do not lie in a row.
+        wide = tensor.view(torch.complex128).clone(memory_format=torch.contiguous_format)
+        return wide.view(tensor.dtype)
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def copy_all(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+    """Copy each source to its target: one kernel for all pairs of the same types."""
+    groups: dict[tuple[torch.dtype, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
+    for target, source in zip(targets, sources, strict=True):
+        into, of = groups.setdefault((target.dtype, source.dtype), ([], []))
+        into.append(target)
+        of.append(source)
+    for into, of in groups.values():
+        torch._foreach_copy_(into, of)
+
+
+def clear(tensors: Sequence[Tensor]) -> None:
+    """Zeros in all of them, by one kernel for each type."""
+    for dtype in {each.dtype for each in tensors}:
+        torch._foreach_zero_([each for each in tensors if each.dtype == dtype])
+
+
+def total_of(rows: Tensor, ones: Tensor | None = None) -> Tensor:
+    """The sum of all rows in float32. ones: as many of them as there are rows, (1, n)."""
     if rows.is_cuda and rows.dtype != torch.float32:
         # As a product with ones, which is exact, and several times as fast as torch's sum of few long columns.
-        return torch.mm(rows.new_ones(1, len(rows)), rows, out_dtype=torch.float32)[0]
+        ones = rows.new_ones(1, len(rows)) if ones is None else ones
+        return torch.mm(ones, rows, out_dtype=torch.float32)[0]
     return rows.sum(0, dtype=torch.float32)
 
 
-def summed_product(rows: Tensor, factors: Tensor) -> Tensor:
-    """rowsᵀ · factors in float32, whatever their type."""
-    if rows.is_cuda and rows.dtype != torch.float32:
+def summed_product(rows: Tensor, factors: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """rowsᵀ · factors, summed up in float32 whatever their type; rounded to a type only if that is their own."""
+    if rows.is_cuda and rows.dtype not in (torch.float32, dtype):
         return torch.mm(rows.T, factors, out_dtype=torch.float32)
     return rows.T @ factors
 
@@ -483,43 +698,22 @@ def recorded(workspace: Workspace, run: object) -> torch.cuda.CUDAGraph:
     return graph
 
 
-class Tile(NamedTuple):
-    """What one program of a persistent kernel owns, and how many there are."""
+class Whole(NamedTuple):
+    """All steps of a direction as one kernel."""
 
-    rows: int
-    units: int
-    warps: int
-    grid: tuple[int, int]
-
-
-def tile_of(kernel: Persistent, rows: int, dtype: torch.dtype, device: torch.device) -> Tile | None:
-    """The smallest tiles of which all fit on the GPU at the same time; None where there are none."""
-    if device.type == "cpu":  # the interpreter runs programs one after the other: none may wait for another
-        units = max(16, power_of_two(kernel.units))
-        return Tile(16, units, 4, (1, -(-rows // 16)))
-    if rows * kernel.units > MOST_NUMBERS or precision_of(dtype) == "ieee":
-        # Products of float32 proper have no matrix units, and the vendor's are faster without them.
-        return None
-    size = torch.empty((), dtype=dtype).element_size()
-    processors = torch.cuda.get_device_properties(device).multi_processor_count
-    found = []
-    for block in (16, 32, 64):
-        for units in (8, 16, 32):
-            programs = (-(-kernel.units // units), -(-rows // block))
-            held = kernel.terms * kernel.gates * units * len(kernel.products) * size
-            fits = programs[0] * programs[1] <= processors and held <= ON_CHIP and programs[1] <= MOST_BLOCKS
-            if fits and kernel.gates * units >= 8:
-                found.append((block + 4 * units, Tile(block, units, 4 if block * units <= 128 else 8, programs)))
-    return min(found)[1] if found else None
+    kernel: Persistent
+    tile: Tile
 
 
 @functools.lru_cache(maxsize=256)
-def persistent_of(plan: Plan, direction: Direction, absent: tuple[Buffer, ...] = ()) -> Persistent | None:
+def persistent_of(
+    plan: Plan, direction: Direction, absent: tuple[Buffer, ...] = (), part: int = CHUNK
+) -> Persistent | None:
     """All steps of a direction as one kernel; None where its plan does not allow it."""
-    phases: Phases = getattr(plan, direction)
+    phases = phases_of(plan, direction)
     try:
         is_backward = direction == "backward"
-        return persistent(plan, phases, f"whole_{direction}", is_backward=is_backward, absent=absent)
+        return persistent(plan, phases, f"whole_{direction}", is_backward=is_backward, absent=absent, chunk=part)
     except NoPlan:
         return None
 
@@ -552,7 +746,7 @@ def operands_of(plan: Plan) -> set[str]:
 @functools.lru_cache(maxsize=256)
 def kernels_of(plan: Plan, direction: Direction, absent: tuple[Buffer, ...]) -> tuple[Kernel, ...]:
     """The row passes of a direction, printed."""
-    phases: Phases = getattr(plan, direction)
+    phases = phases_of(plan, direction)
     parts = {
         product.out: parts_of(product)
         for of in (plan.forward, plan.inference, plan.backward)

@@ -6,8 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -15,21 +14,18 @@ from torch.nn import functional
 
 from recurra.analysis.exposure import Exposed
 from recurra.config import Seq2SeqDecoding
-from recurra.encoders.memory import Extents, missing_places
+from recurra.data.extents import Extents
+from recurra.encoders.memory import missing_places
 from recurra.errors import ConfigError
 from recurra.models.ctc import Transcriber
 from recurra.models.seq2seq import PairBatch, SequenceToSequence
 from recurra.padding import Grid, Padded
-from recurra.search.beam import beam
 from recurra.search.beaming import follow_beam
-from recurra.search.brackets import Brackets
+from recurra.search.decoding import SearchTokens, bounds, by_score, numbers_of_rows, searched_on_host
 from recurra.search.ensemble import together
-from recurra.search.exhaustive import exhaustive
 from recurra.search.following import follow
 from recurra.search.graphs import Graphs, Marks, graphs_of, marks_of
-from recurra.search.greedy import greedy
-from recurra.search.rules import Rules
-from recurra.search.sampling import Filter, sample
+from recurra.search.sampling import Filter
 from recurra.search.search import Hypothesis, Step
 from recurra.search.tree import Tree
 
@@ -45,18 +41,6 @@ class Searchable(Protocol):
     def weights(self, moving: Any) -> Tensor | None: ...
     def extents(self, source: Padded | Grid) -> Extents: ...
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor: ...
-
-
-class SearchTokens(NamedTuple):
-    """The ids that [decoding] means by its tokens."""
-
-    end: int
-    never: tuple[int, ...] = ()  # specials that are no part of an answer
-    banned: tuple[int, ...] = ()
-    forced: tuple[int, ...] = ()
-    prefix: tuple[int, ...] = ()
-    specials: int = 0  # higher ids are elements of the source, where the model points at them
-    brackets: Brackets = Brackets()
 
 
 class Ensemble(nn.Module):
@@ -129,24 +113,12 @@ def searched(
     on_device = on_device and why_on_host(decoding, words, record) is None
     multiple = PLACES if on_device else 1
     tokens, moving, fixed = model.start(batch, multiple=multiple)
-    # However short a source is, there is room for all that its answer must have, and for an end where that may be.
-    must = max(decoding.min_length, len(words.prefix) + len(words.forced))
-    lengths = [decoding.max_length] * len(tokens)
-    if decoding.max_ratio is not None and isinstance(batch.source, Padded):
-        relative = [int(decoding.max_ratio * length) + 10 for length in batch.source.lengths.tolist()]
-        lengths = [min(most, max(must + 1, each)) for most, each in zip(lengths, relative, strict=True)]
-    lengths = [max(must, length) for length in lengths]
-    leasts: list[int] = []
-    if decoding.elements != "any":
-        lengths, leasts = elements_once(batch, words.specials, decoding)
-    rules = Rules(
-        min_length=0 if leasts else decoding.min_length,
-        banned=(*words.never, *words.banned),
-        forced=words.forced,
-        prefix=words.prefix,
-        no_repeat=decoding.no_repeat if decoding.elements == "any" else 1,
-        brackets=words.brackets,
-        min_lengths=leasts,
+    lengths, rules = bounds(
+        decoding,
+        words,
+        rows=len(tokens),
+        source_lengths=batch.source.lengths.tolist() if isinstance(batch.source, Padded) else None,
+        elements=None if batch.copied is None else (batch.copied >= words.specials).sum(1).tolist(),
     )
     seen = model.weights if watch or decoding.coverage_penalty else None
     every: dict[str, Any] = {
@@ -161,32 +133,9 @@ def searched(
     if on_device:
         stepping = partial(model.stepping, batch.extra)
         return searched_on_device(model, batch, decoding, draws, graphs, (stepping, tokens, moving, fixed), every)
-    step = model.stepping(batch.extra)
-    if decoding.search == "beam":
-        return beam(step, tokens, moving, fixed, width=decoding.width, best=decoding.best, record=record, **every)
-    if decoding.search == "greedy":
-        return [[each] for each in greedy(step, tokens, moving, fixed, **every)]
-    if decoding.search == "sampling":
-        keep = Filter(temperature=decoding.temperature, top_k=decoding.top_k, top_p=decoding.top_p)
-        numbers = numbers_of(batch, draws)
-        drawn = [
-            sample(step, tokens, moving, fixed, keep=keep, seed=decoding.seed + number, numbers=numbers, **every)
-            for number in range(decoding.best)
-        ]
-        return by_score(drawn)
-    if decoding.search == "exhaustive":
-        return exhaustive(step, tokens, moving, fixed, best=decoding.best, **every)
-    raise ConfigError(f"decoding.search = '{decoding.search}' is not a search method.")
-
-
-def elements_once(batch: PairBatch, specials: int, decoding: Seq2SeqDecoding) -> tuple[list[int], list[int]]:
-    """How long the answers of each source may be and must be, if no element of it may appear twice in them."""
-    assert batch.copied is not None, "elements have numbers"
-    counts: list[int] = (batch.copied >= specials).sum(1).tolist()
-    if decoding.elements == "all":
-        return [count + 1 for count in counts], counts
-    mosts = [max(decoding.min_length, min(decoding.max_length, count + 1)) for count in counts]
-    return mosts, [min(decoding.min_length, count) for count in counts]
+    numbers = numbers_of(batch, draws) if decoding.search == "sampling" else []
+    begun = (model.stepping(batch.extra), tokens, moving, fixed)
+    return searched_on_host(begun, decoding, every, numbers=numbers, record=record)
 
 
 @torch.no_grad()
@@ -241,11 +190,6 @@ def searched_on_device(
     return by_score([follow(*begun, keep=keep, seed=seed, numbers=numbers, **every) for seed in seeds])
 
 
-def by_score(drawn: Sequence[Sequence[Hypothesis]]) -> list[list[Hypothesis]]:
-    """What was drawn for each source, best first."""
-    return [sorted(row, key=lambda each: -each.score) for row in zip(*drawn, strict=True)]
-
-
 def numbers_of(batch: PairBatch, draws: Sequence[int] | None = None) -> list[int]:
     """A number for each source, made from what it holds, and from which of its draws it is: it is answered alike
     wherever it stands."""
@@ -255,8 +199,7 @@ def numbers_of(batch: PairBatch, draws: Sequence[int] | None = None) -> list[int
         real = [row[:, :rows, :columns] for row, (rows, columns) in zip(values, sizes, strict=True)]
     else:
         real = [row[:length] for row, length in zip(values, batch.source.lengths.tolist(), strict=True)]
-    digests = [blake2b(each.tobytes(), digest_size=8) for each in real]
-    found = [int.from_bytes(digest.digest(), "little") for digest in digests]
+    found = numbers_of_rows(real)
     return found if draws is None else [*map(operator.add, found, draws)]
 
 
@@ -272,11 +215,3 @@ def real_places(extents: Extents, multiple: int = 1) -> Tensor:
     found = torch.cat(each) if each else torch.ones(0, rows * columns, dtype=torch.bool)
     missing = 0 if extents.columns is not None else missing_places(columns, multiple)
     return functional.pad(found, (0, missing))
-
-
-def seen_in(watched: Tensor, extent: tuple[int, int], columns: int | None) -> Tensor:
-    """(T, rows, columns) from weights (T, S) over the places of a padded memory: those of one source alone."""
-    rows, width = extent
-    if not columns:
-        return watched[:, None, :width]
-    return watched.unflatten(1, (-1, columns))[:, :rows, :width]

@@ -145,7 +145,7 @@ def _summed(
     lower = features.dtype if dtype is None else dtype
     exact = torch.promote_types(lower, torch.float32)
     padded = padded_size(size, features.device)
-    W, b = _padded(weight, bias, padded, lower)
+    W, b = with_padding(weight, bias, padded, lower)
     passes = 2 if options.r_drop else 1
     assert rows % passes == 0, "each row has two passes"
     each = rows // passes
@@ -183,7 +183,7 @@ def padded_size(tokens: int, device: torch.device) -> int:
     return -(-tokens // ALIGNED) * ALIGNED if device.type == "cuda" else tokens
 
 
-def _padded(weight: Tensor, bias: Tensor, size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def with_padding(weight: Tensor, bias: Tensor, size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """W and b with more rows, to which a score of −∞ gives the probability 0."""
     more = size - len(weight)
     if not more:

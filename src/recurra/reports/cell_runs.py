@@ -96,23 +96,47 @@ def view(found: CellRuns) -> Several:
 
 def _curves(found: CellRuns, by: str) -> Lines:
     first = found.runs[0].first
-    train, valid = [], []
-    for number, run in enumerate(found.runs):
-        look = IN_TURN[number % len(IN_TURN)]
+    train, valid = list[list[Point]](), list[list[Point]]()
+    for run in found.runs:
         losses = [Point(_at(line, by), drawable(line.loss)) for line in run.lines if isinstance(line, TrainLine)]
-        smooth = smoothed([point for point in losses if not math.isnan(point.x)])
-        if smooth:
-            train.append(Curve(run.name, [point.y for point in smooth], [point.x for point in smooth], look))
+        train.append(smoothed([point for point in losses if not math.isnan(point.x)]))
         scores = [
             Point(_at(line, by), drawable(line.scores.get(first, math.nan)))
             for line in run.lines
             if isinstance(line, ValidLine)
         ]
-        known = [point for point in scores if not math.isnan(point.x + point.y)]
-        if known:
-            valid.append(Curve(run.name, [point.y for point in known], [point.x for point in known], look, dots=True))
-    panels = [Panel("loss in training", train, HEIGHT, log=True), Panel(f"{first}, valid", valid, HEIGHT)]
+        valid.append([point for point in scores if not math.isnan(point.x + point.y)])
+    panels = [
+        Panel("loss in training", _drawn(found, train, dots=False), HEIGHT, log=True),
+        Panel(f"{first}, valid", _drawn(found, valid, dots=True), HEIGHT),
+    ]
     return Lines([panel for panel in panels if panel.curves], by, title=f"Learning curves by {by}", about=about(found))
+
+
+def _drawn(found: CellRuns, each: Sequence[Sequence[Point]], *, dots: bool) -> list[Curve]:
+    """A curve for each run that has points, without its first ones where they are far from all that follows."""
+    low, high = _range(each)
+    curves = []
+    for number, (run, points) in enumerate(zip(found.runs, each, strict=True)):
+        near = [point for point in points if low <= point.y <= high]
+        if near:
+            look = IN_TURN[number % len(IN_TURN)]
+            curves.append(Curve(run.name, [point.y for point in near], [point.x for point in near], look, dots=dots))
+    return curves
+
+
+def _range(each: Sequence[Sequence[Point]]) -> tuple[float, float]:
+    """The values after the first tenth, and as much room again on either side: the first are often many times as large.
+
+    >>> _range([[Point(0, 50.0), Point(10, 9.0), Point(100, 8.0)]])
+    (7.0, 10.0)
+    """
+    last = max((point.x for points in each for point in points), default=0.0)
+    later = [point.y for points in each for point in points if point.x >= last / 10 and not math.isnan(point.y)]
+    if not later:
+        return -math.inf, math.inf
+    room = (max(later) - min(later)) or math.inf
+    return min(later) - room, max(later) + room
 
 
 def _at(line: TrainLine | ValidLine, by: str) -> float:

@@ -125,7 +125,8 @@ def timing(
     try:
         with numbers(kind):
             torch.manual_seed(0)
-            rnn = restless(Recurrent(spec, shape.I, shape.H, engine=engine)).to("cuda", TYPES[kind])
+            with torch.device("cuda"):  # where orthogonal matrices are found at once
+                rnn = restless(Recurrent(spec, shape.I, shape.H, engine=engine)).to("cuda", TYPES[kind])
             x = Padded.full(torch.randn(shape.B, shape.T, shape.I, device="cuda").to(TYPES[kind]))
             with torch.set_grad_enabled(backward):
                 [layer] = rnn.engine_report(x).layers
@@ -191,8 +192,9 @@ def restless(rnn: Recurrent) -> Recurrent:
 def error(spec: Spec, shape: Size, engine: str, dtype: torch.dtype, device: str) -> float:
     """The largest relative norm of a difference from the loop in float64, of outputs and all gradients."""
     torch.manual_seed(0)
-    rnn = restless(Recurrent(spec, shape.I, shape.H, engine=engine)).to(device, dtype)
-    exact = Recurrent(spec, shape.I, shape.H, engine="loop").to(device, torch.float64)
+    with torch.device(device):
+        rnn = restless(Recurrent(spec, shape.I, shape.H, engine=engine)).to(device, dtype)
+        exact = Recurrent(spec, shape.I, shape.H, engine="loop").to(device, torch.float64)
     exact.load_state_dict({name: weight.double() for name, weight in rnn.state_dict().items()})
     x = torch.randn(shape.B, shape.T, shape.I, device=device).to(dtype)
     gradient = torch.randn(shape.B, shape.T, shape.H, device=device).to(dtype)

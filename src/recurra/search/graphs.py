@@ -256,8 +256,13 @@ def copy(source: Any, target: Any) -> None:
     written = {into.untyped_storage().data_ptr() for _, into in pairs}
     # What is read from where something is written must be read first.
     found = [each.clone() if each.untyped_storage().data_ptr() in written else each for each, _ in pairs]
+    by_type: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
     for each, (_, into) in zip(found, pairs, strict=True):
-        into.copy_(each)
+        targets, sources = by_type.setdefault(into.dtype, ([], []))
+        targets.append(into)
+        sources.append(each)
+    for targets, sources in by_type.values():
+        torch._foreach_copy_(targets, sources)  # on a GPU by one kernel
 
 
 GRAPHS: WeakKeyDictionary[nn.Module, Graphs] = WeakKeyDictionary()
@@ -276,13 +281,25 @@ def marks_of(model: nn.Module) -> Marks:
     if any(torch.is_autocast_enabled(device) for device in ("cpu", "cuda")):
         return Marks("autocast keeps copies of the weights, which would not follow them", None)
     found: list[Hashable] = []
-    for module in model.modules():
+    for module in modules_of(model):
         if module._forward_hooks or module._forward_pre_hooks:
             return Marks(f"{type(module).__name__} has forward hooks, which replayed steps would not call", None)
         found += [each for each in module.__dict__.values() if each.__class__ in PLAIN]
         found += [each.data_ptr() for each in module._parameters.values() if each is not None]
         found += [each.data_ptr() for each in module._buffers.values() if each is not None]
     return Marks(None, tuple(found))
+
+
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """A model and all in it, each once; torch's own way makes a name for each, which takes most of its time."""
+    found = {id(model): model}
+    waiting = [model]
+    while waiting:
+        for module in waiting.pop()._modules.values():
+            if module is not None and id(module) not in found:
+                found[id(module)] = module
+                waiting.append(module)
+    return list(found.values())
 
 
 def rounded(count: int) -> int:

@@ -121,6 +121,22 @@ class Replaying:
         return Replayed(graph.total, graph.carried)
 
     @property
+    def held(self) -> int:
+        """Bytes of the GPU that the graphs hold: they share what they compute with, and each has its own batch."""
+        segments: list[Any] = torch.cuda.memory_snapshot()
+        of_pool = sum(each["total_size"] for each in segments if tuple(each["segment_pool_id"]) == tuple(self.pool))
+        tensors = [each for graph in self.known.values() if graph is not None for each in graph.placed.tensors]
+        return of_pool + sum(each.numel() * each.element_size() for each in [*tensors, *self.gradients])
+
+    def __str__(self) -> str:
+        count = sum(graph is not None for graph in self.known.values())
+        if not count:
+            return "no step was recorded"
+        return (
+            f"graphs of {count} sizes of batches, recorded in {self.seconds:.1f} s, hold {self.held / 2**20:,.0f} MiB"
+        )
+
+    @property
     def numbers(self) -> Tensor | None:
         return self.varying if len(self.varying) else None
 
@@ -184,10 +200,10 @@ class Replaying:
             parameter.grad = gradient
         self.seconds += time.monotonic() - began
         if is_first and self.is_on:
-            held = torch.cuda.memory_reserved(self.device) / 2**20
             self.say(
-                f"training steps are recorded as CUDA graphs, one for each size of batch that comes again: the first "
-                f"took {self.seconds:.1f} s; {held:,.0f} MiB of the GPU are in use"
+                f"training steps are recorded as CUDA graphs, one for each size of batch that comes again, at most "
+                f"{MOST_GRAPHS}: the first took {self.seconds:.1f} s, and they hold {self.held / 2**20:,.0f} MiB "
+                "of the GPU"
             )
         return found
 

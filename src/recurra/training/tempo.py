@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import statistics
 from collections.abc import Callable
 from typing import final
 
 import torch
+
+from recurra.training.nvml import utilisation
 
 WARM_UP = 3
 """The first steps of a session, in which kernels are compiled, are not counted, unless there are no others."""
@@ -32,10 +33,10 @@ class Tempo:
 
     @classmethod
     def on(cls, device: torch.device) -> Tempo:
-        """For a device; how busy a GPU is can be asked where pynvml is installed."""
-        if device.type != "cuda" or importlib.util.find_spec("pynvml") is None:
+        """For a device; of a GPU its driver is asked how busy it is."""
+        if device.type != "cuda":
             return cls()
-        return cls(lambda: torch.cuda.utilization(device) / 100)
+        return cls(utilisation(f"GPU-{torch.cuda.get_device_properties(device).uuid}"))
 
     def step(self, seconds: float) -> None:
         if len(self._first) < WARM_UP:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from recurra.attention import Attended, Past
 from recurra.cells import AnyCell, AnyState
+from recurra.wirings.advancing import Advance, ConditionalAdvance, Reading, advance
 from recurra.wirings.fused import ConditionalLoop, fused
 from recurra.wirings.querying import memory_of
 from recurra.wirings.step_by_step import AttendingFirst, stepped
@@ -48,3 +49,7 @@ class Conditional(AttendingFirst):
     def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
         stacks = (self.first, self.second)
         return fused(lambda: ConditionalLoop(self, x, state, source, stacks, self.fixed_of_first(len(x), x)))
+
+    def advancing(self, reading: Reading, state: WiringState, source: Source) -> Advance | None:
+        stacks = (self.first, self.second, self.above)
+        return advance(lambda: ConditionalAdvance(self, reading, state, source, stacks, self.readout))

@@ -11,6 +11,7 @@ from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
 from recurra.products.deferring import deferring
 from recurra.stacks.recurrent import Fixed
+from recurra.wirings.advancing import Advance, FeedingAdvance, Reading, advance
 from recurra.wirings.fused import FeedingLoop, fused
 from recurra.wirings.looping import looped
 from recurra.wirings.querying import memory_of
@@ -81,3 +82,6 @@ class Feeding(Wiring):
 
     def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
         return fused(lambda: FeedingLoop(self, x, state, source, self.cells, self.readout))
+
+    def advancing(self, reading: Reading, state: WiringState, source: Source) -> Advance | None:
+        return advance(lambda: FeedingAdvance(self, reading, state, source, self.cells, self.readout, feeds=True))

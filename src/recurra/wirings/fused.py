@@ -210,11 +210,23 @@ class CellPart(NamedTuple):
     inputs: Inputs
 
 
-class Loop(ABC):
-    """One call of a wiring's loop: the tensors it is given, and its way there and back."""
+class Pieces:
+    """The tensors that steps of a wiring are given, and the cells and the attention that run them."""
 
-    def __init__(self, wiring: Wiring, x: Tensor, state: WiringState, source: Source) -> None:
-        check(wiring, x, source)
+    training = False
+    """Whether gradients are recorded."""
+
+    returns = True
+    """Whether there may be a way back."""
+
+    def __init__(self, wiring: Wiring, x: Tensor, source: Source, each: int = 1) -> None:
+        """
+        x       (N, T, I)
+        each    so many rows of N look at one source, one after the other
+        """
+        check(wiring, x, source, each)
+        self.each = each
+        self.names: list[str] = []
         self.dtype = dtype_of(wiring, x)
         self.memory: Memory = memory_of(source)
         self.given: dict[str, Tensor] = {}
@@ -275,12 +287,10 @@ class Loop(ABC):
         self.given[f"{name} inputs"] = cell.project(torch.cat(parts, dim=2), fixed)
         return Inputs(False, known, extra)
 
-    def run(self) -> tuple[Tensor, ...]:
+    def names_and_tensors(self) -> tuple[list[str], list[Tensor]]:
+        """What it was given, which it then forgets."""
         given, self.given = self.given, {}
-        self.training = torch.is_grad_enabled() and any(each.requires_grad for each in given.values())
-        self.names = list(given)
-        with torch.autocast(self.x.device.type, enabled=False):
-            return tuple(Fused.apply(self, *given.values()))  # type: ignore[no-untyped-call]
+        return list(given), list(given.values())
 
     # Its pieces
 
@@ -315,13 +325,34 @@ class Loop(ABC):
         """x as products read it, (T, B, I)."""
         return self.room.sequence(self.x.shape[2]).copy_(self.at["x"].transpose(0, 1))
 
-    def attention_steps(self, query: Tensor, context: Tensor, beside: CellSteps | None = None) -> AttentionSteps:
+    def attention_steps(self, query: Tensor, *contexts: Tensor, beside: CellSteps | None = None) -> AttentionSteps:
         memory = self.memory._replace(keys=self.at["keys"], values=self.at["values"])
         v, from_query = self.at.get("v"), self.at.get("from query")
-        return AttentionSteps(self.attention, self.room, memory, v, from_query, query, [context], beside)
+        return AttentionSteps(
+            self.attention,
+            self.room,
+            memory,
+            v,
+            from_query,
+            query,
+            contexts,
+            beside,
+            self.each,
+            returns=self.returns,
+        )
 
     def states_of(self, part: CellPart) -> list[Tensor]:
         return [self.at[f"{part.name} state {k}"] for k in range(len(part.plan.states))]
+
+
+class Loop(Pieces, ABC):
+    """One call of a wiring's loop: the tensors it is given, and its way there and back."""
+
+    def run(self) -> tuple[Tensor, ...]:
+        self.names, given = self.names_and_tensors()
+        self.training = torch.is_grad_enabled() and any(each.requires_grad for each in given)
+        with torch.autocast(self.x.device.type, enabled=False):
+            return tuple(Fused.apply(self, *given))  # type: ignore[no-untyped-call]
 
     @abstractmethod
     def forward(self) -> tuple[Tensor, ...]:
@@ -402,14 +433,14 @@ def fused(make: Callable[[], Loop]) -> tuple[Tensor, ...] | None:
     return loop.run()
 
 
-def check(wiring: Wiring, x: Tensor, source: Source) -> None:
-    """Raise Unfit if no such loop can run, whatever its cells are."""
+def check(wiring: Wiring, x: Tensor, source: Source, each: int = 1) -> None:
+    """Raise Unfit if no such steps can run, whatever the cells are; `each` rows look at one source."""
     for reason in (no_kernels(x), only_looped(Padded.full(x))):
         if reason is not None:
             raise Unfit(reason)
     if wiring.shape.readout != "tanh":
         raise Unfit(f"the readout is '{wiring.shape.readout}'")
-    if len(memory_of(source).mask) != len(x):
+    if len(memory_of(source).mask) * each != len(x):
         raise Unfit("a source has several rows")
     if any(module._forward_hooks or module._forward_pre_hooks for module in wiring.modules()):
         raise Unfit("somebody watches a part of the decoder by hooks")
@@ -521,7 +552,7 @@ class FeedingLoop(Loop):
         stack: Recurrent,
         readout: Readout,
     ) -> None:
-        super().__init__(wiring, x, state, source)
+        super().__init__(wiring, x, source)
         cells = cells_of(stack)
         assert state.fed is not None, "`start` gives zeros"
         fixed = stack.fixed(len(x), x)
@@ -631,7 +662,7 @@ class InsideLoop(Loop):
     def __init__(
         self, wiring: Wiring, x: Tensor, state: WiringState, source: Source, stack: Recurrent, fixed: Any
     ) -> None:
-        super().__init__(wiring, x, state, source)
+        super().__init__(wiring, x, source)
         [cell] = cells_of(stack)
         size = self.attention.context_size
         self.part = self.add_cell("cell", cell, state.cells[0], fixed[0][0], x, size)
@@ -641,7 +672,7 @@ class InsideLoop(Loop):
         cell.start(self.states_of(self.part))
         cell.after = [memory[1:] for memory in cell.states]
         context = cell.read[: self.steps]
-        self.attending = self.attention_steps(cell.states[0][: self.steps], context, cell)
+        self.attending = self.attention_steps(cell.states[0][: self.steps], context, beside=cell)
         self.attending.prepare()
         cell.prepare()
         for t in range(self.steps):
@@ -685,7 +716,7 @@ class ConditionalLoop(Loop):
         stacks: tuple[Recurrent, Recurrent],
         fixed: Any,
     ) -> None:
-        super().__init__(wiring, x, state, source)
+        super().__init__(wiring, x, source)
         [first], [second] = (cells_of(stack) for stack in stacks)
         size = self.attention.context_size
         self.parts = (
@@ -700,7 +731,7 @@ class ConditionalLoop(Loop):
         first.after = [memory[:T] for memory in second.states]
         second.after = [memory[1:] for memory in first.states]
         context = second.read[:T]
-        self.attending = self.attention_steps(second.states[0][:T], context, second)
+        self.attending = self.attention_steps(second.states[0][:T], context, beside=second)
         first.lends = self.attending.is_next_to_query and first.may_lend()
         first.prepare()
         second.prepare()

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from recurra.attention import Attended, Past
 from recurra.cells import AnyCell, AnyState
+from recurra.wirings.advancing import Advance, InsideAdvance, Reading, advance
 from recurra.wirings.fused import InsideLoop, fused
 from recurra.wirings.querying import memory_of
 from recurra.wirings.step_by_step import AttendingFirst, stepped
@@ -45,3 +46,7 @@ class Inside(AttendingFirst):
 
     def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
         return fused(lambda: InsideLoop(self, x, state, source, self.first, self.fixed_of_first(len(x), x)))
+
+    def advancing(self, reading: Reading, state: WiringState, source: Source) -> Advance | None:
+        stacks = (self.first, self.above)
+        return advance(lambda: InsideAdvance(self, reading, state, source, stacks, self.readout))

@@ -60,9 +60,16 @@ def looped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tu
     """What a wiring's loop computes, replayed from graphs where it can be."""
     if x.numel() == 0 or wiring.shape.engine == "loop":
         return wiring.loop(x, state, source)
-    if is_recording() or not x.is_cuda or torch.cuda.is_current_stream_capturing():
+    if not is_replayed(wiring, x):
         return stepped(wiring, x, state, source)
     return LOOPS.run(wiring, x, state, source)
+
+
+def is_replayed(wiring: Looping, x: Tensor) -> bool:
+    """Whether graphs are used for such a batch: on a GPU, if no larger graph is being recorded."""
+    if x.numel() == 0 or wiring.shape.engine == "loop" or not x.is_cuda:
+        return False
+    return not is_recording() and not torch.cuda.is_current_stream_capturing()
 
 
 def stepped(wiring: Looping, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
@@ -251,7 +258,10 @@ class Graphs:
         self.backward: torch.cuda.CUDAGraph | None = None
 
         def run() -> tuple[Tensor, ...]:
-            return stepped(wiring, *call.filled(self.inputs))
+            # What autocast has cast before is not cast again in the graph, which would never see another batch.
+            dtype, is_on = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
+            with torch.autocast("cuda", dtype, enabled=is_on, cache_enabled=False):
+                return stepped(wiring, *call.filled(self.inputs))
 
         def back(results: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor | None]:
             sources = [*(each for each in self.inputs if each.requires_grad), *self.parameters]

@@ -9,6 +9,8 @@ from torch import Tensor
 from recurra.cells import AnyCell, AnyState
 from recurra.padding import Padded
 from recurra.stacks.recurrent import Fixed
+from recurra.wirings.advancing import Advance, FeedingAdvance, Reading, advance
+from recurra.wirings.looping import is_replayed, looped
 from recurra.wirings.querying import before, memory_of
 from recurra.wirings.wiring import Features, Readout, Shape, Source, Wiring, WiringState, cells_of, layers_of, only
 
@@ -51,7 +53,23 @@ class Outside(Wiring):
         return h, WiringState(layers_of(states), seen.past, fed, seen.weights, seen.chance)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
+        if is_replayed(self, x.values):
+            values, *chance, weights = looped(self, x.values, state, source)
+            return Features(values, weights, chance[0] if chance else None)
+        return self._features(x, state, source)
+
+    def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
+        found = self._features(Padded.full(x), state, source)  # what comes after a row's end changes nothing before it
+        return found.values, *(() if found.chance is None else (found.chance,)), found.weights
+
+    def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
+        return None
+
+    def _features(self, x: Padded, state: WiringState, source: Source) -> Features:
         s, _ = self.cells(x, only(state.cells))
         queries = s.values if state.fed is None else before(state.fed, s.values)
         seen = self.attention(queries, memory_of(source), state.past)
         return Features(self.readout(source, s.values, seen.context, x=x.values), seen.weights, seen.chance)
+
+    def advancing(self, reading: Reading, state: WiringState, source: Source) -> Advance | None:
+        return advance(lambda: FeedingAdvance(self, reading, state, source, self.cells, self.readout, feeds=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,9 @@ from recurra.named import built
 from recurra.padding import Padded
 from recurra.settings import Part, about
 from recurra.stacks.recurrent import Recurrent, States
+
+if TYPE_CHECKING:
+    from recurra.wirings.advancing import Advance, Reading
 
 
 class Shape(NamedTuple):
@@ -108,6 +111,10 @@ class Wiring(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         """(B, T, input_size) to features (B, T, F)."""
+
+    def advancing(self, reading: Reading, state: WiringState, source: Source) -> Advance | None:
+        """`step` by few kernels on a GPU, for tokens that are known one after the other; None where there are none."""
+        return None
 
     # What the wirings are built from
 
