@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 import recurra
-from recurra.commands.answers import explain, generate, predict, serve
+from recurra.commands.answers import explain, export, generate, predict, serve
 from recurra.commands.backtest import backtest
 from recurra.commands.cells import bench, cells
 from recurra.commands.laboratory import gradients, lab
@@ -469,6 +469,15 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "--json", action="store_true", help="print one JSON object per line, with tokens and log-probability"
     )
 
+    sub = add(
+        export,
+        "write a run as a small program that answers without torch",
+        "recurra export runs/pos pos-exported",
+    )
+    sub.add_argument("run", metavar="RUN", help="folder of a trained model")
+    sub.add_argument("folder", metavar="DIR", help="new folder to write to")
+    sub.add_argument("--to", default="c", metavar="NAME", help="what to export to (default and only choice: c)")
+
     sub = add(serve, "start a local web page and JSON API for trained models", "recurra serve runs")
     sub.add_argument("runs", metavar="RUN", nargs="+", help="runs, or folders that contain runs")
     sub.add_argument(
@@ -539,6 +548,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         compare,
         predict,
         explain,
+        export,
         gradients,
         lab,
         generate,

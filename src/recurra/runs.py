@@ -31,6 +31,7 @@ from recurra.manifest import (
 from recurra.manifest import accept as accept_files
 from recurra.named import catalogue, find
 from recurra.opening import SMALL
+from recurra.reading.once import tables_read_once
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
 from recurra.tasks.task import Task
@@ -160,16 +161,17 @@ def begin(
     The code that its own settings name is trusted from now on; `trust` is for that of the run it starts from.
     """
     from recurra.training.preparation import prepared, repeated
+    from recurra.training.samples import samples_of_data
 
     check_is_new(folder)
     with progress:
         other = None
         if start_from is not None:  # whether it may be loaded is said before anything is done
-            from recurra.training.trained import load_task
+            from recurra.training.loading import load_task
 
             other = load_task(start_from, trust=trust)
         nothing_saved = last_words("stopped before training began; nothing is saved.")
-        with nothing_saved, this.given.placing(this.kind.Settings):
+        with nothing_saved, tables_read_once(), this.given.placing(this.kind.Settings):
             task, store = prepared(this.kind, this.settings, progress.note)
             # What is wrong with a file is said before torch is imported.
             from recurra.training.trainer import Trainer
@@ -189,9 +191,12 @@ def begin(
                         f"{again:,} of {len(rows):,} {which} examples ({100 * again / len(rows):.0f} %) are also "
                         "in the training data, with the same answer: scores on them do not measure generalisation"
                     )
+            # Of a table, all rows are read for a few: once more after training would take long.
+            samples = None if apart["valid"].examples else samples_of_data(task)
             trainer = Trainer(task, store, apart["valid"], folder, progress)
-            if (said := task.initialise(trainer.model)) is not None:
-                progress.note(said)
+            for said in (task.initialise(trainer.model), task.first_guess(trainer.model, store)):
+                if said is not None:
+                    progress.note(said)
         if start_from is not None and other is not None:  # the settings of another run were not given here
             for line in transfer(trainer.model, task, other, start_from):
                 progress.note(str(line))
@@ -201,7 +206,7 @@ def begin(
             trainer.also_saved += [task.save, partial(write_config, task.settings)]
             with Log(folder) as log, this.given.placing(this.kind.Settings):
                 trainer.run(log)
-            _finish(trainer, store, apart)
+            _finish(trainer, store, apart, samples)
 
 
 def held_out(task: Task[Any, Any, Any], store: Store, progress: Progress) -> dict[str, HeldOut]:
@@ -297,8 +302,8 @@ def write_config(settings: object, folder: Path) -> None:
 
 def resume(folder: Path, progress: Progress, *, overrides: Changes = (), trust: bool = False) -> None:
     """Go on with a run from its last checkpoint; limits may be raised by --set, or by a dict of settings."""
+    from recurra.training.loading import load_task
     from recurra.training.preparation import prepared_again
-    from recurra.training.trained import load_task
     from recurra.training.trainer import Trainer, position_of
 
     task = load_task(folder, trust=trust)
@@ -340,7 +345,9 @@ def resume(folder: Path, progress: Progress, *, overrides: Changes = (), trust: 
         _finish(trainer, store, apart)
 
 
-def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> None:
+def _finish(
+    trainer: Trainer, store: Store, apart: Mapping[str, HeldOut], samples: Sequence[object] | None = None
+) -> None:
     """The best weights scored once more, the summary, the report and the card."""
     import torch
 
@@ -413,10 +420,11 @@ def _finish(trainer: Trainer, store: Store, apart: Mapping[str, HeldOut]) -> Non
         summary["gpu_busy"] = trainer.tempo.busy
         with trainer.in_precision():
             ran = engines_in_words(trainer.model)
-        trainer.progress.note(f"{trainer.tempo}; {ran}")
+        recorded = "" if trainer.replaying is None else f"; {trainer.replaying}"
+        trainer.progress.note(f"{trainer.tempo}; {ran}{recorded}")
     with committing(folder) as new:
         (new / "summary.json").write_text(json_text(summary, indent=1) + "\n", "utf-8")
-        keep_samples(task, apart["valid"].examples, new)
+        keep_samples(task, apart["valid"].examples, new, samples)
     write_report(folder)
     write_card(folder)
     if validated is not None:  # the run is finished: whoever stops the pictures has a whole report

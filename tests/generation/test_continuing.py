@@ -15,6 +15,7 @@ import torch
 import recurra
 from recurra import ConfigError, DataError, Trained
 from recurra.cli import main
+from recurra.generation.voice import NetworkVoice
 from recurra.generation.writer import Writer
 from recurra.manifest import seal
 from recurra.tasks.language_model import LanguageModel
@@ -143,7 +144,7 @@ def test_with_nothing_before_it_the_log_probability_is_the_score(characters: Tra
 def test_a_prompt_longer_than_is_read_at_once_is_read_whole(characters: Trained, monkeypatch: Any) -> None:
     prompts = ["one two three\n" * 3 + "on", "three", ""]
     whole = generate(characters, prompts, length=20)
-    monkeypatch.setattr("recurra.generation.writer.LONGEST", 4)
+    monkeypatch.setattr("recurra.generation.voice.LONGEST", 4)
     in_parts = generate(characters, prompts, length=20)
     assert [text.tokens for text in in_parts] == [text.tokens for text in whole]
     for one, other in zip(in_parts, whole, strict=True):
@@ -386,7 +387,7 @@ def test_texts_drawn_on_the_device_are_those_drawn_token_by_token(
 ) -> None:
     model = request.getfixturevalue(kind)
     manner = Manner(seed=3, length=37, temperature=0.9, top_k=9, until=until)
-    writers = [Writer(language_model(model), model.model, manner) for _ in range(2)]
+    writers = [Writer(language_model(model), NetworkVoice(model.model), manner) for _ in range(2)]
     writers[1].on_device = True
     one, other = (writer.texts(["one", "", "two"], count=3) for writer in writers)
     for found, expected in zip(other, one, strict=True):

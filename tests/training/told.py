@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any, Self
 
-from recurra.models.tagger import TaggerBatch, TaggerOutput
+from recurra.models.tagged import TaggerOutput
+from recurra.models.tagger import TaggerBatch
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import START, Loss, Moment
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,14 +14,14 @@ from recurra.text.json_file import json_text
 
 if TYPE_CHECKING:
     from recurra.data.arriving import Arriving
-    from recurra.training.trained import Trained
+    from recurra.training.answering import Answering
     from recurra.views.prediction import Prediction
 
 
 def predict(options: argparse.Namespace) -> None:
     """One answer a line, in the order of the input."""
     from recurra.data.files import lines
-    from recurra.training.trained import load
+    from recurra.exported import load
 
     if options.best is not None and not options.json:
         raise ConfigError(f"--best {options.best} asks for several answers, but only --json prints them: add --json.")
@@ -40,7 +40,7 @@ def predict(options: argparse.Namespace) -> None:
     model = model.searching(search=options.search, width=options.width, best=options.best, changes=options.set)
     if options.history is not None:
         model = model.preceded_by(options.history)
-    if reads_raw_text(options, file, format, can=model.task.cuts_text):
+    if reads_raw_text(options, file, format, can=model.cuts_text):
         predict_raw(options, model, file, format)
         return
     if file is not None and (said := model.header_in(file)) is not None:
@@ -110,7 +110,7 @@ def reads_raw_text(options: argparse.Namespace, file: str | None, format: str | 
     return options.raw or (format is not None and is_text and can)
 
 
-def predict_raw(options: argparse.Namespace, model: Trained, file: str | None, format: str | None) -> None:
+def predict_raw(options: argparse.Namespace, model: Answering, file: str | None, format: str | None) -> None:
     """An answer for each sentence that the model finds in raw text."""
     from recurra.commands.joined import write_pieces
     from recurra.data.files import CHUNK, decoded_pieces, pieces
@@ -124,12 +124,15 @@ def predict_raw(options: argparse.Namespace, model: Trained, file: str | None, f
 
     text, unknown = pieces(file) if file is not None else decoded_pieces("standard input", typed()), UnknownSymbols()
     if format is not None:
-        found = model.task.printed_file(None, unknown.telling(model.predict_raw(text)), format)
+        found = model.printed_raw(text, format, unknown.tell_line)
         if options.out is not None:
-            print(f"{write_pieces(Path(options.out), found):,} answers written to {options.out}")
+            count = write_pieces(Path(options.out), found)
+            unknown.end()
+            print(f"{count:,} answers written to {options.out}")
             return
         for piece in found:
             print(piece, end="")
+        unknown.end()
         return
     for number, answer in enumerate(model.predict_raw(text, detail=options.json), 1):
         if options.json:
@@ -163,7 +166,10 @@ class UnknownSymbols:
 
     def tell(self, answer: Prediction) -> None:
         """Name the symbols of one input, unless they were named before."""
-        symbols = answer.not_in_vocabulary
+        self.tell_line(answer.line, answer.not_in_vocabulary)
+
+    def tell_line(self, line: int, symbols: Sequence[str]) -> None:
+        """The same of the input of this line."""
         if not symbols or frozenset(symbols) in self.told:
             return
         if len(self.told) >= self.MOST:
@@ -172,7 +178,7 @@ class UnknownSymbols:
         self.told.add(frozenset(symbols))
         is_or_are = "is" if len(symbols) == 1 else "are"
         named = ", ".join(map(repr, symbols))
-        print(f"line {answer.line}: {named} {is_or_are} not in the vocabulary: read as <unk>", file=sys.stderr)
+        print(f"line {line}: {named} {is_or_are} not in the vocabulary: read as <unk>", file=sys.stderr)
 
     def telling(self, answers: Iterable[Prediction]) -> Iterator[Prediction]:
         """The answers as they come, each told of on its way."""
@@ -225,8 +231,8 @@ def explain(options: argparse.Namespace) -> None:
 
 def generate(options: argparse.Namespace) -> None:
     """Texts that go on from a prompt, or a continuation for each line of a file."""
+    from recurra.exported import load
     from recurra.generation.generated import Manner
-    from recurra.training.trained import load
 
     if options.prompts is not None:
         given = [f"--{name}" for name in ("prompt", "count", "until") if getattr(options, name) is not None]
@@ -265,6 +271,13 @@ def generate(options: argparse.Namespace) -> None:
             print(json_text(found._asdict()))
         else:
             print((writer.between if number else "") + found.whole)
+
+
+def export(options: argparse.Namespace) -> None:
+    """A run as a small program that answers without torch."""
+    from recurra.exporting.folder import export
+
+    print(export(options.run, options.folder, to=options.to, trust=options.trust).text())
 
 
 def standard_input(arriving: Arriving | None = None) -> Iterator[tuple[int, str]]:

@@ -21,10 +21,11 @@ COUNTS = ("count", "characters", "unknown")
 
 def evaluate(options: argparse.Namespace) -> None:
     """Scores of a run on a file with answers."""
-    from recurra.reports import explaining
-    from recurra.training.trained import load
+    from recurra.exported import load
 
     if options.out is not None:
+        from recurra.reports import explaining
+
         if not options.free_running:
             raise ConfigError("--out draws what --free-running measures: add --free-running, or leave --out out.")
         explaining.check_ending(Path(options.out))

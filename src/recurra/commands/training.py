@@ -57,20 +57,25 @@ def config(options: argparse.Namespace) -> None:
 
 
 def info(options: argparse.Namespace) -> None:
-    """What a run is, how it was trained and what it reached."""
+    """What a run is, how it was trained and what it reached; of several runs, each."""
     from recurra import runs
+    from recurra.training.run_names import folders
 
     if options.draw is not None:
         from recurra.reports.unrolled import draw
-        from recurra.training.trained import load_task
+        from recurra.training.loading import load_task
 
         draw(load_task(Path(options.run), trust=options.trust), Path(options.draw))
     if options.graph is not None:
         from recurra.reports import probabilistic_graph
-        from recurra.training.trained import load_task
+        from recurra.training.loading import load_task
 
         probabilistic_graph.draw(load_task(Path(options.run), trust=options.trust), Path(options.graph))
-    print(json_text(runs.summary_of(Path(options.run))) if options.json else runs.told(Path(options.run)))
+    if options.json:
+        found = [runs.summary_of(folder) for folder in folders(options.run)]
+        print(json_text(found if len(found) > 1 else found[0]))
+    else:
+        print("\n".join(runs.told(folder) for folder in folders(options.run)))
 
 
 def demo(_: argparse.Namespace) -> None:

@@ -15,10 +15,11 @@ from recurra.config import Seq2SeqDecoding, Vec2SeqSettings
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.generation.generated import MOST_ROWS, Generated, Manner
-from recurra.models.searching import SearchTokens, searched
+from recurra.models.searching import searched
 from recurra.models.seq2seq import PairBatch
 from recurra.padding import fitted
 from recurra.reading.givens import Given
+from recurra.search.decoding import SearchTokens
 from recurra.search.sampling import Filter, Sampler
 from recurra.search.search import Hypothesis, check_count
 from recurra.sequences.pair_texts import PairTexts

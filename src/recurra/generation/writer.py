@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
-
-import numpy as np
-import torch
-from torch import Tensor
+from typing import Any, Protocol
 
 from recurra.errors import ConfigError, DataError
 from recurra.generation.generated import MOST_ROWS, Generated, Manner
 from recurra.generation.growing import Language, Page, overlap, unknown_tokens
-from recurra.models.language_model import Mixture, NextToken
-from recurra.padding import Padded
-from recurra.search.following import follow
-from recurra.search.graphs import graphs_of, marks_of
+from recurra.search.arrays import Array
 from recurra.search.sampling import Filter, Sampler
-from recurra.search.search import Chosen, Hypothesis, check_count, collected, followed, selected
-
-LONGEST = 1024
-"""Tokens of a prompt that are read at once."""
+from recurra.search.search import Chosen, Hypothesis, Step, check_count, collected, followed
 
 SCORES = 1 << 22
 """So many probabilities, rows × vocabulary, are in memory together."""
@@ -29,23 +19,41 @@ NAMED = 5
 """Unknown tokens that an error names."""
 
 
+class Voice(Protocol):
+    """What a writer needs of a language model: one of torch, or an exported one."""
+
+    on_device: bool
+    """Whether whole texts are drawn by `drawn`, without waiting at each token for a device."""
+
+    def after(self, read: Sequence[Sequence[int]]) -> tuple[Array, Any]:
+        """The last token of each prompt, (B,), and the states after all before it."""
+
+    def stepping(self) -> Step[Any, Any]:
+        """tokens (B,), states, () -> log p of what comes next (B, V), and states."""
+
+    def drawn(
+        self, read: Sequence[Sequence[int]], *, length: int, ends: Sequence[int], keep: Filter, seed: int, first: int
+    ) -> list[Hypothesis]:
+        """What is drawn after each prompt, up to one of `ends`."""
+
+
 class Writer:
     """A language model that writes on, and how it is to do that; see `generate`."""
 
     between = "-" * 10 + "\n"  # stands between two texts
 
-    def __init__(self, task: Language, model: NextToken | Mixture, manner: Manner) -> None:
+    def __init__(self, task: Language, voice: Voice, manner: Manner) -> None:
         until, allow_unknown = manner.until, manner.allow_unknown
         if until == "":
             raise ConfigError("until must be a text at which generation stops, but it is empty. Leave it out.")
         decoding = task.settings.decoding
-        self.task, self.model = task, model
+        self.task, self.voice = task, voice
         self.is_backward = task.settings.model.direction == "backward"
         self.until = until
         self.allow_unknown = allow_unknown
         self.length = check_count(decoding.max_length if manner.length is None else manner.length, "length")
         self.seed = manner.seed
-        self.on_device = model.embedding.weight.is_cuda  # drawn there, without waiting for it at each token
+        self.on_device = voice.on_device
         unknown = task.vocabulary.unknown
         self.keep = Filter(
             banned=() if allow_unknown or unknown is None else (unknown,),
@@ -132,35 +140,22 @@ class Writer:
         """What is drawn for each prompt; its page is filled with it."""
         if not self.on_device or self.until not in (None, "\n"):  # what else ends a text is seen in its letters
             return collected(len(pages), self._steps(read, pages, first))
-        tokens, states = self._after(read)
-        marks = marks_of(self.model)
-        found = follow(
-            self.model.stepping,
-            tokens,
-            states,
-            (),
-            length=self.length,
-            ends=[token for token in [self.task.end] if self._ends_line(token)],
-            keep=self.keep,
-            seed=self.seed,
-            first=first,
-            graphs=graphs_of(self.model) if tokens.is_cuda and marks.refusal is None else None,
-            marks=marks.key,
-        )
+        ends = [token for token in [self.task.end] if self._ends_line(token)]
+        found = self.voice.drawn(read, length=self.length, ends=ends, keep=self.keep, seed=self.seed, first=first)
         for page, each in zip(pages, found, strict=True):
             for token in each.tokens:
                 page.add(token)
         return found
 
     def _steps(self, read: Sequence[list[int]], pages: Sequence[Page], first: int) -> Iterator[Chosen]:
-        tokens, states = self._after(read)
+        tokens, states = self.voice.after(read)
         sampler = Sampler(self.keep, seed=self.seed, first=first)
 
         def is_end(row: int, token: int) -> bool:
             pages[row].add(token)
             return self._ends_line(token) or (self.until is not None and pages[row].holds(self.until))
 
-        return followed(self.model.stepping(), sampler, tokens, states, (), length=self.length, is_end=is_end)
+        return followed(self.voice.stepping(), sampler, tokens, states, (), length=self.length, is_end=is_end)
 
     def _ends_line(self, token: int) -> bool:
         return token == self.task.end and (self.until == "\n" or self.task.settings.data.independent)
@@ -169,19 +164,3 @@ class Writer:
         """A text that has ended, without what ended it."""
         ending = "\n" if self._ends_line(last) or self.until is None else self.until
         return text.rpartition(ending)[2] if self.is_backward else text.partition(ending)[0]
-
-    @torch.no_grad()
-    def _after(self, read: Sequence[list[int]]) -> tuple[Tensor, Any]:
-        """The last token of each prompt, (B,), and the states after all before it; equal prompts are read once."""
-        distinct = {tuple(tokens): number for number, tokens in enumerate(dict.fromkeys(map(tuple, read)))}
-        device = self.model.embedding.weight.device
-        lengths = torch.tensor([len(tokens) - 1 for tokens in distinct])
-        values = np.zeros((len(distinct), int(lengths.max())), np.int64)
-        for row, tokens in zip(values, distinct, strict=True):
-            row[: len(tokens) - 1] = tokens[:-1]
-        states: Any = self.model.start(len(distinct))
-        for start in range(0, values.shape[1], LONGEST):
-            part = torch.from_numpy(values[:, start : start + LONGEST]).to(device)
-            _, states = self.model(Padded(part, (lengths - start).clamp(0, part.shape[1])), states)
-        rows = torch.tensor([distinct[tuple(tokens)] for tokens in read], device=device)
-        return torch.tensor([tokens[-1] for tokens in read], device=device), selected(states, rows)

@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from recurra.search.arrays import Array, stacked
 from recurra.search.front import Kept, Numbers
 from recurra.search.rules import Flags, Ids
 from recurra.search.score import divisor
@@ -21,7 +20,7 @@ class Level(NamedTuple):
     parents: Ids  # place in the level before
     tokens: Ids
     rows: Ids  # row of the step that it continues
-    watched: Tensor | None  # (rows of the step, S)
+    watched: Array | None  # (rows of the step, S)
 
 
 class Ending(NamedTuple):
@@ -84,12 +83,12 @@ class Answers:
 def rebuilt(answer: Ending, levels: Sequence[Level]) -> Hypothesis:
     """The hypothesis that lies behind an answer, from its last token back to its first."""
     tokens: list[int] = []
-    watched: list[Tensor] = []
+    watched: list[Array] = []
     place = answer.place
     for level in reversed(levels[: answer.level + 1]):
         tokens.append(int(level.tokens[place]))
         if level.watched is not None:
             watched.append(level.watched[int(level.rows[place])])
         place = int(level.parents[place])
-    seen = torch.stack(watched[::-1]) if watched else None
+    seen = stacked(watched[::-1]) if watched else None
     return Hypothesis(tokens[::-1], answer.log_probability, answer.ended, answer.score, seen)

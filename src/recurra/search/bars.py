@@ -12,6 +12,7 @@ from torch import Tensor
 
 from recurra.search.bracket_table import BracketTable
 from recurra.search.rules import Law
+from recurra.search.running import Scored
 
 
 class Prefixes(NamedTuple):
@@ -76,19 +77,20 @@ class Bars:
 
     def allowed(
         self,
-        log_p: Tensor,
+        scored: Scored,
         closed: Tensor | None,
         step: Tensor,
         past: Tensor | None,
         prefixes: Prefixes | None,
         bounds: Bounds | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> tuple[Scored, Tensor | None]:
         """log p (N, V) with -inf for what may not be chosen at `step` (1,) after `past` (N, L), real up to there.
 
         And what is still to be closed in all rows (V,): whoever looks for the largest does that on the way.
         """
         if past is None and prefixes is None and bounds is None:
-            return log_p, closed
+            return scored, closed
+        log_p = scored.log_p()
         out = log_p if closed is None else log_p.masked_fill(closed, -torch.inf)
         if bounds is not None:
             is_short = (step < bounds.leasts).unsqueeze(1)
@@ -102,7 +104,7 @@ class Bars:
             is_it = torch.arange(out.shape[1], device=out.device) == tokens
             begun = (step < prefixes.lengths).unsqueeze(1)
             out = torch.where(begun, log_p.masked_fill(~is_it, -torch.inf), out)
-        return out, None
+        return Scored(out), None
 
 
 def flags(ids: list[int], size: int) -> Tensor:

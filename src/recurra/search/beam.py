@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from recurra.search.answers import Answers, Level, rebuilt
+from recurra.search.arrays import Array, array_like, on_host, repeated, without_gradients
 from recurra.search.front import candidates, continued, front_of, kept_of
 from recurra.search.rules import NONE, Law, Rules
 from recurra.search.score import check_penalties, uncovered
@@ -18,7 +17,7 @@ from recurra.search.tree import Recorder, Tree
 
 def beam(
     step: Step[Moving, Fixed],
-    tokens: Tensor,
+    tokens: Array,
     moving: Moving,
     fixed: Fixed,
     *,
@@ -30,7 +29,7 @@ def beam(
     rules: Rules = NONE,
     watch: Watch[Moving] | None = None,
     coverage_penalty: float = 0.0,
-    places: Tensor | None = None,
+    places: Array | None = None,
     record: list[Tree] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `best` hypotheses for each of `tokens` (B,), best first; fewer where there are fewer.
@@ -51,6 +50,7 @@ def beam(
     The step is first called with a row per sentence, then with the same number of rows for each sentence, at most
     `width`, those of a sentence one after the other. A list given as `record` gets the tree of each sentence.
 
+    >>> import torch
     >>> def step(tokens, moving, fixed):            # 1 is likelier, but after 0 the end, 2, is almost sure
     ...     p = torch.tensor([[0.05, 0.05, 0.9], [0.3, 0.3, 0.4], [0.4, 0.6, 0.0]])
     ...     return p[tokens].log(), moving
@@ -66,14 +66,14 @@ def beam(
     law, answers = Law(rules, lengths, ends), Answers(lengths, ends, best, length_penalty)
     front, levels, covered = front_of(len(lengths)), list[Level](), None
     recorder = None if record is None else Recorder(len(lengths), width, length_penalty)
-    with torch.no_grad():
+    with without_gradients(tokens):
         while len(front.sentences):
             log_p, moving = step(tokens, moving, fixed)
             watched = None if watch is None else watch(moving)
             lack = None
             if coverage_penalty and watched is not None:
                 covered = watched if covered is None else covered + watched
-                real = None if places is None else places.repeat_interleave(front.totals.shape[1], 0)
+                real = None if places is None else repeated(places, front.totals.shape[1])
                 lack = coverage_penalty * uncovered(covered, real)
             if not levels:
                 law.check_vocabulary(log_p.shape[1])
@@ -91,12 +91,12 @@ def beam(
             if not goes_on.any():
                 break
             front, chosen, rows = continued(front, kept, is_live, goes_on, law)
-            tokens = torch.from_numpy(chosen).to(tokens.device)
+            tokens = array_like(chosen, tokens)
             if len(rows) != len(log_p) or (rows[1:] <= rows[:-1]).any():
-                moving, covered = selected((moving, covered), torch.from_numpy(rows).to(tokens.device))
+                moving, covered = selected((moving, covered), array_like(rows, tokens))
             if not goes_on.all():
-                fixed, places = selected((fixed, places), torch.from_numpy(np.nonzero(goes_on)[0]).to(tokens.device))
+                fixed, places = selected((fixed, places), array_like(np.nonzero(goes_on)[0], tokens))
     if record is not None and recorder is not None:
         record += recorder.trees(answers.of)
-    levels = [level._replace(watched=None if level.watched is None else level.watched.cpu()) for level in levels]
+    levels = [level._replace(watched=None if level.watched is None else on_host(level.watched)) for level in levels]
     return [[rebuilt(answer, levels) for answer in of] for of in answers.of]

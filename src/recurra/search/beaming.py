@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from recurra.search.bars import Bars, Bounds, Prefixes, bounds_of, prefixes_of
-from recurra.search.continuing import continued
+from recurra.search.continuing import best_answers, continued
 from recurra.search.front import Numbers
 from recurra.search.graphs import Graphs
 from recurra.search.largest import in_order
 from recurra.search.rules import NONE, Flags, Ids, Law, Rules
+from recurra.search.running import begun
 from recurra.search.score import check_penalties, divisors, uncovered
 from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, check_count, lengths_of, no_token, selected
 from recurra.search.walking import alive_of, columns_of, first_rows, on, select_first, stretch_of, walked
@@ -127,21 +128,22 @@ class Beaming(Generic[Moving, Fixed]):
         )
 
     def stretch(self, state: Beamed, given: Beams) -> Beamed:
-        step, device = self.stepping(), state.tokens.device
+        device = state.tokens.device
+        run = begun(self.stepping(), state.tokens, state.moving, given.fixed)
         sentences, width = state.totals.shape
         numbers = state.step + torch.arange(self.stretch_size, device=device)
         closed: list[Tensor | None] = []
-        _, tokens, moving, totals, covered, past, alive, best, written = state
+        _, tokens, _, totals, covered, past, alive, best, written = state
         each: list[tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]] = []
         for at in range(self.stretch_size):
-            log_p, moving = step(tokens, moving, given.fixed)
+            scored = run.scores()
             if not at:
-                self.kept.make(log_p.shape[1], device)
+                self.kept.make(scored.values.shape[1], device)
                 closed = self.kept.closed(numbers)
-            seen = None if self.watch is None else self.watch(moving)
+            seen = None if self.watch is None else self.watch(run.moving())
             at_step = numbers[at : at + 1]
-            log_p, shut = self.kept.allowed(log_p, closed[at], at_step, past, given.prefixes, given.bounds)
-            kept, chosen, parents, rows, totals = continued(log_p, shut, totals, self.kept.is_end)
+            scored, shut = self.kept.allowed(scored, closed[at], at_step, past, given.prefixes, given.bounds)
+            kept, chosen, parents, rows, totals = continued(scored, shut, totals, self.kept.is_end)
             lack = None
             if self.coverage_penalty and seen is not None:
                 covered = seen if covered is None else covered + seen
@@ -149,7 +151,8 @@ class Beaming(Generic[Moving, Fixed]):
                 lack = by_row.view(sentences, width).gather(1, parents).double()
             each.append((kept, chosen, parents, lack, seen))
             tokens = chosen.flatten()
-            moving, covered, past = selected((moving, covered, past), rows)
+            run.go_on(tokens, rows)
+            covered, past = selected((covered, past), rows)
             if past is not None:
                 past = past.index_copy(1, numbers[at : at + 1], tokens.unsqueeze(1))
         now, written = self._written(each, written, numbers)
@@ -160,7 +163,7 @@ class Beaming(Generic[Moving, Fixed]):
         # log P only falls and its divisor only grows, up to that of the length; coverage only takes.
         can_reach = totals.amax(1) / given.largest_divisors
         alive = alive & (can_reach > best[:, -1]) & (numbers[-1] + 1 < given.limits)
-        return Beamed(state.step + self.stretch_size, tokens, moving, totals, covered, past, alive, best, written)
+        return Beamed(state.step + self.stretch_size, tokens, run.moving(), totals, covered, past, alive, best, written)
 
     def alive(self, state: Beamed) -> Tensor:
         return state.alive
@@ -184,6 +187,8 @@ class Beaming(Generic[Moving, Fixed]):
     def take(self, state: Beamed, rows: Ids, sentences: Ids, written: int) -> None:
         assert state.written is not None, "sentences are over after some steps"
         count, device = min(written, self.length), state.alive.device
+        if self._taken_by_kernel(state, rows, sentences, count):
+            return
         here = torch.from_numpy(rows).to(device)
         totals, codes, lacks, watched = (None if each is None else each[:count] for each in state.written)
         assert totals is not None
@@ -227,6 +232,43 @@ class Beaming(Generic[Moving, Fixed]):
                 watched=looked,
             )
         )
+
+    def _taken_by_kernel(self, state: Beamed, rows: Ids, sentences: Ids, count: int) -> bool:
+        """Whether a kernel has found the answers."""
+        assert state.written is not None, "sentences are over after some steps"
+        totals, codes, lacks, watched = (None if each is None else each[:count] for each in state.written)
+        assert totals is not None
+        assert codes is not None
+        here, limits = on(state.alive.device, (torch.from_numpy(rows), torch.from_numpy(self.law.lengths[sentences])))
+        found = best_answers((totals, codes, lacks), self.kept.divisors, self.kept.is_end, here, limits, self.best)
+        if found is None:
+            return False
+        ids, numbers = found[0].cpu().numpy(), found[1].cpu().numpy()
+        last = ids[:, :, 0]
+        if (ids[:, 0, 2] > 0).any() or (last[:, 0] < 0).any():
+            self._fail(totals.index_select(1, here).cpu().numpy(), sentences, numbers[:, :, 1])
+        at, column = np.nonzero(last >= 0)
+        own = ids[at, column]
+        lengths = own[:, 0] + 1
+        longest = int(lengths.max()) if len(lengths) else 0
+        looked = None
+        if watched is not None and len(at):
+            parents = own[:, 3 + count : 3 + count + longest].T
+            place = torch.from_numpy(rows[at] * self.width + parents).to(state.alive.device)  # (longest, n)
+            steps = torch.arange(longest, device=place.device).unsqueeze(1)
+            looked = watched[steps, place].transpose(0, 1).contiguous().cpu()
+        self.found.append(
+            Found(
+                sentences=sentences[at],
+                lengths=lengths,
+                tokens=own[:, 3 : 3 + longest],
+                totals=numbers[at, column, 0],
+                scores=numbers[at, column, 1],
+                ended=own[:, 1] > 0,
+                watched=looked,
+            )
+        )
+        return True
 
     def answers(self) -> list[list[Hypothesis]]:
         """The answers of each sentence, best first, when all are over."""

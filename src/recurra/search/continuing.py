@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from recurra.products.triton_here import has_triton
+from recurra.products.triton_here import can_run, has_triton
 from recurra.search.largest import in_order, largest
+from recurra.search.running import Notes, Scored
 
-MOST_CANDIDATES = 4096
-"""As many of a sentence are compared by one program of a kernel at most."""
+Result = TypeVar("Result")
+
+MOST_NUMBERS = 1 << 15
+"""As many of a sentence one program of a kernel holds at most."""
 
 WIDEST = 16
 """Widest beam of which a kernel finds one hypothesis after the other."""
 
-KERNEL_BLOCK = 1024
-"""As many numbers of a row are looked through by one program of a kernel."""
+GROUP = 64
+"""Numbers of a row whose largest stands for all of them at first."""
 
 
 FAILURES: list[str] = []
@@ -34,56 +38,98 @@ class Continued(NamedTuple):
     live: Tensor  # (B, w): log P of those that have not ended, else -∞
 
 
-def continued(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued:
-    """The best of what may follow w hypotheses with log P `totals` (B, w), by log p (B w, V) of their next tokens.
+def continued(scored: Scored, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued:
+    """The best of what may follow w hypotheses with log P `totals` (B, w), by the scores (B w, V) of their next tokens.
 
     `closed` (V,) may not be chosen; `is_end` (V,) ends a hypothesis. Of equals, the one with the better parent, then
     the one with the lower id.
 
     >>> log_p, nothing = torch.tensor([[-1.0, -2.0, -9.0], [-0.5, -2.0, -9.0]]), torch.zeros(3, dtype=torch.bool)
-    >>> found = continued(log_p, None, torch.tensor([[-1.0, -2.0]]).double(), torch.tensor([True, False, False]))
+    >>> is_end = torch.tensor([True, False, False])
+    >>> found = continued(Scored(log_p), None, torch.tensor([[-1.0, -2.0]]).double(), is_end)
     >>> found.kept.tolist(), found.chosen.tolist(), found.parents.tolist(), found.live.tolist()
     ([[-2.0, -2.5]], [[0, 0]], [[0, 1]], [[-inf, -inf]])
     """
-    log_p = log_p if log_p.dtype == torch.float64 else log_p.float()
-    found = tried(log_p, closed, totals, is_end)
-    return by_torch(log_p, closed, totals, is_end) if found is None else found
+    width, size = totals.shape[1], scored.values.shape[1]
+    if fits_a_kernel(width, size):
+        found = tried(scored, lambda: by_kernels(scored, closed, totals, is_end))
+        if found is not None:
+            return found
+    return by_torch(scored, closed, totals, is_end)
 
 
-def most_probable(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest log p of each row (N, V) and its token, (N,) each; of equals, the lowest id. `totals` (N, 1) are 0.
+def most_probable(scored: Scored, closed: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The largest log p of each row (N, V) and its token, (N,) each; of equals, the lowest id.
 
-    >>> zero, never = torch.zeros(1, 1).double(), torch.tensor([False, True, False])
-    >>> most_probable(torch.tensor([[-3.0, -1.0, -3.0]]), never, zero, never)
+    >>> most_probable(Scored(torch.tensor([[-3.0, -1.0, -3.0]])), torch.tensor([False, True, False]))
     (tensor([-3.]), tensor([0]))
     """
-    found = tried(log_p if log_p.dtype == torch.float64 else log_p.float(), closed, totals, is_end)
+    found = tried(scored, lambda: most_probable_by_kernel(scored, closed))
     if found is not None:
-        return found.kept.squeeze(1), found.chosen.squeeze(1)
+        return found
+    log_p = scored.log_p()
     best = (log_p if closed is None else log_p.masked_fill(closed, -torch.inf)).max(1)
     return best.values, best.indices
 
 
-def tried(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued | None:
-    """What the kernels find, on a GPU for which there are some."""
-    if not log_p.is_cuda or FAILURES or not fits_a_kernel(totals.shape[1], log_p.shape[1]):
+def most_probable_noted(scored: Scored, closed: Tensor | None, notes: Notes) -> Tensor | None:
+    """The most probable token of each row (N,), written down where `notes` say; None where no kernel can."""
+    found = tried(scored, lambda: most_probable_by_kernel(scored, closed, notes))
+    return None if found is None else found[1]
+
+
+def tried(scored: Scored, run: Callable[[], Result]) -> Result | None:
+    """What kernels find, on a GPU for which there are some."""
+    if FAILURES or not can_run(scored.values):
         return None
     try:
-        return by_kernels(log_p, closed, totals, is_end)
+        return run()
     except Exception as error:  # a compiler may be missing, or the GPU too old: Triton has many names for it
         FAILURES.append(f"Triton failed ({type(error).__name__}: {error})")
         return None
 
 
-def by_kernels(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued:
-    """The same by two kernels of Triton."""
+def by_kernels(scored: Scored, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued:
+    """`continued` by two kernels of Triton."""
     from recurra.search import triton_kernels
 
-    return triton_kernels.continued(log_p.contiguous(), closed, totals.contiguous(), is_end)
+    return triton_kernels.continued(with_rows_dense(scored), closed, totals.contiguous(), is_end)
 
 
-def by_torch(log_p: Tensor, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued:
+def most_probable_by_kernel(scored: Scored, closed: Tensor | None, notes: Notes | None = None) -> tuple[Tensor, Tensor]:
+    """`most_probable` by one kernel of Triton."""
+    from recurra.search import triton_kernels
+
+    return triton_kernels.most_probable(with_rows_dense(scored), closed, notes)
+
+
+def best_answers(
+    written: tuple[Tensor, Tensor, Tensor | None],
+    divisors: Tensor,
+    is_end: Tensor,
+    places: Tensor,
+    limits: Tensor,
+    best: int,
+) -> tuple[Tensor, Tensor] | None:
+    """What `triton_kernels.answers` finds, on a GPU; None where there is no kernel for it."""
+    steps, _, width = written[0].shape
+    if FAILURES or not can_run(written[0]) or best > WIDEST or 2 * steps * width > MOST_NUMBERS:
+        return None
+    from recurra.search import triton_kernels
+
+    return triton_kernels.answers(written, divisors, is_end, places, limits, best)
+
+
+def with_rows_dense(scored: Scored) -> Scored:
+    """The same with the numbers of a row side by side."""
+    values = scored.values
+    return scored if values.stride(1) == 1 else scored._replace(values=values.contiguous())
+
+
+def by_torch(scored: Scored, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued:
     """The same in torch's operations."""
+    log_p = scored.log_p()
+    log_p = log_p if log_p.dtype == torch.float64 else log_p.float()
     sentences, width = totals.shape
     count = min(width, log_p.shape[1])
     values, ids = largest(log_p if closed is None else log_p.masked_fill(closed, -torch.inf), count)
@@ -102,5 +148,5 @@ def empty_continued(totals: Tensor) -> Continued:
 
 def fits_a_kernel(width: int, vocabulary: int) -> bool:
     """Whether there is a kernel for such a beam, and Triton to make it."""
-    candidates = width * min(width, vocabulary) * -(-vocabulary // KERNEL_BLOCK)
-    return width <= WIDEST and candidates <= MOST_CANDIDATES and has_triton()
+    groups = -(-vocabulary // GROUP)
+    return width <= WIDEST and 2 * width * groups <= MOST_NUMBERS and has_triton()

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from recurra.search.bars import Bars, Bounds, Prefixes, bounds_of, prefixes_of
-from recurra.search.continuing import most_probable
+from recurra.search.continuing import most_probable, most_probable_noted
 from recurra.search.front import Numbers
 from recurra.search.graphs import Graphs
 from recurra.search.rules import NONE, Flags, Ids, Law, Rules
+from recurra.search.running import Notes, begun
 from recurra.search.sampling import Filter, Sampler, drawn
 from recurra.search.score import divisors, uncovered
 from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, lengths_of, no_token, selected
@@ -84,45 +85,57 @@ class Following(Generic[Moving, Fixed]):
         )
 
     def stretch(self, state: Followed, given: Ways) -> Followed:
-        step, bars, device = self.stepping(), self.kept, state.tokens.device
+        bars, device = self.kept, state.tokens.device
+        run = begun(self.stepping(), state.tokens, state.moving, given.fixed)
         numbers = state.step + torch.arange(self.stretch_size, device=device)
         chances = None if given.chances is None else given.chances.index_select(1, numbers)
         closed, room = list[Tensor | None](), (len(state.tokens), self.columns)
         chosen = state.tokens.new_zeros(room) if state.chosen is None else state.chosen
         gained = torch.zeros_like(chosen, dtype=torch.float64) if state.gained is None else state.gained
-        nothing = gained.new_zeros(len(chosen), 1)
-        tokens, moving, ids, values, seen = state.tokens, state.moving, list[Tensor](), list[Tensor](), list[Tensor]()
+        tokens, ids, values, seen = state.tokens, list[Tensor](), list[Tensor](), list[Tensor]()
         for at in range(self.stretch_size):
-            log_p, moving = step(tokens, moving, given.fixed)
+            scored = run.scores()
             if not at:
-                bars.make(log_p.shape[1], device)
+                bars.make(scored.values.shape[1], device)
                 closed = bars.closed(numbers)
             past = chosen if bars.needs_past else None
-            log_p, shut = bars.allowed(log_p, closed[at], numbers[at : at + 1], past, given.prefixes, given.bounds)
+            scored, shut = bars.allowed(scored, closed[at], numbers[at : at + 1], past, given.prefixes, given.bounds)
+            noted, has_gone_on = None, False
             if self.keep is None or chances is None:
-                value, tokens = most_probable(log_p, shut, nothing, bars.is_end)
+                notes = Notes(state.step, at, chosen, gained, state.alive, given.limits, bars.is_end)
+                has_gone_on = self.watch is None and (noted := run.take(scored, shut, notes)) is not None
+                noted = noted if has_gone_on else most_probable_noted(scored, shut, notes)
+                if noted is None:
+                    value, tokens = most_probable(scored, shut)
             else:
-                log_p = log_p if shut is None else log_p.masked_fill(shut, -torch.inf)
+                log_p = scored.log_p() if shut is None else scored.log_p().masked_fill(shut, -torch.inf)
                 tokens = drawn(log_p, self.keep, chances[:, at : at + 1])
                 value = log_p.gather(1, tokens.unsqueeze(1)).squeeze(1)
-            ids.append(tokens)
-            values.append(value)
+            if noted is not None:
+                tokens = noted
+            else:
+                ids.append(tokens)
+                values.append(value)
             if self.watch is not None:
-                seen.append(self.watch(moving))
-            if bars.needs_past:
+                seen.append(self.watch(run.moving()))
+            if not has_gone_on:
+                run.go_on(tokens)
+            if bars.needs_past and noted is None:
                 chosen.index_copy_(1, numbers[at : at + 1], tokens.unsqueeze(1))
-        found, now = torch.stack(ids, dim=1), torch.stack(values, dim=1).double()
-        if not bars.needs_past:
-            chosen.index_copy_(1, numbers, found)
-        gained.index_copy_(1, numbers, now)
         watched = state.watched
         if seen:
             if watched is None:
                 watched = seen[0].new_zeros(len(tokens), self.columns, seen[0].shape[1])
             watched.index_copy_(1, numbers, torch.stack(seen, dim=1))
-        is_over = bars.is_end[found] | ~now.isfinite() | (numbers + 1 >= given.limits.unsqueeze(1))
-        alive = state.alive & ~is_over.any(1)
-        return Followed(state.step + self.stretch_size, tokens, moving, alive, chosen, gained, watched)
+        alive = state.alive
+        if ids:
+            found, now = torch.stack(ids, dim=1), torch.stack(values, dim=1).double()
+            if not bars.needs_past:
+                chosen.index_copy_(1, numbers, found)
+            gained.index_copy_(1, numbers, now)
+            is_over = bars.is_end[found] | ~now.isfinite() | (numbers + 1 >= given.limits.unsqueeze(1))
+            alive = alive & ~is_over.any(1)
+        return Followed(state.step + self.stretch_size, tokens, run.moving(), alive, chosen, gained, watched)
 
     def alive(self, state: Followed) -> Tensor:
         return state.alive

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from recurra.search.arrays import Array, array_like, at_least_single, falling, is_numpy, largest, numbers_of
 from recurra.search.rules import Flags, Ids, Law
 
 Numbers: TypeAlias = NDArray[np.float64]
@@ -52,7 +51,7 @@ def front_of(sentences: int) -> Front:
     return Front(every, np.zeros((sentences, 1)), every, np.zeros((sentences, 0), np.int64))
 
 
-def candidates(log_p: Tensor, front: Front, written: int, width: int, law: Law, lack: Tensor | None) -> Candidates:
+def candidates(log_p: Array, front: Front, written: int, width: int, law: Law, lack: Array | None) -> Candidates:
     """All that can be among the `width` best continuations; the one place where a search waits for the device."""
     passed_over: list[int] = []
     if not law.is_empty:
@@ -61,13 +60,13 @@ def candidates(log_p: Tensor, front: Front, written: int, width: int, law: Law, 
             log_p, passed_over = law.allowed(log_p, front.past, front.row_sentences), []
     # One more than can be kept, which shows whether the last of them has an equal with a lower id.
     count = min(log_p.shape[1], width + 1 + len(passed_over))
-    values, ids = (log_p if log_p.dtype == torch.float64 else log_p.float()).topk(count, dim=1)
-    columns = [values, ids.to(values.dtype)]
+    values, ids = largest(at_least_single(log_p), count)
+    columns = [values, ids]
     if len(law.forced):
-        columns.append(log_p.index_select(1, torch.from_numpy(law.forced).to(log_p.device)))
+        columns.append(log_p[:, array_like(law.forced, log_p)])
     if lack is not None:
-        columns.append(lack.unsqueeze(1))
-    numbers: Numbers = torch.cat(columns, dim=1).cpu().numpy().astype(np.float64)
+        columns.append(lack[:, None])
+    numbers = joined(columns)
     best, tokens = numbers[:, :count], numbers[:, count : 2 * count].astype(np.int64)
     in_order(best, tokens, log_p)
     if passed_over:
@@ -81,14 +80,24 @@ def candidates(log_p: Tensor, front: Front, written: int, width: int, law: Law, 
     return Candidates(np.concatenate([best, forced], 1), np.concatenate([tokens, ids_forced], 1), lacks)
 
 
-def in_order(best: Numbers, tokens: Ids, log_p: Tensor) -> None:
+def joined(columns: list[Array]) -> Numbers:
+    """Columns side by side on the host; a device is waited for once."""
+    if is_numpy(columns[0]):
+        return np.concatenate([each.astype(np.float64) for each in columns], axis=1)
+    import torch
+
+    found: Numbers = torch.cat([each.to(columns[0].dtype) for each in columns], dim=1).cpu().numpy().astype(np.float64)
+    return found
+
+
+def in_order(best: Numbers, tokens: Ids, log_p: Array) -> None:
     """Puts lower ids before higher ones where log p are equal, which topk does not promise."""
     is_tied = ((best[:, 1:] == best[:, :-1]) & (best[:, 1:] > -np.inf)).any(1)
     if is_tied.any():
         rows = np.nonzero(is_tied)[0]
-        ordered = log_p[torch.from_numpy(rows).to(log_p.device)].sort(dim=1, descending=True, stable=True)
-        best[rows] = ordered.values[:, : best.shape[1]].double().cpu().numpy()
-        tokens[rows] = ordered.indices[:, : best.shape[1]].cpu().numpy()
+        values, ids = falling(log_p[array_like(rows, log_p)])
+        best[rows] = numbers_of(values[:, : best.shape[1]]).astype(np.float64)
+        tokens[rows] = numbers_of(ids[:, : best.shape[1]])
 
 
 def kept_of(front: Front, found: Candidates, width: int, law: Law) -> Kept:

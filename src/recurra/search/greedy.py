@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from torch import Tensor
-
+from recurra.search.arrays import Array
 from recurra.search.rules import NONE, Law, Rules
 from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, collected, followed, lengths_of
 
 
 def greedy(
     step: Step[Moving, Fixed],
-    tokens: Tensor,
+    tokens: Array,
     moving: Moving,
     fixed: Fixed,
     *,
@@ -22,7 +21,7 @@ def greedy(
     length_penalty: float = 0.0,
     watch: Watch[Moving] | None = None,
     coverage_penalty: float = 0.0,
-    places: Tensor | None = None,
+    places: Array | None = None,
 ) -> list[Hypothesis]:
     """y_t = argmax_w p(w | y_1 … y_{t-1}), up to a token in `ends` or to `length`; of equals, the lowest id.
 
@@ -40,7 +39,7 @@ def greedy(
     lengths = lengths_of(length, len(tokens))
     steps = followed(
         step,
-        lambda log_p, _: log_p.argmax(1),
+        lambda log_p, _: log_p.argmax(axis=1),
         tokens,
         moving,
         fixed,

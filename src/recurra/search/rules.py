@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from recurra.errors import ConfigError
-from recurra.search.bracket_table import BracketTable
+from recurra.search.arrays import Array, array_like, copied, is_numpy
 from recurra.search.brackets import Brackets
+from recurra.search.open_brackets import barred
+
+if TYPE_CHECKING:
+    from recurra.search.bracket_table import BracketTable
 
 Ids: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -88,29 +90,25 @@ class Law:
         """Whether an answer of so many tokens may end in some sentences and not in others."""
         return self.min_length <= written < self.leasts.max(initial=0)
 
-    def allowed(self, log_p: Tensor, past: Ids, sentences: Ids) -> Tensor:
+    def allowed(self, log_p: Array, past: Ids, sentences: Ids) -> Array:
         """log p (N, V) with -inf for what may not be chosen after `past` (N, t); row n belongs to sentences[n]."""
         written = past.shape[1]
-        out = log_p.clone()
+        out = copied(log_p)
         if ids := self.everywhere(written):
-            out.index_fill_(1, torch.tensor(ids, device=out.device), -torch.inf)
+            out[:, array_like(ids, out)] = -np.inf
         if self.has_own_leasts(written) and self.ends:
             short, ends = np.nonzero(written < self.leasts[sentences])[0], np.array(self.ends, np.int64)
-            out[pair(np.repeat(short, len(ends)), np.tile(ends, len(short)), out)] = -torch.inf
+            out[pair(np.repeat(short, len(ends)), np.tile(ends, len(short)), out)] = -np.inf
         if 0 < self.no_repeat <= written:
-            out[pair(*repeating(past, self.no_repeat), out)] = -torch.inf
+            out[pair(*repeating(past, self.no_repeat), out)] = -np.inf
         if self.brackets.pairs:
-            if self._table is None:
-                self._table = BracketTable(self.brackets, self.ends, out.shape[1], out.device)
-            before, limits = (torch.from_numpy(each).to(out.device) for each in (past, self.lengths[sentences]))
-            step = torch.tensor([written], device=out.device)
-            out.masked_fill_(self._table.barred(before, step, limits), -torch.inf)
+            out[self._barred(past, self.lengths[sentences], out)] = -np.inf
         if len(self.forced):
             missing = ~self.met(past)
             count = missing.sum(1)
             if self.ends:
                 lacking, ends = np.nonzero(count)[0], np.array(self.ends, np.int64)
-                out[pair(np.repeat(lacking, len(ends)), np.tile(ends, len(lacking)), out)] = -torch.inf
+                out[pair(np.repeat(lacking, len(ends)), np.tile(ends, len(lacking)), out)] = -np.inf
             room = self.lengths[sentences] - written - bool(self.ends)
             rows, which = np.nonzero(missing & (room <= count)[:, None])
             only(out, out, rows, self.forced[which])
@@ -118,6 +116,17 @@ class Law:
             begun = [(row, self.prefixes[of]) for row, of in enumerate(sentences) if written < len(self.prefixes[of])]
             only(out, log_p, [row for row, _ in begun], [prefix[written] for _, prefix in begun])
         return out
+
+    def _barred(self, past: Ids, limits: Ids, like: Array) -> Array:
+        """(N, V): what brackets do not let follow."""
+        if is_numpy(like):
+            return barred(self.brackets, self.ends, like.shape[1], past, limits)
+        from recurra.search.bracket_table import BracketTable
+
+        if self._table is None:
+            self._table = BracketTable(self.brackets, self.ends, like.shape[1], like.device)
+        before, most, step = (array_like(each, like) for each in (past, limits, [past.shape[1]]))
+        return self._table.barred(before, step, most)
 
     def met(self, past: Ids) -> Flags:
         """(N, C): whether each forced id has appeared in each row."""
@@ -193,13 +202,13 @@ def repeating(past: Ids, run: int) -> tuple[Ids, Ids]:
     return rows, runs[rows, starts, -1]
 
 
-def only(out: Tensor, log_p: Tensor, rows: Iterable[int], ids: Iterable[int]) -> None:
+def only(out: Array, log_p: Array, rows: Iterable[int], ids: Iterable[int]) -> None:
     """Leaves these rows of `out` nothing but these ids, with what log_p gives them."""
     here = pair(np.fromiter(rows, np.int64), np.fromiter(ids, np.int64), out)
     values = log_p[here]
-    out[here[0]] = -torch.inf
+    out[here[0]] = -np.inf
     out[here] = values
 
 
-def pair(rows: Ids, ids: Ids, like: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.from_numpy(rows).to(like.device), torch.from_numpy(ids.copy()).to(like.device)
+def pair(rows: Ids, ids: Ids, like: Array) -> tuple[Array, Array]:
+    return array_like(rows, like), array_like(ids, like)

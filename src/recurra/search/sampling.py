@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from recurra.errors import ConfigError
+from recurra.search.arrays import (
+    Array,
+    array_like,
+    back_in_place,
+    doubled,
+    exp,
+    falling,
+    just_below,
+    largest,
+    log_softmax,
+    most,
+    searched_right,
+    smaller,
+    where,
+)
 from recurra.search.rules import NONE, Law, Rules
 from recurra.search.search import (
     Fixed,
@@ -24,6 +37,9 @@ from recurra.search.search import (
     lengths_of,
     without,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Filter(NamedTuple):
@@ -58,9 +74,10 @@ ALL = Filter()
 """p as it is."""
 
 
-def filtered(log_p: Tensor, keep: Filter) -> Tensor:
+def filtered(log_p: Array, keep: Filter) -> Array:
     """(B, V): log of the probabilities that tokens are drawn by; -inf for those that are not.
 
+    >>> import torch
     >>> p = torch.tensor([[0.1, 0.4, 0.2, 0.3]])
     >>> filtered(p.log(), Filter(top_k=2)).exp().round(decimals=4).tolist()
     [[0.0, 0.5714, 0.0, 0.4286]]
@@ -69,32 +86,32 @@ def filtered(log_p: Tensor, keep: Filter) -> Tensor:
     >>> filtered(p.log(), Filter(temperature=0.5)).exp().round(decimals=4).tolist()
     [[0.0333, 0.5333, 0.1333, 0.3]]
     """
-    q = without(log_p.double(), keep.banned)
+    q = without(doubled(log_p), keep.banned)
     temperature, top_k = (keep.temperature, keep.top_k) if keep.temperature else (1.0, 1)
     # The largest becomes 0, which no temperature can lift or sink.
-    q = (q - q.amax(1, keepdim=True)) / temperature
+    q = (q - most(q)) / temperature
     if top_k is not None and top_k < q.shape[1]:
-        q = q.masked_fill(~are_largest(q, top_k), -torch.inf)
-    q = q.log_softmax(1)
+        q = where(are_largest(q, top_k), q, -math.inf)
+    q = log_softmax(q)
     if keep.top_p is not None and keep.top_p < 1:
-        q = q.masked_fill(~are_nucleus(q, keep.top_p), -torch.inf).log_softmax(1)
+        q = log_softmax(where(are_nucleus(q, keep.top_p), q, -math.inf))
     return q
 
 
-def are_largest(q: Tensor, k: int) -> Tensor:
+def are_largest(q: Array, k: int) -> Array:
     """(B, V): true for the k largest of each row; of equals, for those with lower ids."""
-    least = q.topk(k, dim=1).values[:, -1:]
+    least = largest(q, k)[0][:, -1:]
     above, equal = q > least, q == least
-    return above | (equal & (equal.cumsum(1) <= k - above.sum(1, keepdim=True)))
+    return above | (equal & (equal.cumsum(axis=1) <= k - above.sum(axis=1, keepdims=True)))
 
 
-def are_nucleus(q: Tensor, mass: float) -> Tensor:
+def are_nucleus(q: Array, mass: float) -> Array:
     """(B, V): true for the smallest set of most probable tokens with that mass."""
-    largest_first, order = q.sort(dim=1, descending=True, stable=True)
-    sums = largest_first.exp().cumsum(1)
-    before = torch.cat([torch.zeros_like(sums[:, :1]), sums[:, :-1]], dim=1)
+    largest_first, order = falling(q)
+    p = exp(largest_first)
+    before = p.cumsum(axis=1) - p
     # Eight times 0.1 is 0.7999… in floats, and means 0.8.
-    return torch.zeros_like(q, dtype=torch.bool).scatter(1, order, before < mass * (1 - 1e-9))
+    return back_in_place(before < mass * (1 - 1e-9), order)
 
 
 class Sampler:
@@ -104,6 +121,7 @@ class Sampler:
     `numbers`, one for each row, it is also drawn alike wherever it stands: its stream is made from the seed and its
     number.
 
+    >>> import torch
     >>> p = torch.full((3, 1000), 0.001)
     >>> together = Sampler(Filter(), seed=7)(p.log(), [0, 1, 2])
     >>> alone = Sampler(Filter(), seed=7)(p[:1].log(), [2])
@@ -120,12 +138,14 @@ class Sampler:
         self.numbers = numbers
         self._streams: dict[int, np.random.Generator] = {}
 
-    def __call__(self, log_p: Tensor, rows: list[int]) -> Tensor:
+    def __call__(self, log_p: Array, rows: list[int]) -> Array:
         chances = [[self._stream(row).random()] for row in rows]
-        return drawn(log_p, self.keep, torch.tensor(chances, dtype=torch.float64, device=log_p.device))
+        return drawn(log_p, self.keep, array_like(chances, log_p, np.float64))
 
     def chances(self, rows: Sequence[int], count: int) -> Tensor:
-        """(rows, count): the next random numbers of rows, in [0, 1)."""
+        """(rows, count): the next random numbers of rows, in [0, 1). (torch)"""
+        import torch
+
         found = [self._stream(row).random(count) for row in rows]
         return torch.from_numpy(np.stack(found)) if found else torch.zeros(0, count, dtype=torch.float64)
 
@@ -137,18 +157,18 @@ class Sampler:
         return self._streams[row]
 
 
-def drawn(log_p: Tensor, keep: Filter, chances: Tensor) -> Tensor:
+def drawn(log_p: Array, keep: Filter, chances: Array) -> Array:
     """A token for each row (B, V), by a random number from [0, 1) for each, (B, 1) of float64."""
-    sums = filtered(log_p, keep).exp().cumsum(1)
+    sums = exp(filtered(log_p, keep)).cumsum(axis=1)
     whole = sums[:, -1:]
     # The first token whose sum lies above the chance; it stays below the whole, so that there is one.
-    bounds = torch.minimum(chances * whole, whole.nextafter(torch.zeros_like(whole)))
-    return torch.searchsorted(sums, bounds, right=True).squeeze(1).clamp_max(sums.shape[1] - 1)
+    bounds = smaller(chances * whole, just_below(whole))
+    return searched_right(sums, bounds).clip(max=sums.shape[1] - 1)
 
 
 def sample(
     step: Step[Moving, Fixed],
-    tokens: Tensor,
+    tokens: Array,
     moving: Moving,
     fixed: Fixed,
     *,
@@ -161,7 +181,7 @@ def sample(
     length_penalty: float = 0.0,
     watch: Watch[Moving] | None = None,
     coverage_penalty: float = 0.0,
-    places: Tensor | None = None,
+    places: Array | None = None,
 ) -> list[Hypothesis]:
     """A sequence for each of `tokens` (B,), drawn token by token up to one in `ends` or to `length`.
 
@@ -169,6 +189,7 @@ def sample(
     log-probability of a sequence is what the step gave it, before any filter. Scores, `watch` and `places` are
     those of `beam`.
 
+    >>> import torch
     >>> def fair(tokens, moving, fixed):
     ...     return torch.full((len(tokens), 2), 0.5).log(), moving
     >>> [found] = sample(fair, torch.tensor([0]), (), (), length=20, seed=3)

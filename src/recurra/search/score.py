@@ -6,9 +6,9 @@ import functools
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from recurra.errors import ConfigError
+from recurra.search.arrays import Array, clipped_log, where
 
 LEAST_COVERED = 1e-10
 """A source place with less attention than this counts as having this much, so that no score becomes -∞."""
@@ -31,7 +31,7 @@ def divisors(length: int, length_penalty: float) -> NDArray[np.float64]:
     return found
 
 
-def uncovered(sums: Tensor, places: Tensor | None) -> Tensor:
+def uncovered(sums: Array, places: Array | None) -> Array:
     """Σ_j log min(1, Σ_i α_ij) over the source places j that are true in `places`, (N,), from sums (N, S) over i.
 
     >>> import torch
@@ -39,8 +39,8 @@ def uncovered(sums: Tensor, places: Tensor | None) -> Tensor:
     >>> uncovered(sums, torch.tensor([[True, True, False]])).exp()
     tensor([0.5000])
     """
-    lacking = sums.clamp(LEAST_COVERED, 1).log()
-    return (lacking if places is None else lacking.masked_fill(~places, 0)).sum(1)
+    lacking = clipped_log(sums, LEAST_COVERED, 1)
+    return (lacking if places is None else where(places, lacking, 0)).sum(1)
 
 
 def check_penalties(length_penalty: float, coverage_penalty: float, watches: bool) -> None:

@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from recurra.errors import ConfigError, DataError
+from recurra.search.arrays import (
+    Array,
+    array_like,
+    at_least_single,
+    lists_of,
+    on_host,
+    picked,
+    selected,
+    stacked,
+    with_columns,
+    without_gradients,
+)
 from recurra.search.rules import Law
 from recurra.search.score import divisor, uncovered
-from recurra.search.trees import mapped
+
+__all__ = [
+    "Choose", "Chosen", "Fixed", "Hypothesis", "Moving", "Step", "Watch", "check_count", "collected", "followed",
+    "lengths_of", "no_token", "selected", "without",
+]  # fmt: skip
 
 Moving = TypeVar("Moving")
 Fixed = TypeVar("Fixed")
 
-Step: TypeAlias = Callable[[Tensor, Moving, Fixed], tuple[Tensor, Moving]]
+Step: TypeAlias = Callable[[Array, Moving, Fixed], tuple[Array, Moving]]
 """tokens (B,), moving, fixed -> log p of what comes next (B, V), moving.
 
-Moving and Fixed are tensors, or tuples of them however deep, batch first on every leaf. Moving is what changes from
-step to step, such as the states of a network, and has a row per hypothesis; Fixed is what does not, such as a source
-that is attended to, and has a row per sentence.
+All arrays are torch's, or all are NumPy's. Moving and Fixed are arrays, or tuples of them however deep, batch first on
+every leaf. Moving is what changes from step to step, such as the states of a network, and has a row per hypothesis;
+Fixed is what does not, such as a source that is attended to, and has a row per sentence.
 """
 
-Watch: TypeAlias = Callable[[Moving], Tensor]
+Watch: TypeAlias = Callable[[Moving], Array]
 """moving -> what the step that gave it looked at, (B, S), such as its weights of attention."""
 
-Choose: TypeAlias = Callable[[Tensor, list[int]], Tensor]
+Choose: TypeAlias = Callable[[Array, list[int]], Array]
 """log p (B, V) and the numbers of the rows -> a token for each row, (B,)."""
 
 
@@ -40,7 +54,7 @@ class Chosen(NamedTuple):
     tokens: list[int]
     log_probabilities: list[float]
     ended: list[bool]
-    watched: Tensor | None = None
+    watched: Array | None = None
 
 
 class Hypothesis(NamedTuple):
@@ -50,13 +64,13 @@ class Hypothesis(NamedTuple):
     log_probability: float
     ended: bool  # by a token that ends it; false where it was cut off at the length
     score: float = math.nan  # what sequences of different lengths are compared by
-    watched: Tensor | None = None  # (len(tokens), S), on the CPU
+    watched: Array | None = None  # (len(tokens), S), on the host
 
 
 def followed(
     step: Step[Moving, Fixed],
     choose: Choose,
-    tokens: Tensor,
+    tokens: Array,
     moving: Moving,
     fixed: Fixed,
     *,
@@ -74,19 +88,15 @@ def followed(
     law = None if law is None or law.is_empty else law
     past = np.zeros((len(rows), 0), np.int64)
     for written in range(max(lengths, default=0)):
-        with torch.no_grad():  # not around the yield: between two tokens the caller is on its own
+        with without_gradients(tokens):  # not around the yield: between two tokens the caller is on its own
             log_p, moving = step(tokens, moving, fixed)
             if law is not None:
                 if written == 0:
                     law.check_vocabulary(log_p.shape[1])
                 log_p = law.allowed(log_p, past, np.array(rows, np.int64))
             tokens = choose(log_p, rows)
-            values = log_p.gather(1, tokens.unsqueeze(1)).squeeze(1)
-            values = values if values.dtype == torch.float64 else values.float()
             watched = None if watch is None else watch(moving)
-            # Both at once, since a device is waited for each time; ids are below 2^24, which float32 holds exactly.
-            gained, ids = torch.stack([values, tokens.to(values.dtype)]).tolist()
-        numbers = [int(token) for token in ids]
+            gained, numbers = lists_of(at_least_single(picked(log_p, tokens)), tokens)
         if not all(map(math.isfinite, gained)):
             raise (
                 no_token()
@@ -102,7 +112,7 @@ def followed(
             past = np.concatenate([past, np.array(numbers, np.int64)[:, None]], axis=1)[going]
         if len(going) < len(rows):
             rows = [rows[at] for at in going]
-            tokens, moving, fixed = selected((tokens, moving, fixed), torch.tensor(going, device=tokens.device))
+            tokens, moving, fixed = selected((tokens, moving, fixed), array_like(going, tokens))
 
 
 def collected(
@@ -111,15 +121,15 @@ def collected(
     *,
     length_penalty: float = 0.0,
     coverage_penalty: float = 0.0,
-    places: Tensor | None = None,
+    places: Array | None = None,
 ) -> list[Hypothesis]:
     """The whole sequence of each row."""
     tokens: list[list[int]] = [[] for _ in range(rows)]
     gained: list[list[float]] = [[] for _ in range(rows)]
-    watched: list[list[Tensor]] = [[] for _ in range(rows)]
+    watched: list[list[Array]] = [[] for _ in range(rows)]
     ended = [False] * rows
     for chosen in list(steps):  # all of them first: what was watched is fetched when no step waits for it
-        views = [None] * len(chosen.rows) if chosen.watched is None else chosen.watched.cpu().unbind()
+        views = [None] * len(chosen.rows) if chosen.watched is None else list(on_host(chosen.watched))
         for row, token, log_p, is_over, view in zip(*chosen[:4], views, strict=True):
             tokens[row].append(token)
             gained[row].append(log_p)
@@ -128,23 +138,13 @@ def collected(
                 watched[row].append(view)
     found = []
     for row in range(rows):
-        log_probability, seen = math.fsum(gained[row]), torch.stack(watched[row]) if watched[row] else None
+        log_probability, seen = math.fsum(gained[row]), stacked(watched[row]) if watched[row] else None
         score = log_probability / divisor(len(tokens[row]), length_penalty)
         if coverage_penalty and seen is not None:
-            real = None if places is None else places[row : row + 1].cpu()
-            score += coverage_penalty * float(uncovered(seen.sum(0, keepdim=True), real))
+            real = None if places is None else on_host(places[row : row + 1])
+            score += coverage_penalty * float(uncovered(seen.sum(axis=0, keepdims=True), real)[0])
         found.append(Hypothesis(tokens[row], log_probability, ended[row], score, seen))
     return found
-
-
-def selected(tree: Any, rows: Tensor) -> Any:
-    """Some rows of every tensor in a tuple of tensors, however deep.
-
-    >>> a, (b, nothing) = selected((torch.tensor([1, 2]), (torch.eye(2), None)), torch.tensor([1, 1, 0]))
-    >>> a.tolist(), b.tolist(), nothing
-    ([2, 2, 1], [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], None)
-    """
-    return mapped(tree, lambda leaf: leaf.index_select(0, rows))
 
 
 def lengths_of(length: int | Sequence[int], rows: int) -> list[int]:
@@ -163,14 +163,14 @@ def no_token() -> DataError:
     return DataError("the model's probabilities are NaN or out of range: it may have diverged in training.")
 
 
-def without(log_p: Tensor, banned: Iterable[int]) -> Tensor:
+def without(log_p: Array, banned: Iterable[int]) -> Array:
     """log p with -inf for tokens that may not be chosen."""
     ids = sorted(set(banned))
     if not ids:
         return log_p
     if len(ids) >= log_p.shape[1]:
         raise ConfigError("every token of the vocabulary is banned, so no token can be chosen.")
-    return log_p.index_fill(1, torch.tensor(ids, device=log_p.device), -torch.inf)
+    return with_columns(log_p, ids, -math.inf)
 
 
 def check_count(value: object, what: str) -> int:

@@ -13,9 +13,7 @@ from recurra.data.store import Encoded, Rows
 from recurra.models.together import Together
 from recurra.padding import fitted
 from recurra.tasks.task import Task
-
-TOKENS = 8192
-"""Elements that are predicted together: more than in training, for nothing is kept for a backward pass."""
+from recurra.training.answering import TOKENS
 
 
 def outputs_of(

@@ -24,6 +24,7 @@ class Attempt(NamedTuple):
     step: int  # updates made before it
     number: int  # in its step
     carried: Carried  # what the batch before left
+    progress: float  # the share of training that is done
 
 
 class Copied(Protocol):

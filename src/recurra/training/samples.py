@@ -37,9 +37,11 @@ def samples_of_data(task: Task[Any, Any, Any], count: int = COUNT) -> list[objec
     return []
 
 
-def keep_samples(task: Task[Any, Any, Any], examples: Sequence[Any], folder: Path) -> None:
-    """Write samples.json: inputs of these examples, or of the data where there are none."""
-    found = task.samples(examples[:LOOKED_AT], COUNT) or samples_of_data(task)
+def keep_samples(
+    task: Task[Any, Any, Any], examples: Sequence[Any], folder: Path, others: Sequence[object] | None = None
+) -> None:
+    """Write samples.json: inputs of these examples; where there are none, the others, or those of the data."""
+    found = task.samples(examples[:LOOKED_AT], COUNT) or (samples_of_data(task) if others is None else others)
     written = [json.dumps(value, ensure_ascii=False) for value in found]
     text = "[\n" + ",\n".join(each for each in written if len(each) <= LARGEST) + "\n]\n"
     (folder / FILE).write_text(text, "utf-8")

@@ -374,7 +374,13 @@ class Trainer:
                 )
             )
             self._tell(log)
-            self.tempo.step(time.monotonic() - before)
+            taken = time.monotonic() - before
+            if self.tempo.milliseconds is None and self.device.type == "cuda":
+                self.progress.note(
+                    f"the first step took {taken:.1f} s, in which the kernels of the model were compiled, or loaded "
+                    "where an earlier training has left them"
+                )
+            self.tempo.step(taken)
             if is_logged:
                 self.tempo.look()
             if self._is_time_to_validate(batches):
@@ -433,7 +439,7 @@ class Trainer:
         """One update of the weights."""
         position, training = self.position, self.training
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
-        attempts, losses, count, first, weights, logged = self._backward(ready.parts)
+        attempts, losses, count, first, weights, logged = self._backward(ready.parts, progress)
         if count == 0:
             return Update((), Arriving(torch.zeros(1), None), 0, logged)
         gradients = []
@@ -483,11 +489,11 @@ class Trainer:
         elif float(norm) > most:
             torch._foreach_mul_(gradients, most / float(norm))
 
-    def _backward(self, parts: Sequence[Part]) -> Summed:
+    def _backward(self, parts: Sequence[Part], progress: float) -> Summed:
         """The gradients of a step's batches; where memory runs out, of their halves, one after the other."""
         carried = self.carried
         try:
-            return self._summed(parts)
+            return self._summed(parts, progress)
         except (MemoryError, RuntimeError) as error:
             if not is_lack_of_memory(error):
                 raise
@@ -497,7 +503,7 @@ class Trainer:
         is_split = len(halves) > len(parts) and not carried
         if is_split:
             try:
-                found = self._summed(halves)
+                found = self._summed(halves, progress)
             except (MemoryError, RuntimeError) as error:
                 if not is_lack_of_memory(error):
                     raise
@@ -538,7 +544,7 @@ class Trainer:
             f"training.batch_size) or a smaller model, or remove very long examples."
         )
 
-    def _summed(self, parts: Sequence[Part]) -> Summed:
+    def _summed(self, parts: Sequence[Part], progress: float) -> Summed:
         """The gradients of some batches, added up."""
         for parameter in self.parameters:
             parameter.grad = None
@@ -548,7 +554,7 @@ class Trainer:
         weights: list[float] = []
         logged: dict[str, float] = {}
         for number, part in enumerate(parts):
-            attempt = Attempt(part, self.position.epoch, self.position.step, number, self.carried)
+            attempt = Attempt(part, self.position.epoch, self.position.step, number, self.carried, progress)
             loss = self._added(attempt, first, is_one=len(parts) == 1)
             if loss.labels == 0:
                 continue
@@ -582,7 +588,7 @@ class Trainer:
             list(varying.values()),
             lambda: self._seed(attempt),
             lambda batch, given, numbers: self._loss_of(
-                batch, Moment(attempt.step, given, self.position.stalled, numbers)
+                batch, Moment(attempt.step, given, self.position.stalled, numbers, attempt.progress)
             ),
         )
         if not is_one:  # the next batch writes its gradients to the same place
@@ -600,10 +606,10 @@ class Trainer:
         hidden; one that draws nothing was called ahead. The rows come from Task.chosen, which only training asks and
         which may mark them for that.
         """
-        part, _, _, _, carried = attempt
+        part, carried = attempt.part, attempt.carried
         self._seed(attempt)
         batch = fitted(self.task.batch(part.rows) if part.batch is None else part.batch, self.model)
-        return self._loss_of(batch, Moment(attempt.step, carried, self.position.stalled))
+        return self._loss_of(batch, Moment(attempt.step, carried, self.position.stalled, progress=attempt.progress))
 
     def _seed(self, attempt: Attempt) -> None:
         seed = ((self.training.seed << 40) + (attempt.step << 8) + attempt.number) % LARGEST_SEED

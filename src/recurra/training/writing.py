@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from recurra.generation.generated import Generated, Manner, TextSource
-from recurra.training.trained import Trained
 
 __all__ = ["Generated", "Manner", "TextSource", "generate"]
 
 
+class Writes(Protocol):
+    """A trained or an exported model."""
+
+    def writer(self, manner: Manner) -> TextSource: ...
+
+
 def generate(
-    trained: Trained,
+    trained: Writes,
     prompt: str | Sequence[Any] | NDArray[Any] = "",
     *,
     count: int = 1,

@@ -1,0 +1,99 @@
+"""Exported models beside their runs: time of a first answer in a fresh process, size, and answers a second.
+
+    python benchmarks/exported.py RUN [RUN …] [--inputs FILE] [--rows 1,32] [--count 64]
+
+Each RUN is exported to a temporary folder. A fresh process is timed from its start to its first answer, beside one that
+only imports numpy; answers a second are those of `predict` on one thread, the best of three. Times are CPU seconds of
+the process, which other programs on the machine disturb less than those of a clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+FRESH = """
+import recurra
+print(recurra.load({folder!r}).predict({inputs!r})[0].output)
+"""
+
+
+def seconds_of(code: str, times: int = 5) -> float:
+    """CPU seconds of a fresh process, the least of several."""
+    found = []
+    for _ in range(times):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(found)
+
+
+def rate(work: Callable[[], object], count: int, times: int = 3) -> float:
+    """How many a second."""
+    work()
+    found = []
+    for _ in range(times):
+        began = time.process_time()
+        work()
+        found.append(time.process_time() - began)
+    return count / min(found)
+
+
+def one_by_one(model: Any, inputs: list[Any], rows: int) -> None:
+    for first in range(0, len(inputs), rows):
+        model.predict(inputs[first : first + rows])
+
+
+def main() -> None:
+    import torch
+
+    from recurra.exported import load_exported
+    from recurra.exporting.folder import export, sample_inputs
+    from recurra.training.trained import load
+
+    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--inputs", type=Path, help="inputs, one a line (default: the samples of each run)")
+    parser.add_argument("--rows", default="1,32", help="inputs that are answered together")
+    parser.add_argument("--count", type=int, default=64, help="inputs that are answered")
+    options = parser.parse_args()
+    numpy = seconds_of("import numpy")
+    print(f"import numpy: {numpy:.3f} s of CPU")
+    for run in options.runs:
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / "exported"
+            report = export(run, folder)
+            model = load(run)
+            given = options.inputs.read_text("utf-8").splitlines() if options.inputs else sample_inputs(model)
+            inputs = (given * options.count)[: options.count]
+            first = seconds_of(FRESH.format(folder=str(folder), inputs=inputs[:1]))
+            sizes = ", ".join(
+                f"{name} {report.bytes[name] / 1e6:.2f} MB" for name in ("weights.bin", "program.json", "model.c")
+            )
+            print(f"{run}: {sizes}; largest difference {report.largest_error:.1e}")
+            print(f"  first answer of a fresh process: {first:.3f} s of CPU, {first / numpy:.1f} × import numpy")
+            for rows in map(int, options.rows.split(",")):
+                ways = {"torch": model, "C": load_exported(folder, by="c"), "NumPy": load_exported(folder, by="numpy")}
+                rates = {
+                    name: rate(partial(one_by_one, each, inputs, rows), len(inputs)) for name, each in ways.items()
+                }
+                found = ", ".join(f"{name} {each:,.0f}" for name, each in rates.items())
+                over = rates["C"] / rates["torch"]
+                print(f"  {rows} at once, answers a second of CPU: {found}; C over torch {over:.1f} ×")
+
+
+if __name__ == "__main__":
+    main()

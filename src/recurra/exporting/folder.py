@@ -1,0 +1,238 @@
+"""`recurra export`: a run recorded, checked against the run itself, and written to a folder that describes itself."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from recurra.config.run_file import run_text
+from recurra.errors import CheckpointError, ConfigError
+from recurra.exported import FORMAT, PROGRAM, WEIGHTS, Exported, load_exported
+from recurra.exporting.recording import Recorded, names_of, record, samples
+from recurra.manifest import committing
+from recurra.programs.c_text import Printed
+from recurra.programs.in_numpy import InNumpy
+from recurra.programs.inputs import Recordable
+from recurra.programs.program import Program
+from recurra.programs.solving import NotExportable
+from recurra.programs.weights import write_weights
+from recurra.training.loading import EXPORT
+from recurra.training.samples import kept_samples, samples_of_data
+from recurra.training.trained import Trained, load
+from recurra.version import __version__
+
+TOLERANCE = 1e-4
+"""How far a recorded function may be from the model, beside the largest number of its outputs, or 1."""
+
+SCORE_TOLERANCE = 1e-3
+"""The same of the score of an answer, beside the score, or 1."""
+
+SAMPLES = "samples.json"
+
+TRIED = ((1, 1), (2, 5), (3, 2), (1, 23), (5, 9))
+"""The first and all other sizes of inputs on which a recorded function is compared with the model."""
+
+
+class Report(NamedTuple):
+    """What was exported."""
+
+    folder: Path
+    functions: tuple[str, ...]
+    operations: int
+    bytes: Mapping[str, int]  # of each file
+    largest_error: float  # of a function, beside the run
+    samples: int  # answers that were compared with those of the run
+    by: str  # what they were computed by: c or numpy
+
+    def text(self) -> str:
+        size = sum(self.bytes.values())
+        answers = "no sample input was found, so no answer was compared"
+        if self.samples:
+            what = "answer agrees" if self.samples == 1 else "answers agree"
+            answers = f"{self.samples} sample {what} with the run's own"
+        return "\n".join(
+            [
+                f"exported to {self.folder}: {len(self.functions)} functions ({', '.join(self.functions)}), "
+                f"{self.operations:,} operations, {size / 1e6:,.1f} MB",
+                f"largest difference from the run in torch: {self.largest_error:.1e}; {answers} (run by "
+                f"{'C' if self.by == 'c' else 'NumPy'})",
+                f"recurra predict {self.folder} answers without torch; model.c, model.h and {WEIGHTS} are all that a C "
+                "program needs",
+            ]
+        )
+
+
+def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = False) -> Report:
+    """Write a run's model to a folder that answers without torch; see docs/export.md.
+
+    >>> import recurra, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.conll").write_text("the\\tDET\\ncat\\tNOUN\\n")
+    >>> few = {"training.steps": 20, "model.hidden": 8, "data.cache": False, "data.min_count": 1}
+    >>> _ = recurra.train("tagging", train=str(folder / "train.conll"), out=folder / "run", settings=few)
+    >>> recurra.export(folder / "run", folder / "exported").functions
+    ('scores', 'spell', 'chain0')
+    >>> recurra.load(folder / "exported", by="numpy").predict(["the cat"])[0].output
+    'DET NOUN'
+    """
+    if to != "c":
+        raise ConfigError(f"--to {to} is not known: a run is exported to c.")
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise CheckpointError(f"{target} already exists and is not empty. Choose another folder.")
+    model = load(run, trust=trust)
+    if model.others:
+        raise ConfigError("an ensemble of runs cannot be exported: name one of them.")
+    program, weights, error = recorded_program(model)
+    asked = sample_inputs(model)
+    answers = model.predict(asked) if asked else []
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with committing(target) as new:
+            model.task.save(new)
+            (new / "config.toml").write_text(run_text(model.task.settings), "utf-8")
+            (new / PROGRAM).write_text(program.to_json(), "utf-8")
+            write_weights(new / WEIGHTS, program, weights)
+            printed = Printed(program)
+            (new / "model.c").write_text(LICENCE + printed.text, "utf-8")
+            (new / "model.h").write_text(LICENCE + printed.header(), "utf-8")
+            expected = [
+                {"input": each, "output": answer.output, "score": answer.score}
+                for each, answer in zip(asked, answers, strict=True)
+            ]
+            (new / SAMPLES).write_text(json.dumps(expected, ensure_ascii=False, indent=1) + "\n", "utf-8")
+            about = {"format": FORMAT, "recurra": __version__, "task": model.task.name, "to": to, "weights": "float32"}
+            (new / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+            if (model.folder / "card.md").is_file():
+                shutil.copy2(model.folder / "card.md", new / "card.md")
+        found = load_exported(target, trust=True)
+        check_samples(found, expected)
+    except OSError as failure:
+        raise CheckpointError(f"{target} cannot be written: {failure.strerror or failure}.") from failure
+    except NotExportable:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    sizes = {path.name: path.stat().st_size for path in target.iterdir() if path.is_file()}
+    operations = sum(len(function.operations) for function in program.functions.values())
+    by = getattr(found.running, "name", "numpy")
+    return Report(target, tuple(program.functions), operations, sizes, error, len(asked), by)
+
+
+LICENCE = """\
+/* Printed by recurra. What is not a weight or a size of your model is under the Apache License 2.0
+   (SPDX-License-Identifier: Apache-2.0); a program that holds it may be used as your model may. */
+"""
+
+
+def recorded_program(model: Trained) -> tuple[Program, dict[str, NDArray[Any]], float]:
+    """All functions of a model as one program, its weights, and how far they are from the model at most."""
+    predictor = model.task.predictor()
+    network = copy.deepcopy(model.model).float().cpu().eval()
+    functions = predictor.functions(network)
+    found: dict[str, Recorded] = {each.name: record(network, each) for each in functions}
+    program, weights = program_of(found)
+    running = InNumpy(program, weights)
+    return program, weights, max((difference(running, each) for each in functions), default=0.0)
+
+
+def program_of(recorded: Mapping[str, Recorded]) -> tuple[Program, dict[str, NDArray[Any]]]:
+    """Functions as one program; weights of the same name and numbers are one."""
+    weights: dict[str, NDArray[Any]] = {}
+    functions = {}
+    for name, (function, own) in recorded.items():
+        names = {}
+        for each, array in own.items():
+            new = each
+            while new in weights and not same(weights[new], array):
+                new = f"{new}.{name}"
+            names[each], weights[new] = new, array
+        functions[name] = renamed(function, names)
+    program = Program(functions, {name: (str(array.dtype), array.shape) for name, array in weights.items()})
+    return Program.from_json(program.to_json()), weights
+
+
+def same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)
+
+
+def renamed(function: Any, names: Mapping[str, str]) -> Any:
+    """A function whose weights have other names."""
+    from dataclasses import replace
+
+    def change(operand: Any) -> Any:
+        return names.get(operand, operand) if isinstance(operand, str) else operand
+
+    operations = []
+    for op in function.operations:
+        details = dict(op.details)
+        if "body" in details:
+            details["body"] = renamed(details["body"], names)
+        operations.append(replace(op, operands=tuple(map(change, op.operands)), details=details))
+    outputs = tuple((name, change(operand)) for name, operand in function.outputs)
+    return replace(function, operations=tuple(operations), outputs=outputs)
+
+
+def difference(running: InNumpy, function: Recordable) -> float:
+    """How far a recorded function is from the model at most, on inputs of other sizes than those recorded."""
+    names = names_of(function)
+    most = 0.0
+    for seed, (first, others) in enumerate(TRIED if names else TRIED[:1], 100):
+        sizes = {name: others + 2 * place if place else first for place, name in enumerate(names)}
+        sizes = {name: min(size, function.most.get(name, size)) for name, size in sizes.items()}
+        given = samples(function.inputs, sizes, seed)
+        with torch.no_grad():
+            wanted = function.call(*given)
+        found = running.run(function.name, [each.numpy() for each in given])
+        for (name, tensor), array in zip(wanted.items(), found, strict=True):
+            right = tensor.numpy()
+            if right.shape != array.shape:
+                raise NotExportable(
+                    f"this model cannot be exported: `{function.name}` gives {name} of shape {array.shape} for the "
+                    f"sizes {sizes}, but the model gives {right.shape}."
+                )
+            error = relative_error(array, right)
+            if not error <= TOLERANCE:
+                raise NotExportable(
+                    f"this model cannot be exported: `{function.name}` gives {name} that is off by {error:.1e} for "
+                    f"inputs of the sizes {sizes}, where the model may do something else than for those recorded."
+                )
+            most = max(most, error)
+    return most
+
+
+def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
+    """The largest difference beside the largest finite number, or 1; infinite numbers must be the same ones."""
+    if not right.size:
+        return 0.0
+    found, right = found.astype(np.float64), right.astype(np.float64)
+    finite = np.isfinite(right)
+    if not np.array_equal(found[~finite], right[~finite], equal_nan=True):
+        return float("inf")
+    scale = max(1.0, float(np.abs(right[finite]).max(initial=0.0)))
+    return float(np.abs(found - right)[finite].max(initial=0.0)) / scale
+
+
+def sample_inputs(model: Trained) -> list[Any]:
+    """Inputs worth asking with, of the run's own data."""
+    return kept_samples(model.folder) or samples_of_data(model.task)
+
+
+def check_samples(exported: Exported, expected: Sequence[Mapping[str, Any]]) -> None:
+    """A NotExportable where an exported model answers otherwise than the run did."""
+    answers = exported.predict([each["input"] for each in expected]) if expected else []
+    for each, answer in zip(expected, answers, strict=True):
+        score = float(each["score"])
+        is_close = abs(answer.score - score) <= SCORE_TOLERANCE * max(1.0, abs(score)) or answer.score == score
+        if answer.output != each["output"] or not is_close:
+            raise NotExportable(
+                f"the exported model answers {answer.output!r:.80} (score {answer.score:.6g}) to "
+                f"{each['input']!r:.80}, where the run answers {each['output']!r:.80} (score {score:.6g}): not kept."
+            )

@@ -1,0 +1,166 @@
+"""A classifier: each member's outputs are computed by a program; probabilities and their means are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.data.spellings import spellings_of
+from recurra.data.store import Encoded, Rows
+from recurra.models.classified import ClassifierOutput
+from recurra.predictors.predictor import Predictor, padded, softmax
+from recurra.predictors.spelling import SPELL, spelling_function, spelt_by
+from recurra.programs.inputs import Input, Recordable, Running, called
+
+
+class ClassificationPredictor(Predictor[ClassifierOutput]):
+    """Words, their spelling, n-grams, frames or two texts to classes or numbers."""
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        words: int | None,
+        characters: int | None,
+        features: int | None,
+        frame_size: int | None,
+        paired: bool,
+        candidates: int | None,
+    ) -> None:
+        self.kind, self.words, self.characters, self.features = kind, words, characters, features
+        self.frame_size, self.paired, self.candidates = frame_size, paired, candidates
+
+    def inputs(self, spelt: int | None) -> list[Input]:
+        found = []
+        if self.frame_size is not None:
+            found += [Input("frames", ("B", "T", self.frame_size)), Input("lengths", ("B",), "lengths", along="T")]
+        if self.words is not None:
+            found += [Input("words", ("B", "T"), "ids", below=self.words)]
+            found += [Input("lengths", ("B",), "lengths", along="T")]
+        if self.characters is not None:
+            words = [Input("characters", ("N", "W"), "ids", below=self.characters)]
+            words += [Input("widths", ("N",), "lengths", along="W")]
+            found += words if spelt is None else [Input("spelt", ("N", spelt))]
+            found += [Input("places", ("B", "T"), "places", along="N")]
+        if self.features is not None:
+            found += [
+                Input("bag", ("B", "F"), "ids", below=self.features),
+                Input("counts", ("B",), "lengths", along="F"),
+            ]
+        if self.paired:
+            for text in ("1", "2"):
+                found += [Input(f"text{text}", ("B", f"U{text}"), "places", along="T")]
+                found += [Input(f"lengths{text}", ("B",), "lengths", along=f"U{text}")]
+        if self.candidates is not None:
+            found += [Input("candidates", ("B", self.candidates), "flags")]
+        return found
+
+    def functions(self, model: Any) -> list[Recordable]:
+        import torch
+
+        from recurra.encoders.words import Spellings
+        from recurra.models.classifier import ClassifierBatch
+        from recurra.padding import Padded
+        from recurra.pairings import Paired
+
+        # Members that spell words by weights of their own do so where they read them.
+        spellings = [] if self.characters is None else [reader.spelling for reader in model.readers]
+        inputs = self.inputs(spellings[0].output_size if len(spellings) == 1 else None)
+        names = [each.name for each in inputs]
+
+        def scores(*tensors: Any) -> Mapping[str, Any]:
+            given = dict(zip(names, tensors, strict=True))
+            lengths: Any = given.get("lengths")
+            batch = ClassifierBatch(
+                Padded(given["words"], lengths) if "words" in given else None,
+                Spellings(given["spelt"], given["places"])
+                if "spelt" in given
+                else Spellings(Padded(given["characters"], given["widths"]), given["places"])
+                if "characters" in given
+                else None,
+                Padded(given["bag"], given["counts"]) if "bag" in given else None,
+                Padded(given["frames"], lengths) if "frames" in given else None,
+                given["counts"] if lengths is None else lengths,
+                None,
+                None,
+                None,
+                texts=tuple(Padded(given[f"text{text}"], given[f"lengths{text}"]) for text in "12")  # type: ignore[arg-type]
+                if self.paired
+                else None,
+                candidates=given.get("candidates"),
+            )
+            outputs, seen = model(batch)
+            found = {"scores": torch.stack(outputs)}
+            if isinstance(seen, Paired):
+                found |= {name: each for name in ("weights", "back") if (each := getattr(seen, name)) is not None}
+            elif seen is not None:
+                found["attention"] = seen
+            return found
+
+        if len(spellings) != 1 or self.characters is None:
+            return [Recordable("scores", inputs, scores)]
+        return [Recordable("scores", inputs, scores), spelling_function(spellings[0], self.characters)]
+
+    def arrays(self, running: Running, rows: Rows) -> dict[str, NDArray[Any]]:
+        """The inputs of `scores` for some rows."""
+        found: dict[str, NDArray[Any]] = {}
+        if self.frame_size is not None:
+            found["frames"], found["lengths"] = padded(rows, "frames", np.float32)
+        if self.words is not None:
+            found["words"], found["lengths"] = padded(rows, "words", np.int64)
+        if self.characters is not None:
+            words = spellings_of(rows)
+            found |= {"characters": words.characters, "widths": words.widths, "places": words.places}
+            if SPELL in running.program.functions:
+                found["spelt"] = spelt_by(running, words)
+        if self.features is not None:
+            found["bag"], found["counts"] = padded(rows, "bag", np.int64)
+        if self.paired:
+            lengths = rows.flat("steps").values if rows.has("steps") else rows.lengths("words")
+            first = rows.flat("first").values.astype(np.int64)
+            for text, start, length in (("1", np.zeros_like(first), first), ("2", first, lengths - first)):
+                steps = np.arange(int(length.max(initial=0)))
+                found[f"text{text}"] = np.where(steps < length[:, None], start[:, None] + steps, 0)
+                found[f"lengths{text}"] = length
+        if self.candidates is not None:
+            found["candidates"] = padded(rows, "candidates", np.bool_)[0]
+        return found
+
+    def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[ClassifierOutput]:
+        every = Rows.of(rows)
+        given = self.arrays(running, every)
+        found = called(running, "scores", given)
+        each = found["scores"].astype(np.float64)
+        if self.kind == "label":
+            each = softmax(each)
+        elif self.kind == "labels":
+            each = 1 / (1 + np.exp(-each))
+        values = each.sum(0) / len(each)
+        steps = (
+            every.flat("steps").values
+            if every.has("steps")
+            else every.lengths("frames" if every.has("frames") else "words")
+        ).tolist()
+        attention = found.get("attention") if detail else None
+        there, back = (found.get(name) if detail else None for name in ("weights", "back"))
+        firsts, seconds = ((given[f"lengths{text}"].tolist() if self.paired else [0] * len(steps)) for text in "12")
+        outputs = []
+        for row, length in enumerate(steps):
+            one, other = firsts[row], seconds[row]
+            looked = (
+                None if there is None else there[row, : other if there.shape[1] != 1 else 1, :one].astype(np.float64)
+            )
+            outputs.append(
+                ClassifierOutput(
+                    values[row],
+                    length,
+                    None if attention is None else attention[row, :, :length].astype(np.float64),
+                    None,
+                    looked,
+                    None if back is None else back[row, :one, :other].astype(np.float64),
+                )
+            )
+        return outputs

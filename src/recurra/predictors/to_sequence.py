@@ -1,0 +1,272 @@
+"""A model that writes: its encoder and one step of its decoder are functions of a program; the search is here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.config import Seq2SeqDecoding
+from recurra.data.extents import Extents
+from recurra.data.store import Encoded, Rows
+from recurra.errors import DataError
+from recurra.predictors.predictor import Predictor, padded
+from recurra.programs.inputs import Input, Recordable, Running, called
+from recurra.programs.sizes import Size
+from recurra.programs.solving import NotExportable, Sizes
+from recurra.search.decoding import SearchTokens, bounds, numbers_of_rows, searched_on_host
+from recurra.search.search import Hypothesis
+from recurra.sequences.written import Written
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+TRIED = {"B": (2, 3, 5, 4), "S": (7, 4, 9, 11), "X": (3, 5, 2, 6)}
+"""Sizes of batches from which the shapes of states are told."""
+
+
+class Writes(Protocol):
+    """What is needed of the task: how it searches, and what it makes of hypotheses."""
+
+    settings: Any
+
+    @property
+    def search_tokens(self) -> SearchTokens: ...
+
+    @property
+    def attends(self) -> bool: ...
+
+    def written(
+        self,
+        found: Sequence[Sequence[Hypothesis]],
+        golds: Sequence[tuple[float, int] | None],
+        extents: Extents | None,
+    ) -> list[Written]: ...
+
+
+class ToSequencePredictor(Predictor[Written]):
+    """Tokens, frames or vectors to tokens.
+
+    start    source (B, S), lengths -> the states before the first token, and what stays the same for all of them
+    step     tokens (B·K,), states, what stays the same -> log p of what comes next (B·K, V), and states
+    """
+
+    def __init__(
+        self, task: Writes, *, source: int | None, frames: int | None, tokens: int, start: int, copies: bool
+    ) -> None:
+        self.task, self.source, self.frames, self.tokens = task, source, frames, tokens
+        self.first, self.copies = start, copies  # whether places of the source have names in the target
+
+    # What is recorded
+
+    def functions(self, model: Any) -> list[Recordable]:
+        import torch
+
+        from recurra.models.seq2seq import PairBatch
+        from recurra.padding import Padded
+
+        inputs = [
+            Input("source", ("B", "S"), "ids", below=self.source)
+            if self.source is not None
+            else Input("source", ("B", "S", self.frames or 1)),
+            Input("lengths", ("B",), "lengths", along="S"),
+        ]
+        if self.copies:
+            inputs += [Input("copied", ("B", "S"), "copies", below=self.tokens, along="X"), Input("extra", ("X",))]
+
+        def begun(source: Tensor, lengths: Tensor, *copied: Tensor) -> tuple[Any, Any]:
+            extra = copied[1].shape[0] if copied else 0
+            batch = PairBatch(Padded(source, lengths), None, copied[0] if copied else None, extra)
+            _, state, fixed = model.start(batch)
+            return bare(state), fixed
+
+        def start(*tensors: Tensor) -> Mapping[str, Tensor]:
+            state, fixed = begun(*tensors)
+            found = named("state", state) | named("fixed", fixed)
+            masks = [leaf for leaf in leaves(fixed) if leaf.dtype == torch.bool and leaf.dim() == 2]
+            return {**found, **({"mask": masks[0]} if masks else {})}
+
+        shapes = self.shapes(begun)
+        sample_state, sample_fixed = begun(*self.drawn(0))
+        is_tied = len(leaves(sample_fixed)) > 0
+        rows = "B*K" if is_tied else "N"
+        of_states = [
+            Input(f"state{number}", (rows, *shape[1:]), kind) for number, (shape, kind) in enumerate(shapes[0])
+        ]
+        of_fixed = [Input(f"fixed{number}", shape, kind) for number, (shape, kind) in enumerate(shapes[1])]
+        tokens = Input("tokens", (rows,), "ids", below=self.tokens)
+        extra = []
+        if self.copies:
+            tokens, extra = Input("tokens", (rows,), "copies", below=self.tokens, along="X"), [Input("extra", ("X",))]
+            of_fixed = [
+                each._replace(kind="copies", below=self.tokens, along="X") if each.kind == "ids" else each
+                for each in of_fixed
+            ]
+
+        def step(given: Tensor, *tensors: Tensor) -> Mapping[str, Tensor]:
+            left = iter(tensors)
+            state, fixed = refilled(sample_state, left), refilled(sample_fixed, left)
+            rest = list(left)
+            log_p, after = model.step(given, state, fixed, extra=rest[0].shape[0] if rest else 0)
+            found = {"log_p": log_p, **named("state", bare(after))}
+            return {**found, **({} if after.weights is None else {"weights": after.weights})}
+
+        return [Recordable("start", inputs, start), Recordable("step", [tokens, *of_states, *of_fixed, *extra], step)]
+
+    def drawn(self, number: int) -> list[Any]:
+        """Inputs of `start` of certain sizes."""
+        import torch
+
+        B, S, X = (TRIED[name][number] for name in "BSX")
+        source = torch.zeros(B, S, dtype=torch.long) if self.source is not None else torch.zeros(B, S, self.frames or 1)
+        found = [source, torch.full((B,), S)]
+        return [*found, torch.zeros(B, S, dtype=torch.long), torch.zeros(X)] if self.copies else found
+
+    def shapes(self, begun: Any) -> list[list[tuple[tuple[str | int, ...], str]]]:
+        """The shape and kind of each state, and of what stays the same; sizes beside B have names of their own."""
+        import torch
+
+        with torch.no_grad():
+            trees = [begun(*self.drawn(number)) for number in range(4)]
+        sizes = Sizes({name: TRIED[name] for name in ("B", "S", *(["X"] if self.copies else []))})
+        names: dict[str, str] = {}
+        found = []
+        for part in range(2):
+            each = [leaves(tree[part]) for tree in trees]
+            shapes = []
+            for tensors in zip(*each, strict=True):
+                dims: list[str | int] = []
+                for number, values in enumerate(zip(*(tensor.shape for tensor in tensors), strict=True)):
+                    size = sizes.solved(values)
+                    if size.constant is not None:
+                        dims.append(size.constant)
+                    elif size == Size.named("B") and number == 0:
+                        dims.append("B")
+                    else:
+                        dims.append(names.setdefault(str(size), f"M{len(names)}"))
+                if not dims or dims[0] != "B":
+                    raise NotExportable("it keeps something for all rows together")
+                kind = "flags" if tensors[0].dtype == torch.bool else "numbers"
+                kind = "ids" if not tensors[0].is_floating_point() and kind == "numbers" else kind
+                shapes.append((tuple(dims), kind))
+            found.append(shapes)
+        return found
+
+    # What is computed
+
+    def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[Written]:
+        every, decoding = Rows.of(rows), self.task.settings.decoding
+        source, lengths = padded(
+            every, "frames" if self.source is None else "source", np.float32 if self.source is None else np.int64
+        )
+        given = {"source": source, "lengths": lengths}
+        if self.copies:
+            given["copied"] = padded(every, "copied", np.int64)[0]
+            most = int(given["copied"].max()) + 1 - self.tokens if given["copied"].size else 0
+            given["extra"] = np.zeros(max(0, most), np.float32)
+        begun = called(running, "start", given)
+        is_given = decoding.search == "given"
+        golds: list[tuple[float, int] | None] = [None] * len(rows)
+        search = Decoding(running, begun, given.get("extra"))
+        if every.has("target"):
+            golds = list(search.likelihoods(self.first, *padded(every, "target", np.int64)))
+        elif is_given:
+            raise DataError(
+                "decoding.search = 'given' scores given targets, but a row has no target: give rows with a source and "
+                "a target."
+            )
+        is_shown = (detail or not every.has("target")) and not is_given
+        watch = is_shown and self.task.attends and "mask" in begun
+        extents = Extents([(1, int(n)) for n in begun["mask"].sum(1)], None) if watch else None
+        found: list[list[Hypothesis]] = [[] for _ in rows]
+        if not is_given:
+            elements = (given["copied"] >= self.tokens).sum(1).tolist() if self.copies else None
+            found = self.searched(search, decoding, source, lengths, elements, watch=watch, mask=begun.get("mask"))
+        return self.task.written(found, golds, extents)
+
+    def searched(
+        self,
+        search: Decoding,
+        decoding: Seq2SeqDecoding,
+        source: NDArray[Any],
+        lengths: NDArray[np.int64],
+        elements: Sequence[int] | None,
+        *,
+        watch: bool,
+        mask: NDArray[np.bool_] | None,
+    ) -> list[list[Hypothesis]]:
+        most, rules = bounds(
+            decoding, self.task.search_tokens, rows=len(lengths), source_lengths=lengths.tolist(), elements=elements
+        )
+        every: dict[str, Any] = {
+            "length": most,
+            "ends": [self.task.search_tokens.end],
+            "rules": rules,
+            "length_penalty": decoding.length_penalty,
+            "watch": search.watched if watch or decoding.coverage_penalty else None,
+            "coverage_penalty": decoding.coverage_penalty,
+            "places": mask if decoding.coverage_penalty else None,
+        }
+        numbers = numbers_of_rows([row[:length] for row, length in zip(source, lengths.tolist(), strict=True)])
+        tokens = np.full(len(lengths), self.first, np.int64)
+        return searched_on_host((search.step, tokens, search.moving, search.fixed), decoding, every, numbers=numbers)
+
+
+class Decoding:
+    """The step of a decoder, as a search takes it; what moves are its states and, last, where it has looked."""
+
+    def __init__(self, running: Running, begun: Mapping[str, NDArray[Any]], extra: NDArray[Any] | None) -> None:
+        self.running = running
+        self.moving: tuple[Any, ...] = (*(each for name, each in begun.items() if name.startswith("state")), None)
+        self.fixed = tuple(each for name, each in begun.items() if name.startswith("fixed"))
+        self.extra = [] if extra is None else [extra]
+        self.looks = any(name == "weights" for name, _ in running.program.functions["step"].outputs)
+
+    def step(self, tokens: NDArray[np.int64], moving: Any, fixed: Any) -> tuple[NDArray[Any], Any]:
+        log_p, *found = self.running.run("step", [tokens, *moving[:-1], *fixed, *self.extra])
+        return log_p, tuple(found) if self.looks else (*found, None)
+
+    def watched(self, moving: Any) -> Any:
+        return moving[-1]
+
+    def likelihoods(
+        self, first: int, targets: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> list[tuple[float, int]]:
+        """log p of each target, its end among its tokens, and how many these are."""
+        sums, moving = np.zeros(len(targets)), self.moving
+        tokens = np.full(len(targets), first, np.int64)
+        for t in range(targets.shape[1]):
+            log_p, moving = self.step(tokens, moving, self.fixed)
+            tokens = targets[:, t]
+            each = np.take_along_axis(log_p, tokens[:, None], 1)[:, 0].astype(np.float64)
+            sums = sums + np.where(t < lengths, each, 0)
+        return list(zip(sums.tolist(), lengths.tolist(), strict=True))
+
+
+# Trees of tensors
+
+
+def bare(state: Any) -> Any:
+    """A decoder's state without where the last step has looked, which no step reads."""
+    return state._replace(weights=None, chance=None)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Every tensor of a tuple, in order."""
+    if isinstance(tree, tuple):
+        return [leaf for part in tree for leaf in leaves(part)]
+    return [tree] if hasattr(tree, "dim") else []
+
+
+def named(name: str, tree: Any) -> dict[str, Any]:
+    return {f"{name}{number}": leaf for number, leaf in enumerate(leaves(tree))}
+
+
+def refilled(tree: Any, tensors: Any) -> Any:
+    """The same tuples with other tensors."""
+    if isinstance(tree, tuple):
+        parts = [refilled(part, tensors) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return next(tensors) if hasattr(tree, "dim") else tree

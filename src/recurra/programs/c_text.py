@@ -1,0 +1,1096 @@
+"""A program printed as one C file.
+
+Every function of the program becomes one of C; sizes that have names are its first arguments. What is done to each
+number by itself is not kept in memory: its expression is written where the number is used, in one loop. Slices,
+permutations and reshapes are other ways to look at an array. An expression is put into memory where that saves work:
+where several use it and it takes long, or where a product, a lookup or a scan needs an array.
+
+All memory of a call is taken at once, after every size was looked at. Ids are checked where they are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from recurra.programs.c_runtime import runtime
+from recurra.programs.program import (
+    POINTWISE,
+    REDUCTIONS,
+    Function,
+    Number,
+    Operand,
+    Operation,
+    Program,
+    Value,
+)
+from recurra.programs.shapes import Condition, conditions
+from recurra.programs.sizes import Size, product_of, quotient
+
+C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "int64": "int64_t",
+    "int32": "int32_t",
+    "uint8": "uint8_t",
+    "bool": "uint8_t",
+}
+BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1}
+
+STATUS = ("OK", "SIZES", "MEMORY", "IDS", "WEIGHTS")
+"""What a function of C returns, by its name."""
+
+MAGIC = b"recurra weights\n"
+ALIGNED = 64
+
+DEAR = {
+    "sigmoid",
+    "tanh",
+    "exp",
+    "expm1",
+    "exp2",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "erf",
+    "pow",
+    "atan2",
+    "sqrt",
+    "rsqrt",
+}
+DEAR |= {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "div", "reciprocal"}
+"""What takes long, so that it is done once."""
+
+MOST_INLINE = 12
+"""Operations, at most, that are written out where a value is used, if several use it."""
+
+ZERO = Size()
+ONE = Size.of(1)
+
+
+class Array(NamedTuple):
+    """Numbers in memory: value[i, j, …] = base[offset + i · strides[0] + j · strides[1] …]."""
+
+    base: str
+    type: str
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    offset: Size = ZERO
+    weight: str | None = None  # the weight that it is a view of
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its numbers lie one after the other."""
+        return all(
+            stride == wanted or size.constant == 1
+            for size, stride, wanted in zip(self.shape, self.strides, standard(self.shape), strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A number of each place, which is not in memory: what is written for indices."""
+
+    type: str
+    shape: tuple[Size, ...]
+    write: Callable[[Loop, tuple[Size, ...]], str]
+    dear: bool = False
+    length: int = 0
+
+
+Held = Array | Expression
+
+
+def standard(shape: Sequence[Size]) -> tuple[Size, ...]:
+    """How far apart numbers lie without gaps."""
+    strides: list[Size] = []
+    total = ONE
+    for size in reversed(shape):
+        strides.insert(0, total)
+        total = total * size
+    return tuple(strides)
+
+
+def c_size(size: Size) -> str:
+    """A size in C; names are variables.
+
+    >>> c_size(Size.read("2*B*T+1")), c_size(Size.read("0")), c_size(Size.read("(T+1)//2"))
+    ('2 * n_B * n_T + 1', '0', '((n_T + 1) / 2)')
+    """
+    parts: list[str] = []
+    for product, coefficient in size.terms:
+        names = [*map(c_factor, product)]
+        factors = ([] if abs(coefficient) == 1 and names else [str(abs(coefficient))]) + names
+        sign = "-" if coefficient < 0 else "+"
+        parts.append(
+            f"{sign} {' * '.join(factors)}" if parts else f"{'-' if coefficient < 0 else ''}{' * '.join(factors)}"
+        )
+    return " ".join(parts) or "0"
+
+
+def c_factor(factor: str) -> str:
+    """A name as a variable, of a loop or of a size; a quotient."""
+    if factor.startswith("("):
+        whole, over = quotient(factor)
+        by = str(over) if isinstance(over, int) else f"larger_size(1, n_{over})"
+        return f"(({c_size(whole)}) / {by})"
+    return factor if factor[:2] in ("i_", "t_") else f"n_{factor}"
+
+
+class Loop:
+    """The inside of a loop: what is computed there once, by value and indices."""
+
+    def __init__(self, printer: Printer) -> None:
+        self.printer = printer
+        self.lines: list[str] = []
+        self.known: dict[Any, str] = {}
+
+    def number(self, held: Held, key: Any, indices: tuple[Size, ...]) -> str:
+        """A number of a value at some indices, by its name or as it is loaded."""
+        place = (key, indices)
+        if place not in self.known:
+            if isinstance(held, Array):
+                self.known[place] = load(held, indices)
+            else:
+                text = held.write(self, indices)
+                if held.length:
+                    name = f"x{len(self.known)}"
+                    self.lines.append(f"const {C_TYPES[held.type]} {name} = {text};")
+                    text = name
+                self.known[place] = text
+        return self.known[place]
+
+
+def load(array: Array, indices: Sequence[Size]) -> str:
+    at = array.offset
+    for index, stride in zip(indices, array.strides, strict=True):
+        at = at + index * stride
+    return f"{array.base}[{c_size(at)}]"
+
+
+def broadcast(indices: Sequence[Size], shape: Sequence[Size]) -> tuple[Size, ...]:
+    """Indices of a result as those of an operand that is spread over it."""
+    own = indices[len(indices) - len(shape) :]
+    return tuple(ZERO if size.constant == 1 else index for index, size in zip(own, shape, strict=True))
+
+
+def c_number(value: float | int | bool, kind: str) -> str:
+    if kind in ("float32", "float64"):
+        number = float(value)
+        if math.isnan(number):
+            return "(float)NAN" if kind == "float32" else "(double)NAN"
+        if math.isinf(number):
+            return f"{'-' if number < 0 else ''}({C_TYPES[kind]})INFINITY"
+        return f"({number!r}{'f' if kind == 'float32' else ''})"
+    return f"INT64_C({int(value)})" if abs(int(value)) > 1 << 30 else f"({int(value)})"
+
+
+IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+OF_FLOAT = {
+    **{name: f"r_{name}" for name in ("sigmoid", "tanh", "exp", "log", "log1p", "expm1", "rsqrt", "sign", "relu")},
+    **{name: f"r_{name}" for name in ("exp2", "log2", "log10", "erf", "floor", "ceil", "trunc", "sqrt", "sin", "cos")},
+    **{name: f"r_{name}" for name in ("tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")},
+    **{"abs": "r_fabs", "round": "r_rint", "pow": "r_pow", "atan2": "r_atan2", "maximum": "r_max", "minimum": "r_min"},
+}
+OF_DOUBLE = {
+    "sigmoid": "1 / (1 + exp(-({0})))",
+    "relu": "(({0}) < 0 ? 0 : ({0}))",
+    "sign": "((double)((({0}) > 0) - (({0}) < 0)))",
+    "rsqrt": "1 / sqrt({0})",
+    "abs": "fabs({0})",
+    "round": "rint({0})",
+    "maximum": "(({0}) > ({1}) || ({0}) != ({0}) ? ({0}) : ({1}))",
+    "minimum": "(({0}) < ({1}) || ({0}) != ({0}) ? ({0}) : ({1}))",
+    "atan2": "atan2({0}, {1})",
+    "pow": "pow({0}, {1})",
+}
+
+
+def c_operation(kind: str, arguments: Sequence[str], computing: str, result: str) -> str:
+    """An operation on numbers of one type, as C writes it."""
+    a = arguments[0]
+    if kind == "cast":
+        return f"({a} != 0)" if result == "bool" else f"({C_TYPES[result]}){a}"
+    if kind in IN_PLACE:
+        return f"({a} {IN_PLACE[kind]} {arguments[1]})"
+    if kind == "where":
+        return f"({a} ? {arguments[1]} : {arguments[2]})"
+    if kind in ("and", "or"):
+        return f"({a} {'&' if kind == 'and' else '|'} {arguments[1]})"
+    if kind == "not":
+        return f"(!{a})"
+    if kind == "neg":
+        return f"(-{a})"
+    if computing.startswith("float"):
+        suffix = "f" if computing == "float32" else ""
+        if kind == "div":
+            return f"({a} / {arguments[1]})"
+        if kind == "reciprocal":
+            return f"(1 / {a})"
+        if kind == "fmod":
+            return f"fmod{suffix}({a}, {arguments[1]})"
+        if kind == "floor_divide":
+            return f"floor{suffix}({a} / {arguments[1]})"
+        if kind == "remainder":
+            return f"({a} - floor{suffix}({a} / {arguments[1]}) * {arguments[1]})"
+        if computing == "float32":
+            return f"{OF_FLOAT[kind]}({', '.join(arguments)})"
+        return OF_DOUBLE.get(kind, kind + "({0})").format(*arguments)
+    if kind in ("floor_divide", "remainder"):
+        name = "floor_divided" if kind == "floor_divide" else "remainder_of"
+        return f"{name}({a}, {arguments[1]})"
+    if kind == "fmod":
+        return f"({arguments[1]} ? {a} % {arguments[1]} : 0)"
+    if kind in ("maximum", "minimum"):
+        return f"({a} {'>' if kind == 'maximum' else '<'} {arguments[1]} ? {a} : {arguments[1]})"
+    if kind == "abs":
+        return f"({a} < 0 ? -{a} : {a})"
+    if kind in ("floor", "ceil", "round", "trunc"):
+        return str(a)
+    if kind == "relu":
+        return f"({a} < 0 ? 0 : {a})"
+    if kind == "sign":
+        return f"(({a} > 0) - ({a} < 0))"
+    raise ValueError(f"{kind} of {computing} cannot be printed")
+
+
+class Printer:
+    """Prints one function; the body of a scan is printed into it."""
+
+    def __init__(self, whole: Printed, function: Function, name: str) -> None:
+        self.whole, self.function, self.name = whole, function, name
+        self.lines: list[str] = []
+        self.depth = 1
+        self.rooms: list[tuple[str, str, str]] = []  # name, type and size of what is taken from memory
+        self.checks: dict[str, None] = {}
+        self.count = 0
+
+    # Lines
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, start: str) -> str:
+        self.count += 1
+        return f"{start}{self.count}"
+
+    def loops(self, shape: Sequence[Size]) -> tuple[Size, ...]:
+        """Begin loops over all places of a shape; the indices."""
+        indices = []
+        for number, size in enumerate(shape):
+            if size.constant == 1:
+                indices.append(ZERO)
+                continue
+            name = f"i_{self.fresh('')}"
+            if number == len(shape) - 1:
+                self.line("EACH")
+            self.line(f"for (int64_t {name} = 0; {name} < {c_size(size)}; {name}++) {{")
+            self.depth += 1
+            indices.append(Size.named(name))
+        return tuple(indices)
+
+    def end(self, shape: Sequence[Size]) -> None:
+        for size in shape:
+            if size.constant != 1:
+                self.depth -= 1
+                self.line("}")
+
+    # Sizes
+
+    def check(self, condition: Condition) -> None:
+        sides = [" * ".join(f"({c_size(size)})" for size in side) or "1" for side in (condition.left, condition.right)]
+        self.checks[f"{sides[0]} {'==' if condition.is_equal else '<='} {sides[1]}"] = None
+
+    # Values
+
+    def room(self, kind: str, shape: Sequence[Size], name: str | None = None) -> Array:
+        name = self.fresh("v") if name is None else name
+        count = product_of(shape)
+        self.rooms.append((name, C_TYPES[kind], c_size(count)))
+        self.limit(shape)
+        return Array(name, kind, tuple(shape), standard(shape))
+
+    def limit(self, shape: Sequence[Size]) -> None:
+        """No array is larger than memory could be; each size is taken as 1 at least, so that no product overflows."""
+        if all(size.constant is not None for size in shape):
+            return
+        for size in shape:
+            if size.constant is None:
+                self.checks[f"{c_size(size)} >= 0"] = None
+        factors = [
+            str(size.constant) if size.constant is not None else f"(double)larger_size(1, {c_size(size)})"
+            for size in shape
+        ]
+        self.checks[" * ".join(sorted(factors, key=lambda each: each.isdigit())) + " < 1099511627776.0"] = None
+
+    def print(self) -> list[str]:
+        """The function, as lines."""
+        scope = Scope(self, self.function)
+        for number, each in enumerate(self.function.inputs):
+            shape = each.value.shape
+            self.limit(shape)
+            scope.held[number] = Array(c_name(each.name), each.value.type, shape, standard(shape))
+        scope.print()
+        for (name, operand), value in zip(
+            self.function.outputs, output_values(self.function, self.whole.program), strict=True
+        ):
+            shape = value.shape
+            self.limit(shape)
+            held = scope.of(operand)
+            target = Array(f"out_{c_name(name)}", value.type, shape, standard(shape))
+            scope.store(held, operand, target)
+        return self.assembled()
+
+    def assembled(self) -> list[str]:
+        names = self.function.names
+        head = [f"int {self.name}({', '.join(self.whole.parameters(self.function))}) {{"]
+        limits = [f"n_{name} < 0 || n_{name} > 1073741824" for name in names]
+        found = [*head, "    int status = RECURRA_OK;", "    (void)model;"]
+        found += [f"    (void)n_{name};" for name in names]
+        if limits:
+            found.append(f"    if ({' || '.join(limits)}) return RECURRA_SIZES;")
+        found += [f"    if (!({check})) return RECURRA_SIZES;" for check in self.checks]
+        if self.rooms:
+            found.append("    size_t need = 0;")
+            for name, kind, count in self.rooms:
+                found.append(f"    const size_t at_{name} = need;")
+                found.append(f"    need += room({count}, sizeof({kind}));")
+            found.append("    char *const memory = taken(need + 1);")
+            found.append("    if (!memory) return RECURRA_MEMORY;")
+            for name, kind, _ in self.rooms:
+                found.append(f"    {kind} *const {name} = ({kind} *)(memory + at_{name});")
+        found += self.lines
+        uses_end = any("goto end;" in line for line in self.lines)
+        if uses_end:
+            found.append("end:")
+        if self.rooms:
+            found.append("    free(memory);")
+        found += ["    return status;", "}", ""]
+        return found
+
+
+def output_values(function: Function, program: Program) -> list[Value]:
+    values = function.values
+    found = []
+    for _, operand in function.outputs:
+        if isinstance(operand, int):
+            found.append(values[operand])
+        elif isinstance(operand, str):
+            kind, shape = program.weights[operand]
+            found.append(Value(kind, tuple(map(Size.of, shape))))
+        else:
+            found.append(Value("float32", ()))
+    return found
+
+
+def c_name(name: str) -> str:
+    """A name of a program as C may have it."""
+    text = "".join(each if each.isascii() and each.isalnum() else "_" for each in name)
+    return text if text[:1].isalpha() else f"x_{text}"
+
+
+class Scope:
+    """The values of a function, or of the body of a scan, as far as they are printed."""
+
+    def __init__(self, printer: Printer, function: Function) -> None:
+        self.p, self.function = printer, function
+        self.held: dict[int, Held] = {}
+        self.values = function.values
+        self.uses = uses_of(function)
+
+    def of(self, operand: Operand, kind: str | None = None) -> Held:
+        """An operand: an array, or what is written for it."""
+        if isinstance(operand, str):
+            return self.p.whole.weight(operand)
+        if isinstance(operand, int):
+            return self.held[operand]
+        value = operand.value
+        if isinstance(value, Size):
+            text = f"({C_TYPES[kind or 'int64']})({c_size(value)})"
+            return Expression(kind or "int64", (), lambda loop, indices: text)
+        chosen = kind or ("bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int64")
+        return Expression(chosen, (), lambda loop, indices: c_number(value, chosen))
+
+    def print(self) -> None:
+        number = len(self.function.inputs)
+        for op in self.function.operations:
+            operands = [self.value_of(each) for each in op.operands]
+            for condition in conditions(op, operands):
+                self.p.check(condition)
+            found = self.operation(op, operands)
+            for place, held in enumerate(found):
+                self.held[number + place] = held
+                if isinstance(held, Expression) and self.is_kept(number + place, held):
+                    self.memory(number + place)
+            number += len(found)
+
+    def value_of(self, operand: Operand) -> Value:
+        if isinstance(operand, int):
+            return self.values[operand]
+        held = self.of(operand)
+        return Value(held.type, held.shape)
+
+    def is_kept(self, number: int, held: Expression) -> bool:
+        """Whether a value is put into memory as soon as it is known."""
+        return self.uses.get(number, 0) > 1 and (held.dear or held.length > MOST_INLINE)
+
+    def memory(self, operand: Operand) -> Array:
+        """An operand as an array, put into memory where it is not."""
+        held = self.of(operand)
+        if isinstance(held, Array):
+            return held
+        array = self.p.room(held.type, held.shape)
+        self.store(held, operand, array)
+        if isinstance(operand, int):
+            self.held[operand] = array
+        return array
+
+    def whole(self, operand: Operand) -> Array:
+        """An operand as an array without gaps."""
+        array = self.memory(operand)
+        if array.is_whole:
+            return array
+        copy = self.p.room(array.type, array.shape)
+        self.store(array, operand, copy)
+        return copy
+
+    def store(self, held: Held, key: Any, target: Array) -> None:
+        """Print the loop that puts a value into an array."""
+        indices = self.p.loops(target.shape)
+        loop = Loop(self.p)
+        text = loop.number(held, key, broadcast(indices, held.shape))
+        for line in loop.lines:
+            self.p.line(line)
+        self.p.line(f"{load(target, indices)} = {text};")
+        self.p.end(target.shape)
+
+    # Operations
+
+    def operation(self, op: Operation, operands: Sequence[Value]) -> list[Held]:
+        kind = op.kind
+        if kind == "scan":
+            return list(self.scan(op))
+        shape = op.results[0].shape
+        if kind in POINTWISE:
+            return [self.pointwise(op, shape, operands)]
+        if kind in REDUCTIONS:
+            return [self.reduction(op, shape)]
+        return [getattr(self, f"print_{kind}")(op, shape)]
+
+    def pointwise(self, op: Operation, shape: tuple[Size, ...], operands: Sequence[Value]) -> Expression:
+        result = op.results[0].type
+        known = [
+            value.type for value, operand in zip(operands, op.operands, strict=True) if not isinstance(operand, Number)
+        ]
+        computing = known[-1] if known else operands[-1].type
+        if op.kind == "cast":
+            computing = operands[0].type
+        kinds = [computing] * len(op.operands)
+        if op.kind == "where":
+            kinds, computing = ["bool", result, result], result
+        parts = [
+            (self.of(operand, kind), key_of(self, operand)) for operand, kind in zip(op.operands, kinds, strict=True)
+        ]
+
+        def write(loop: Loop, indices: tuple[Size, ...]) -> str:
+            numbers = [loop.number(held, key, broadcast(indices, held.shape)) for held, key in parts]
+            return c_operation(op.kind, numbers, computing, result)
+
+        inner = [held for held, _ in parts if isinstance(held, Expression)]
+        dear = op.kind in DEAR or any(each.dear for each in inner)
+        return Expression(result, shape, write, dear, 1 + sum(each.length for each in inner))
+
+    def print_full(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        number = self.of(op.operands[0], op.results[0].type)
+        return Expression(op.results[0].type, shape, lambda loop, indices: loop.number(number, None, ()))
+
+    def print_iota(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        start, step = op.details["start"], op.details["step"]
+        return Expression("int64", shape, lambda loop, indices: f"({c_size(start + indices[0] * step)})")
+
+    def view(
+        self, op: Operation, shape: tuple[Size, ...], change: Callable[[tuple[Size, ...]], tuple[Size, ...]]
+    ) -> Held:
+        """An operand looked at in another way: `change` gives its indices for those of the result."""
+        operand = op.operands[0]
+        held = self.of(operand)
+        if isinstance(held, Expression):
+            if held.dear and self.uses.get(operand if isinstance(operand, int) else -1, 0) > 1:
+                held = self.memory(operand)
+            else:
+                key, inner = key_of(self, operand), held
+                return Expression(
+                    held.type,
+                    shape,
+                    lambda loop, indices: loop.number(inner, key, change(indices)),
+                    held.dear,
+                    0 if not held.length else held.length,
+                )
+        # Where each index of the result is 1 and all others 0, the address moves by its stride.
+        rank = len(shape)
+        zero = address(held, change((ZERO,) * rank))
+        strides = []
+        for dim in range(rank):
+            moved = address(held, change(tuple(ONE if each == dim else ZERO for each in range(rank))))
+            strides.append(moved + zero * -1)
+        return Array(held.base, held.type, shape, tuple(strides), zero, held.weight)
+
+    def print_reshape(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        operand = op.operands[0]
+        held = self.of(operand)
+        old = [dim for dim, size in enumerate(held.shape) if size.constant != 1]
+        new = [dim for dim, size in enumerate(shape) if size.constant != 1]
+        if [held.shape[dim] for dim in old] == [shape[dim] for dim in new]:
+            places = dict(zip(old, new, strict=True))
+            rank = len(held.shape)
+            return self.view(op, shape, lambda at: tuple(at[places[d]] if d in places else ZERO for d in range(rank)))
+        if isinstance(held, Expression) and not held.length and held.type != "int64":
+            return Expression(held.type, shape, lambda loop, indices: held.write(loop, indices))
+        array = self.whole(operand)
+        return Array(array.base, array.type, shape, standard(shape), array.offset, array.weight)
+
+    def print_expand(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        own = self.of(op.operands[0]).shape
+        return self.view(op, shape, lambda at: broadcast(at, own))
+
+    def print_permute(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        order = op.details["order"]
+        back = [order.index(dim) for dim in range(len(order))]
+        return self.view(op, shape, lambda at: tuple(at[back[dim]] for dim in range(len(back))))
+
+    def print_slice(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        dim, first, by = op.details["dim"], op.details["first"], op.details["by"]
+        return self.view(op, shape, lambda at: (*at[:dim], first + at[dim] * by, *at[dim + 1 :]))
+
+    def print_flip(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        dims = op.details["dims"]
+        return self.view(
+            op,
+            shape,
+            lambda at: tuple(shape[d] + -1 + at[d] * -1 if d in dims else at[d] for d in range(len(at))),
+        )
+
+    def print_cat(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        array = self.p.room(op.results[0].type, shape)
+        dim, at = op.details["dim"], ZERO
+        for operand in op.operands:
+            held = self.of(operand)
+            part = Array(array.base, array.type, held.shape, array.strides, array.offset + at * array.strides[dim])
+            self.store(held, key_of(self, operand), part)
+            at = at + held.shape[dim]
+        return array
+
+    def print_pad(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        array = self.p.room(op.results[0].type, shape)
+        self.store(self.of(op.operands[1], array.type), None, array)
+        at = array.offset
+        for before, stride in zip(op.details["before"], array.strides, strict=True):
+            at = at + before * stride
+        held = self.of(op.operands[0])
+        self.store(held, key_of(self, op.operands[0]), Array(array.base, array.type, held.shape, array.strides, at))
+        return array
+
+    # Sums, products and lookups
+
+    def reduction(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        operand, kind, result = op.operands[0], op.kind, op.results[0].type
+        held, dims = self.of(operand), op.details["dims"]
+        if isinstance(held, Expression) and held.dear:
+            held = self.memory(operand)  # loops that add up are not those that compute fast
+        array = self.p.room(result, shape)
+        outer = [dim for dim in range(len(held.shape)) if dim not in dims]
+        kept = [held.shape[dim] for dim in outer]
+        target = Array(array.base, result, tuple(kept), standard(kept))
+        last = len(held.shape) - 1
+        if kind in ("argmax", "argmin"):
+            self.places(op, held, dims, outer, target)
+            return array
+        start = {"sum": "0", "prod": "1", "any": "0", "all": "1"}.get(kind)
+        if start is None:
+            start = (
+                c_number(-math.inf if kind == "max" else math.inf, "float32")
+                if result.startswith("float")
+                else ("INT64_MIN" if kind == "max" else "INT64_MAX")
+            )
+        is_row = list(dims) == [last] and isinstance(held, Array) and held.strides[last] == ONE and result == "float32"
+        if is_row and kind in ("sum", "max") and isinstance(held, Array):
+            indices = self.p.loops(kept)
+            place = [*indices, ZERO]
+            name = "sum_of" if kind == "sum" else "max_of"
+            row = load(held, place)
+            self.p.line(f"{load(target, indices)} = {name}(&{row}, {c_size(held.shape[last])});")
+            self.p.end(kept)
+            return array
+        self.store(Expression(result, (), lambda loop, indices: start), None, target)
+        # All places in the order in which they lie, so that the innermost loop runs along memory.
+        indices = self.p.loops(held.shape)
+        loop = Loop(self.p)
+        text = loop.number(held, key_of(self, operand), indices)
+        for line in loop.lines:
+            self.p.line(line)
+        into = load(target, [indices[dim] for dim in outer])
+        combined = {
+            "sum": f"{into} + {text}",
+            "prod": f"{into} * {text}",
+            "any": f"{into} | ({text} != 0)",
+            "all": f"{into} & ({text} != 0)",
+        }
+        if kind in combined:
+            self.p.line(f"{into} = {combined[kind]};")
+        else:
+            sign = ">" if kind == "max" else "<"
+            value = "x_now"
+            self.p.line(f"const {C_TYPES[result]} {value} = {text};")
+            self.p.line(f"{into} = {value} {sign} {into} || {value} != {value} ? {value} : {into};")
+        self.p.end(held.shape)
+        if last in dims:  # what is added up in one place must not be done side by side
+            self.lines_without_each()
+        return array
+
+    def lines_without_each(self) -> None:
+        """The last loop that was printed, to be run in order."""
+        for number in range(len(self.p.lines) - 1, -1, -1):
+            if self.p.lines[number].strip() == "EACH":
+                del self.p.lines[number]
+                return
+
+    def places(self, op: Operation, held: Held, dims: Sequence[int], outer: Sequence[int], target: Array) -> None:
+        """The first place of the largest or smallest; what is not a number is before all."""
+        kept = [held.shape[dim] for dim in outer]
+        around = self.p.loops(kept)
+        self.drop_each()
+        inner = [held.shape[dim] for dim in dims]
+        best, place, at = self.p.fresh("best"), self.p.fresh("place"), self.p.fresh("at")
+        self.p.line(f"{C_TYPES[held.type]} {best} = 0;")
+        self.p.line(f"int64_t {place} = 0, {at} = 0;")
+        indices = self.p.loops(inner)
+        self.drop_each()
+        whole = [ZERO] * len(held.shape)
+        for dim, index in (*zip(outer, around, strict=True), *zip(dims, indices, strict=True)):
+            whole[dim] = index
+        loop = Loop(self.p)
+        text = loop.number(held, key_of(self, op.operands[0]), tuple(whole))
+        for line in loop.lines:
+            self.p.line(line)
+        sign = ">" if op.kind == "argmax" else "<"
+        self.p.line(f"const {C_TYPES[held.type]} here = {text};")
+        self.p.line(
+            f"if (!{at} || ({best} == {best} && (here {sign} {best} || here != here))) {best} = here, {place} = {at};"
+        )
+        self.p.line(f"{at}++;")
+        self.p.end(inner)
+        self.p.line(f"{load(target, around)} = {place};")
+        self.p.end(kept)
+
+    def drop_each(self) -> None:
+        """The loop that was just begun is run in order."""
+        if len(self.p.lines) > 1 and self.p.lines[-2].strip() == "EACH":
+            del self.p.lines[-2]
+
+    def running(self, op: Operation, shape: tuple[Size, ...], sign: str, start: str) -> Held:
+        array, dim = self.p.room(op.results[0].type, shape), op.details["dim"]
+        held = self.of(op.operands[0])
+        others = [size for each, size in enumerate(shape) if each != dim]
+        around = list(self.p.loops(others))
+        self.drop_each()
+        total, step = self.p.fresh("total"), f"i_{self.p.fresh('')}"
+        self.p.line(f"{C_TYPES[array.type]} {total} = {start};")
+        self.p.line(f"for (int64_t {step} = 0; {step} < {c_size(shape[dim])}; {step}++) {{")
+        self.p.depth += 1
+        indices = (*around[:dim], Size.named(step), *around[dim:])
+        loop = Loop(self.p)
+        text = loop.number(held, key_of(self, op.operands[0]), indices)
+        for line in loop.lines:
+            self.p.line(line)
+        self.p.line(f"{total} {sign}= {text};")
+        self.p.line(f"{load(array, indices)} = {total};")
+        self.p.depth -= 1
+        self.p.line("}")
+        self.p.end(others)
+        return array
+
+    def print_cumsum(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        return self.running(op, shape, "+", "0")
+
+    def print_cumprod(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        return self.running(op, shape, "*", "1")
+
+    def print_argsort(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        array, dim = self.p.room("int64", shape), op.details["dim"]
+        given = self.memory(op.operands[0])
+        others = [size for each, size in enumerate(shape) if each != dim]
+        around = list(self.p.loops(others))
+        self.drop_each()
+        j, k = f"i_{self.p.fresh('')}", f"i_{self.p.fresh('')}"
+        n = c_size(shape[dim])
+
+        def at(of: Array, name: str) -> str:
+            return load(of, (*around[:dim], Size.named(name), *around[dim:]))
+
+        # Each number goes before those that come after it; equals stay in their order.
+        self.p.line(f"for (int64_t {j} = 0; {j} < {n}; {j}++) {{")
+        self.p.depth += 1
+        self.p.line(f"int64_t {k} = {j};")
+        before = load(array, (*around[:dim], Size.named(k) + -1, *around[dim:]))
+        # The number at a place that is itself read from memory.
+        stride = c_size(given.strides[dim])
+        rest = c_size(address(given, (*around[:dim], ZERO, *around[dim:])))
+        sign = ">" if op.details["falls"] else "<"
+        self.p.line(f"for (; {k} > 0 && {at(given, j)} {sign} {given.base}[{rest} + {before} * ({stride})]; {k}--)")
+        self.p.line(f"    {at(array, k)} = {before};")
+        self.p.line(f"{at(array, k)} = {j};")
+        self.p.depth -= 1
+        self.p.line("}")
+        self.p.end(others)
+        return array
+
+    def print_matmul(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        left, right = self.memory(op.operands[0]), self.memory(op.operands[1])
+        out = self.p.room("float32", shape)
+        if op.results[0].type != "float32" or left.type != "float32" or right.type != "float32":
+            raise ValueError("products are of float32")
+        *_, K, N = right.shape
+        M = shape[-2]
+        constant = all(size.constant is not None for size in right.shape)
+        if len(shape) == 2 and right.weight is not None and constant:
+            packed = self.p.whole.packed(right)
+            if left.strides[1] != ONE:
+                left = self.whole_copy(left)
+            sizes = ", ".join(c_size(each) for each in (M, K, N))
+            at = f"{left.base} + ({c_size(left.offset)})"
+            self.p.line(f"product({sizes}, {at}, {c_size(left.strides[0])}, model->{packed}, {out.base});")
+            return out
+        G = shape[0] if len(shape) == 3 else ONE
+        sizes = ", ".join(c_size(each) for each in (G, M, K, N))
+        ways = []
+        for array in (left, right):
+            strides = array.strides if len(shape) == 3 else (ZERO, *array.strides)
+            ways.append(f"{array.base} + ({c_size(array.offset)}), {', '.join(map(c_size, strides))}")
+        self.p.line(f"multiply({sizes}, {ways[0]}, {ways[1]}, {out.base});")
+        return out
+
+    def whole_copy(self, array: Array) -> Array:
+        copy = self.p.room(array.type, array.shape)
+        self.store(array, ("copy", copy.base), copy)
+        return copy
+
+    def checked_id(self, held: Held, key: Any, indices: tuple[Size, ...], size: Size, *, wraps: bool) -> str:
+        """The name of an id that is inside of 0 … size − 1; from the end, where it may be counted so."""
+        loop = Loop(self.p)
+        text = loop.number(held, key, broadcast(indices, held.shape))
+        for line in loop.lines:
+            self.p.line(line)
+        name = f"i_{self.p.fresh('')}"
+        self.p.line(f"int64_t {name} = {text};")
+        if wraps:
+            self.p.line(f"{name} += {name} < 0 ? {c_size(size)} : 0;")
+        self.p.line(f"if ({name} < 0 || {name} >= {c_size(size)}) {{ status = RECURRA_IDS; goto end; }}")
+        return name
+
+    def print_take(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        return self.print_index(op, shape)
+
+    def print_index(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        table = self.memory(op.operands[0])
+        ids = [(self.of(operand), key_of(self, operand)) for operand in op.operands[1:]]
+        array = self.p.room(op.results[0].type, shape)
+        rank = len(shape) - (len(table.shape) - len(ids))
+        around = self.p.loops(shape[:rank])
+        self.drop_each()
+        names = [
+            Size.named(self.checked_id(held, key, around, table.shape[number], wraps=op.kind == "index"))
+            for number, (held, key) in enumerate(ids)
+        ]
+        inner = self.p.loops(shape[rank:])
+        self.p.line(f"{load(array, (*around, *inner))} = {load(table, (*names, *inner))};")
+        self.p.end(shape[rank:])
+        self.p.end(shape[:rank])
+        return array
+
+    def print_gather(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        table, ids = self.memory(op.operands[0]), self.of(op.operands[1])
+        array, dim = self.p.room(op.results[0].type, shape), op.details["dim"]
+        around = self.p.loops(shape)
+        self.drop_each()
+        name = self.checked_id(ids, key_of(self, op.operands[1]), around, table.shape[dim], wraps=False)
+        self.p.line(f"{load(array, around)} = {load(table, (*around[:dim], Size.named(name), *around[dim + 1 :]))};")
+        self.p.end(shape)
+        return array
+
+    def print_scatter(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        array, dim = self.p.room(op.results[0].type, shape), op.details["dim"]
+        self.store(self.of(op.operands[0]), key_of(self, op.operands[0]), array)
+        ids, numbers = self.of(op.operands[1]), self.of(op.operands[2], array.type)
+        around = self.p.loops(ids.shape)
+        self.drop_each()
+        name = self.checked_id(ids, key_of(self, op.operands[1]), around, shape[dim], wraps=False)
+        loop = Loop(self.p)
+        text = loop.number(numbers, key_of(self, op.operands[2]), broadcast(around, numbers.shape))
+        for line in loop.lines:
+            self.p.line(line)
+        sign = "+=" if op.details["adds"] else "="
+        self.p.line(f"{load(array, (*around[:dim], Size.named(name), *around[dim + 1 :]))} {sign} {text};")
+        self.p.end(ids.shape)
+        return array
+
+    def print_convolution(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        x, weight = (self.whole(operand) for operand in op.operands)
+        out = self.p.room("float32", shape)
+        self.store(Expression("float32", (), lambda loop, indices: "0"), None, out)
+        details = op.details
+        one = len(shape) == 3  # a row is a picture of one line
+
+        def pair(sizes: Sequence[Size]) -> list[str]:
+            return [c_size(each) for each in ((ONE, *sizes) if one else sizes)]
+
+        def numbers(name: str, fill: int) -> list[str]:
+            return [str(each) for each in ((fill, *details[name]) if one else details[name])]
+
+        sizes = [c_size(x.shape[0]), c_size(x.shape[1]), *pair(x.shape[2:]), c_size(shape[1]), *pair(shape[2:])]
+        sizes += [*pair(weight.shape[2:]), *numbers("stride", 1), *numbers("padding", 0), *numbers("dilation", 1)]
+        places = [f"{each.base} + ({c_size(each.offset)})" for each in (x, weight)]
+        self.p.line(f"convolve({', '.join((*places, out.base, *sizes, str(details['groups'])))});")
+        return out
+
+    # Steps
+
+    def scan(self, op: Operation) -> Iterator[Held]:
+        p, body, count = self.p, op.details["body"], op.details["states"]
+        x, lengths = self.memory(op.operands[0]), self.whole(op.operands[1])
+        B, T, P = x.shape
+        states = []
+        for operand in op.operands[2 : 2 + count]:
+            state = p.room(self.of(operand).type, self.of(operand).shape)
+            self.store(self.of(operand), key_of(self, operand), state)
+            states.append(state)
+        given = [self.memory(operand) for operand in op.operands[2 + count :]]
+        out = p.room(op.results[0].type, op.results[0].shape)
+        width = states[0].shape[1]
+        p.line(f"memset({out.base}, 0, (size_t)({c_size(product_of(out.shape))}) * sizeof({C_TYPES[out.type]}));")
+        t, most, b = f"t_{p.fresh('')}", p.fresh("most"), f"i_{p.fresh('')}"
+        step, row = Size.named(t), Size.named(b)
+        length = load(lengths, (row,))
+        p.line(f"int64_t {most} = 0;")
+        p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
+        p.line(f"    if ({length} < 0 || {length} > {c_size(T)}) {{ status = RECURRA_SIZES; goto end; }}")
+        p.line(f"    {most} = larger_size({most}, {length});")
+        p.line("}")
+        p.line(f"for (int64_t {t} = 0; {t} < {most}; {t}++) {{")
+        p.depth += 1
+        if op.details["backward"]:
+            now = p.room(x.type, (B, P))
+            place = f"i_{p.fresh('')}"
+            p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
+            p.line(f"    const int64_t {place} = larger_size(0, {length} - 1 - {t});")
+            j = f"i_{p.fresh('')}"
+            source = load(x, (row, Size.named(place), Size.named(j)))
+            p.line(f"    for (int64_t {j} = 0; {j} < {c_size(P)}; {j}++) {load(now, (row, Size.named(j)))} = {source};")
+            p.line("}")
+        else:
+            now = Array(x.base, x.type, (B, P), (x.strides[0], x.strides[2]), x.offset + step * x.strides[1], x.weight)
+        inner = Scope(p, body)
+        for number, held in enumerate((now, *states, *given)):
+            inner.held[number] = held
+        inner.print()
+        new = [inner.memory(operand) for _, operand in body.outputs]
+        p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
+        p.depth += 1
+        p.line(f"if ({t} >= {length}) continue;")
+        for state, found in zip(states, new, strict=True):
+            j = f"i_{p.fresh('')}"
+            at = (row, Size.named(j))
+            p.line("EACH")
+            p.line(
+                f"for (int64_t {j} = 0; {j} < {c_size(state.shape[1])}; {j}++) {load(state, at)} = {load(found, at)};"
+            )
+        place = f"i_{p.fresh('')}"
+        p.line(f"const int64_t {place} = {f'{length} - 1 - {t}' if op.details['backward'] else t};")
+        into = load(out, (row, Size.named(place), ZERO))
+        numbers = f"(size_t)({c_size(width)}) * sizeof({C_TYPES[out.type]})"
+        p.line(f"memcpy(&{into}, &{load(states[0], (row, ZERO))}, {numbers});")
+        p.depth -= 1
+        p.line("}")
+        p.depth -= 1
+        p.line("}")
+        yield out
+        yield from states
+
+
+def key_of(scope: Scope, operand: Operand) -> Any:
+    """What tells values apart inside of a loop."""
+    return (id(scope), operand) if isinstance(operand, int) else operand
+
+
+def address(array: Array, indices: Sequence[Size]) -> Size:
+    at = array.offset
+    for index, stride in zip(indices, array.strides, strict=True):
+        at = at + index * stride
+    return at
+
+
+def uses_of(function: Function) -> dict[int, int]:
+    """How many operations, and outputs, use each value; a view counts as often as it is used itself."""
+    found: dict[int, int] = {}
+    numbers = len(function.inputs)
+    starts = []
+    for op in function.operations:
+        starts.append(numbers)
+        numbers += len(op.results)
+    for _, operand in function.outputs:
+        if isinstance(operand, int):
+            found[operand] = found.get(operand, 0) + 1
+    views = ("reshape", "expand", "permute", "slice", "flip")
+    for start, op in reversed(list(zip(starts, function.operations, strict=True))):
+        own = max(1, found.get(start, 0)) if op.kind in views else 1
+        for operand in op.operands:
+            if isinstance(operand, int):
+                found[operand] = found.get(operand, 0) + own
+    return found
+
+
+class Printed:
+    """A program as C: one file, and a header for it."""
+
+    def __init__(self, program: Program, prefix: str = "recurra") -> None:
+        self.program, self.prefix = program, prefix
+        self.packs: dict[tuple[Any, ...], tuple[str, Array]] = {}
+        self.numbers = {name: number for number, name in enumerate(program.weights)}
+        functions = [
+            line
+            for name, function in program.functions.items()
+            for line in (*described(name, function), *Printer(self, function, f"{prefix}_{name}").print(), "")
+        ]
+        self.text = "\n".join([runtime(), *self.model(), *functions])
+
+    def weight(self, name: str) -> Array:
+        kind, shape = self.program.weights[name]
+        sizes = tuple(map(Size.of, shape))
+        return Array(f"model->w{self.numbers[name]}", kind, sizes, standard(sizes), ZERO, name)
+
+    def packed(self, array: Array) -> str:
+        """The name of a weight, or of a view of one, as products take it."""
+        key = (array.weight, array.shape, array.strides, array.offset)
+        if key not in self.packs:
+            self.packs[key] = (f"p{len(self.packs)}", array)
+        return self.packs[key][0]
+
+    def parameters(self, function: Function) -> list[str]:
+        found = [f"const {self.prefix}_model *model", *(f"int64_t n_{name}" for name in function.names)]
+        found += [f"const {C_TYPES[each.value.type]} *{c_name(each.name)}" for each in function.inputs]
+        values = output_values(function, self.program)
+        pairs = zip(function.outputs, values, strict=True)
+        return [*found, *(f"{C_TYPES[value.type]} *out_{c_name(name)}" for (name, _), value in pairs)]
+
+    def model(self) -> list[str]:
+        """The weights in C: what is checked when they are opened, and how they are laid out."""
+        p, total = self.prefix, bytes_of(self.program)
+        fields = [
+            f"    const {C_TYPES[kind]} *w{self.numbers[name]};  /* {name}, {list(shape)} */".replace("*/ ", "")
+            for name, (kind, shape) in self.program.weights.items()
+        ]
+        fields += [f"    float *{name};" for name, _ in self.packs.values()]
+        lines = [f"typedef struct {p}_model {{", "    float *room;", *fields, f"}} {p}_model;", ""]
+        rooms, packing = [], []
+        for name, array in self.packs.values():
+            K, N = (size.constant or 0 for size in array.shape)
+            rooms.append(f"(size_t)panels_of({N}) * {K}")
+            sk, sn = (c_size(stride) for stride in array.strides)
+            packing.append(f"    found->{name} = at;")
+            base = array.base.replace("model->", "found->")
+            packing.append(f"    pack({base} + ({c_size(array.offset)}), {K}, {N}, {sk}, {sn}, at);")
+            packing.append(f"    at += (size_t)panels_of({N}) * {K};")
+        size, magic = " + ".join(rooms) or "0", MAGIC.decode().replace("\n", "\\n")
+        lines += [
+            "/* Opens weights, which lie at a multiple of 8 and stay there while the model is used. */",
+            f"int {p}_open(const void *bytes, size_t size, {p}_model **model) {{",
+            "    const unsigned char *start = bytes;",
+            "    uint64_t length, sum;",
+            "    *model = NULL;",
+            f'    if (size != {total} || memcmp(start, "{magic}", {len(MAGIC)})) return RECURRA_WEIGHTS;',
+            f"    memcpy(&length, start + {len(MAGIC)}, 8);",
+            f"    memcpy(&sum, start + {len(MAGIC) + 8}, 8);",
+            f"    if (length != {total - 64} || sum != checksum(start + 64, size - 64)) return RECURRA_WEIGHTS;",
+            f"    {p}_model *found = calloc(1, sizeof({p}_model));",
+            "    if (!found) return RECURRA_MEMORY;",
+        ]
+        at = 64
+        for name, (kind, shape) in self.program.weights.items():
+            lines.append(f"    found->w{self.numbers[name]} = (const {C_TYPES[kind]} *)(const void *)(start + {at});")
+            at += room_of(kind, shape)
+        lines += [
+            f"    found->room = malloc(({size}) * sizeof(float) + 64);",
+            "    if (!found->room) {",
+            "        free(found);",
+            "        return RECURRA_MEMORY;",
+            "    }",
+            "    float *at = found->room;",
+            *packing,
+            "    (void)at;",
+            "    *model = found;",
+            "    return RECURRA_OK;",
+            "}",
+            "",
+            f"void {p}_close({p}_model *model) {{",
+            "    if (model) free(model->room);",
+            "    free(model);",
+            "}",
+            "",
+        ]
+        return lines
+
+    def header(self) -> str:
+        """What a program that uses the C file includes."""
+        p = self.prefix
+        lines = [
+            f"#ifndef {p.upper()}_H",
+            f"#define {p.upper()}_H",
+            "",
+            "#include <stddef.h>",
+            "#include <stdint.h>",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            "/* What every function returns: 0, or what was wrong with sizes, memory, ids or the weights. */",
+            f"enum {{ {', '.join(f'{p.upper()}_{name} = {code}' for code, name in enumerate(STATUS))} }};",
+            "",
+            f"typedef struct {p}_model {p}_model;",
+            "",
+            "/* Weights of the file weights.bin: they lie at an address that is a multiple of 8, and stay there. */",
+            f"int {p}_open(const void *bytes, size_t size, {p}_model **model);",
+            f"void {p}_close({p}_model *model);",
+            "",
+        ]
+        for name, function in self.program.functions.items():
+            lines += [*described(name, function), f"int {p}_{name}({', '.join(self.parameters(function))});", ""]
+        return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "#endif", ""])
+
+
+def described(name: str, function: Function) -> list[str]:
+    """Inputs and outputs of a function, as a comment."""
+    lines = [f"/* {name}: arrays without gaps, the last dimension closest."]
+    for each in function.inputs:
+        below = "" if each.below is None else f", ids below {each.below}"
+        lines.append(f"     {each.name}  {each.value.type} ({', '.join(map(str, each.value.shape))}){below}")
+    values = function.values
+    for output, operand in function.outputs:
+        value = values[operand] if isinstance(operand, int) else None
+        shape = "" if value is None else f"  {value.type} ({', '.join(map(str, value.shape))})"
+        lines.append(f"  -> {output}{shape}")
+    lines[-1] += " */"
+    return lines
+
+
+def room_of(kind: str, shape: Sequence[int]) -> int:
+    """Bytes that a weight takes in a file."""
+    size = math.prod(shape) * BYTES[kind]
+    return (size + ALIGNED - 1) // ALIGNED * ALIGNED
+
+
+def bytes_of(program: Program) -> int:
+    """Bytes of the file of weights."""
+    return 64 + sum(room_of(kind, shape) for kind, shape in program.weights.values())

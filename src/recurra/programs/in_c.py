@@ -1,0 +1,79 @@
+"""Programs run by C: the text is printed from the program, compiled and loaded; no code comes from anywhere else."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.errors import CheckpointError, DataError
+from recurra.programs.c_text import Printed, output_values
+from recurra.programs.in_numpy import typed
+from recurra.programs.program import Program
+
+WRONG = {
+    1: "their sizes do not fit each other",
+    2: "there is not enough memory",
+    3: "an id is out of range",
+    4: "the weights are damaged",
+}
+
+
+MOST_SHAPES = 4096
+"""Shapes of inputs for which it is remembered what is called."""
+
+
+class InC:
+    """A program with its weights, compiled. `NoCompiler` says why it cannot be."""
+
+    name = "c"
+
+    def __init__(self, program: Program, content: NDArray[np.uint8]) -> None:
+        from recurra.engines.c_library import library
+
+        self.program, self.content = program, content
+        self.code = library(Printed(program).text)
+        self.model = ctypes.c_void_p()
+        self.code.recurra_open.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+        status = self.code.recurra_open(content.ctypes.data, content.nbytes, ctypes.byref(self.model))
+        if status:
+            raise CheckpointError(f"the program cannot be loaded: {WRONG.get(status, status)}.")
+        self._fitted: dict[tuple[Any, ...], tuple[Any, list[int], list[tuple[tuple[int, ...], str]]]] = {}
+        for name, function in program.functions.items():
+            pointers = len(function.inputs) + len(function.outputs)
+            kinds: list[Any] = [ctypes.c_void_p, *[ctypes.c_int64] * len(function.names), *[ctypes.c_void_p] * pointers]
+            getattr(self.code, f"recurra_{name}").argtypes = kinds
+
+    def __del__(self) -> None:
+        if getattr(self, "model", None):
+            self.code.recurra_close.argtypes = [ctypes.c_void_p]
+            self.code.recurra_close(self.model)
+
+    def run(self, name: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The outputs of a function, from inputs of the right types."""
+        given = typed(self.program.functions[name], inputs)
+        key = (name, *(each.shape for each in given))
+        if key not in self._fitted:
+            if len(self._fitted) >= MOST_SHAPES:
+                self._fitted.clear()
+            self._fitted[key] = self._fit(name, key[1:])
+        call, sizes, outputs = self._fitted[key]
+        found = [np.empty(shape, kind) for shape, kind in outputs]
+        status = call(self.model, *sizes, *(each.ctypes.data for each in given), *(each.ctypes.data for each in found))
+        if status:
+            raise DataError(f"the program cannot compute {name} from these inputs: {WRONG.get(status, status)}.")
+        return found
+
+    def _fit(self, name: str, shapes: Sequence[Any]) -> tuple[Any, list[int], list[tuple[tuple[int, ...], str]]]:
+        """What is called for inputs of these shapes: the function, its sizes, and what its outputs look like."""
+        function = self.program.functions[name]
+        try:
+            sizes = function.sizes(shapes)
+        except ValueError as error:
+            raise DataError(f"the program cannot compute {name} from these inputs ({error}).") from error
+        values = output_values(function, self.program)
+        outputs = [(tuple(max(0, size.at(sizes)) for size in value.shape), value.type) for value in values]
+        return getattr(self.code, f"recurra_{name}"), [sizes[each] for each in function.names], outputs

@@ -1,0 +1,70 @@
+"""What the functions of a program are called with, and what a model gives to be recorded as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from numpy.typing import NDArray
+
+from recurra.errors import CheckpointError
+from recurra.programs.program import Program
+
+KINDS = {
+    "numbers": "float32",
+    "flags": "bool",
+    "bytes": "uint8",
+    "ids": "int64",  # up to `below`
+    "copies": "int64",  # ids, and then as many more as the size `along`
+    "lengths": "int64",  # of the size `along`
+    "places": "int64",  # along it
+}
+"""The kinds of inputs, and their types of numbers."""
+
+
+class Input(NamedTuple):
+    """An input of a function."""
+
+    name: str
+    shape: tuple[str | int, ...]  # sizes, as `Size.read` reads them
+    kind: str = "numbers"  # see KINDS
+    below: int | None = None
+    along: str = ""
+
+    @property
+    def type(self) -> str:
+        return KINDS[self.kind]
+
+
+Call: TypeAlias = Callable[..., Mapping[str, Any]]
+"""Tensors, one for each input -> tensors by name."""
+
+
+class Recordable(NamedTuple):
+    """A function of a model that is to be one of a program."""
+
+    name: str
+    inputs: Sequence[Input]
+    call: Call
+    most: Mapping[str, int] = MappingProxyType({})  # how large a size may be, by its name
+
+
+class Running(Protocol):
+    """A program that is ready to be run."""
+
+    program: Program
+
+    def run(self, name: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]: ...
+
+
+def called(running: Running, name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The outputs of a function by their names, from arrays by theirs; those that it does not take are left out."""
+    function = running.program.functions.get(name)
+    if function is None:
+        raise CheckpointError(f"the program has no function `{name}`: export the run again.")
+    missing = [each.name for each in function.inputs if each.name not in arrays]
+    if missing:
+        raise CheckpointError(f"the program's `{name}` takes {missing[0]}, which there is not: export the run again.")
+    found = running.run(name, [arrays[each.name] for each in function.inputs])
+    return dict(zip((output for output, _ in function.outputs), found, strict=True))

@@ -1,0 +1,62 @@
+"""The file of a program's weights: a head of 64 bytes, then every array in order, each at a multiple of 64.
+
+head   "recurra weights\\n", the length of the rest, its checksum (both eight bytes, the least first), zeros
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.errors import CheckpointError
+from recurra.programs.c_text import MAGIC, bytes_of, room_of
+from recurra.programs.program import Program
+
+
+def checksum(bytes_: NDArray[np.uint8]) -> int:
+    """FNV-1a in words of eight bytes, as the C file computes it.
+
+    >>> hex(checksum(np.zeros(0, np.uint8)))
+    '0xcbf29ce484222325'
+    """
+    # (h ⊕ w) p, word after word: 2⁶⁴ is taken off by Python, in parts that fit a list.
+    total, prime, mask = 14695981039346656037, 1099511628211, (1 << 64) - 1
+    for word in bytes_.view("<u8").tolist():
+        total = ((total ^ word) * prime) & mask
+    return total
+
+
+def write_weights(path: Path, program: Program, weights: Mapping[str, NDArray[Any]]) -> None:
+    content = np.zeros(bytes_of(program), np.uint8)
+    at = 64
+    for name, (kind, shape) in program.weights.items():
+        array = np.ascontiguousarray(weights[name], np.dtype(kind).newbyteorder("<"))
+        assert array.shape == shape, f"{name} has the shape {array.shape}"
+        content[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
+        at += room_of(kind, shape)
+    head = MAGIC + (len(content) - 64).to_bytes(8, "little") + checksum(content[64:]).to_bytes(8, "little")
+    content[: len(head)] = np.frombuffer(head, np.uint8)
+    path.write_bytes(content.tobytes())
+
+
+def read_weights(path: Path, program: Program) -> tuple[NDArray[np.uint8], dict[str, NDArray[Any]]]:
+    """The bytes of a file, at an address that C can read from, and the arrays in them."""
+    size = bytes_of(program)
+    try:
+        content = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from error
+    is_whole = len(content) == size and content[: len(MAGIC)].tobytes() == MAGIC
+    if not is_whole:
+        raise CheckpointError(f"{path} is not the file of weights that program.json describes.")
+    found: dict[str, NDArray[Any]] = {}
+    at = 64
+    for name, (kind, shape) in program.weights.items():
+        count = int(np.prod(shape, dtype=np.int64))
+        found[name] = np.frombuffer(content, kind, count, at).reshape(shape)
+        at += room_of(kind, shape)
+    return content, found

@@ -1,0 +1,60 @@
+"""The task of a run folder, or of an exported one, without its weights; torch is not needed for that."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from recurra.config.given import Given
+from recurra.errors import CheckpointError, is_lack_of_memory
+from recurra.manifest import MANIFEST, notice_unverified, verify
+from recurra.named import with_place
+from recurra.tasks.task import Task
+from recurra.training.permission import allowed
+
+MODEL = "model.safetensors"
+
+EXPORT = "export.json"
+"""What an exported folder has, and no other: what it holds."""
+
+NOT_FOR_LOADING = (MODEL, "last/checkpoint.safetensors", "metrics.jsonl", "report.html", "card.md")
+"""Files of a run that are verified by whoever reads them, or are read by people alone."""
+
+
+def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
+    """The task of a run folder, without its weights. Whoever loads a run comes through here."""
+    if (folder / MANIFEST).exists():
+        verify(folder, lambda name: name not in NOT_FOR_LOADING)
+    if not (folder / "config.toml").is_file():
+        what = "there is no folder" if not folder.exists() else "there is no config.toml in"
+        runs = sorted(str(path.parent) for path in folder.glob("seed-*/config.toml"))
+        seeds = (
+            f" {folder} contains one run per seed: name one of them, or all as an ensemble: {','.join(runs)}."
+            if runs
+            else ""
+        )
+        one = " This command takes one run, not several." if "," in str(folder) and not folder.exists() else ""
+        raise CheckpointError(f"{what} {folder}: a run is a folder created by `recurra train --out`.{seeds}{one}")
+    given = Given.of_run(folder)
+    notice_unverified(folder)
+    kind = allowed(given, folder / "config.toml", trust=trust)
+    settings: Any = given.settings(kind.Settings)
+    if not settings.data.files("train"):  # by whose ending later files are read
+        raise CheckpointError(f"{folder / 'config.toml'} names no training data (data.train). Restore it from a copy.")
+    with whole(folder, kind):
+        return kind.load(settings, folder)
+
+
+@contextlib.contextmanager
+def whole(folder: Path, kind: type) -> Iterator[None]:
+    """Inside, files that do not fit together may fail in any way; so may a user's code, which keeps its traceback."""
+    try:
+        yield
+    except (AssertionError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        if not kind.__module__.startswith("recurra.") or is_lack_of_memory(error):
+            raise
+        raise CheckpointError(
+            f"the files of {folder} do not fit together ({with_place(error)}). Restore the run from a copy."
+        ) from error
