@@ -13,16 +13,14 @@ Weights are those with the best such score of greedy search on validation data.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import shlex
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 
 import recurra
@@ -60,22 +58,9 @@ def pairs() -> dict[str, str]:
 
 def scenes(folder: Path) -> dict[str, str]:
     """Features of scenes and their captions, made up."""
-    found = importlib.util.spec_from_file_location("captions", ROOT / "examples" / "captions.py")
-    assert found is not None
-    assert found.loader is not None
-    captions: Any = importlib.util.module_from_spec(found)
-    given, argv = {}, sys.argv
-    sys.argv = argv[:1]  # which the example reads
-    try:
-        found.loader.exec_module(captions)
-    finally:
-        sys.argv = argv
-    chance = np.random.default_rng(1)
-    for part, count in (("train", 4000), ("valid", 200), ("test", 500)):
-        features, texts = zip(*(captions.scene(chance) for _ in range(count)), strict=True)
-        given[part] = str(folder / f"{part}.npz")
-        np.savez(given[part], features=np.stack(features).astype(np.float32), caption=np.array(texts))
-    return given
+    maker = [sys.executable, str(ROOT / "examples" / "data" / "made_up.py"), "scenes", str(folder), "--train", "4000"]
+    subprocess.run(maker, check=True)
+    return {part: str(folder / f"{part}.npz") for part in ("train", "valid", "test")}
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ LSTM = ['model.cell="lstm"', "model.embedding=128", "model.hidden=100", "model.d
 ONE_WAY = [*LSTM, "model.bidirectional=false"]
 WORDS = ["model.embedding=128", "model.dropout=0.3", *PLAIN]
 SPELT = ["model.embedding=128", "model.dropout=0.3", "model.word_dropout=0.1", "model.characters.hidden=64"]
+SMOOTH = ["model.label_smoothing=0.1"]
 COMPARING = '{name="decomposable", size=128, layers=1, compare="all", pool="mean_max"'
 
 SYSTEMS = {
@@ -48,6 +49,16 @@ SYSTEMS = {
     "within": [*WORDS, 'model.pairing={name="decomposable", within=true}'],
     "comparing": [*WORDS, f"model.pairing={COMPARING}}}"],
     "spelt": [*SPELT, f"model.pairing={COMPARING}}}"],
+    "smoothed": [*SPELT, "model.dropout=0.4", "model.word_dropout=0.15", *SMOOTH, f"model.pairing={COMPARING}}}"],
+    "common": [*SPELT, *SMOOTH, "data.text.min_count=2", f"model.pairing={COMPARING}}}"],
+    "both": [
+        *SPELT,
+        "model.dropout=0.4",
+        "model.word_dropout=0.15",
+        *SMOOTH,
+        "data.text.min_count=2",
+        f"model.pairing={COMPARING}}}",
+    ],
     "sequential": [*WORDS, "model.hidden=100", f"model.pairing={COMPARING}, read=true}}"],
     "sequential_spelt": [*SPELT, "model.hidden=100", f"model.pairing={COMPARING}, read=true}}"],
 }
@@ -66,6 +77,9 @@ ABOUT = {
     "within": "the same with attention within",
     "comparing": "the same, G sees differences and products",
     "spelt": "the same, words are spelt too",
+    "smoothed": "the same, labels smoothed, more dropout",
+    "common": "labels smoothed, rare words only spelt",
+    "both": "labels smoothed, more dropout, rare words spelt",
     "sequential": "comparing over a BiLSTM (Chen)",
     "sequential_spelt": "the same, words are spelt too",
     "attentive": "attentive reader (Hermann)",
@@ -111,6 +125,7 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=1, help="so many runs of each")
     arguments.add_argument("--at-once", type=int, default=6, help="so many runs at the same time")
     arguments.add_argument("--minutes", type=float, help="at most so long for each run")
+    arguments.add_argument("--all-minutes", type=float, help="at most so long for all; what is not done is left out")
     arguments.add_argument("--device", default="auto", help="cpu or cuda (cuda where there is one)")
     arguments.add_argument("--out", type=Path, help="keep the runs in this folder")
     arguments.add_argument("--set", action="append", default=[], help="another setting, for all")
@@ -165,6 +180,7 @@ def command(job: Job, home: Path, options: argparse.Namespace) -> list[str]:
 
 def run_all(jobs: list[Job], home: Path, options: argparse.Namespace) -> None:
     """Run the trainings, so many at once, each after the one that it starts from."""
+    began = time.monotonic()
     waiting, running = [job for job in jobs if not is_done(job, home)], dict[Job, subprocess.Popen[bytes]]()
     while waiting or running:
         for job, process in [*running.items()]:
@@ -173,6 +189,11 @@ def run_all(jobs: list[Job], home: Path, options: argparse.Namespace) -> None:
                 if process.returncode:
                     raise SystemExit(f"{job.folder} failed:\n{(home / f'{job.folder}.log').read_text('utf-8')}")
                 print(f"  done: {job.folder}", file=sys.stderr, flush=True)
+        if options.all_minutes and time.monotonic() - began > 60 * options.all_minutes:
+            for job, process in running.items():
+                process.kill()
+                print(f"not done after {options.all_minutes:g} minutes: {job.folder}", flush=True)
+            return
         ready = [job for job in waiting if job.after is None or is_done(job.after, home)]
         for job in ready[: options.at_once - len(running)]:
             waiting.remove(job)
@@ -189,6 +210,7 @@ def tell(jobs: list[Job], home: Path) -> None:
     """The table: of several seeds the mean of accuracy, and the least and the most."""
     print(f"{'data':16}{'system':18}{'':46}{'parameters':>11}{'valid':>8}{'test':>8}{'range':>16}{'seconds':>9}")
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    jobs = [job for job in jobs if is_done(job, home)]
     for job in sorted(jobs, key=lambda job: ([*TRAINED].index(job.data), [*ABOUT].index(job.system), job.seed)):
         summary = json.loads((home / job.folder / "summary.json").read_text("utf-8"))
         groups.setdefault((job.data, job.system), []).append(summary)

@@ -7,6 +7,7 @@ import random
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import recurra
 
@@ -14,7 +15,7 @@ PEOPLE, THINGS = ("Mary", "John", "Sandra"), ("football", "apple")
 PLACES = ("kitchen", "garden", "office", "bathroom")
 
 
-def story(seed: int, *, steps: int) -> dict[str, object]:
+def story(seed: int, *, steps: int) -> dict[str, Any]:
     """People move, take and drop things; the simulation knows where each of them is."""
     draw = random.Random(seed)
     where: dict[str, str] = {}  # a person or a thing that lies somewhere

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 import recurra
 from recurra.analysis.picture_attention import picture_attention_of
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 COLOURS, SHAPES = ("red", "green", "blue", "yellow"), ("circle", "square", "star", "heart")
 ROWS, COLUMNS, FEATURES = 3, 4, 12
 LOOK = np.random.default_rng(0).normal(size=(len(COLOURS) + len(SHAPES), FEATURES))  # what each looks like
@@ -51,6 +50,7 @@ def scene(chance: np.random.Generator) -> tuple[NDArray[np.float64], str]:
 
 
 def main() -> None:
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     chance = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         for name, count in (("train", 2000), ("test", 200)):
@@ -60,7 +60,7 @@ def main() -> None:
         settings = {
             "data": {"target": {"tokens": "words"}, "cache": False},
             "model": {"embedding": 32, "hidden": 64, "dropout": 0.1},
-            "training": {"steps": STEPS, "batch_size": 32, "learning_rate": 0.01, "average": "none"},
+            "training": {"steps": steps, "batch_size": 32, "learning_rate": 0.01, "average": "none"},
         }
         model = recurra.train("vec2seq", train=f"{folder}/train.npz", out=f"{folder}/run", settings=settings)
         print(f"{model.evaluate(f'{folder}/test.npz').values['exact_match']:.0%} of 200 new captions are right")

@@ -23,7 +23,6 @@ from pathlib import Path
 
 import recurra
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 250
 PEOPLE = ("two", "three", "four", "five", "six")
 TIMES = ("six", "seven", "eight", "nine")
 NAMES = ("ada", "alan", "grace", "kurt", "emmy", "john")
@@ -59,6 +58,7 @@ def rows(turns: list[str], last: int) -> list[list[str]]:
 
 
 def main() -> None:
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 250
     chance = random.Random(3)
     old, new = ([dialogue(chance) for _ in range(count)] for count in (1000, 100))
     shown = next(turns for turns in new if len(turns) == 6)
@@ -78,7 +78,7 @@ def main() -> None:
                     "cache": False,
                 },
                 "model": {"embedding": 32, "hidden": 64, "dropout": 0.1},
-                "training": {"steps": STEPS, "batch_size": 32, "learning_rate": 0.01},
+                "training": {"steps": steps, "batch_size": 32, "learning_rate": 0.01},
             }
             model = recurra.train("seq2seq", train=str(train), out=f"{folder}/last-{last}", settings=settings)
             # Not `evaluate`: there, an answer is right if it was given to the same turns anywhere.

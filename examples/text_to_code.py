@@ -40,7 +40,6 @@ from pathlib import Path
 import recurra
 from recurra.tasks.task import Prediction
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 400
 # What is said, and the ways to write it.
 WHOLES = {
     "the sum of": ["sum ( {} )"],
@@ -87,6 +86,7 @@ def written(answer: Prediction) -> list[str]:
 
 
 def main() -> None:
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     chance = random.Random(1)
     pairs = [*dict(wish(chance) for _ in range(5000)).items()]  # each wish once
     new, old = pairs[:300], pairs[300:]
@@ -96,7 +96,7 @@ def main() -> None:
         settings = {
             "data": {"source.tokens": "symbols", "target.tokens": "symbols", "cache": False},
             "model": {"embedding": 32, "hidden": 96, "dropout": 0.1},
-            "training": {"steps": STEPS, "batch_size": 64, "learning_rate": 0.01},
+            "training": {"steps": steps, "batch_size": 64, "learning_rate": 0.01},
             "decoding": {"best": 4},
         }
         model = recurra.train("seq2seq", train=str(train), out=f"{folder}/run", settings=settings)

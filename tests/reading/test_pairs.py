@@ -500,6 +500,11 @@ def test_a_header_of_usual_names_says_what_is_read_and_written(
     assert (pair.source, pair.target, pair.features) == (source, target, features)
 
 
+def test_several_texts_of_json_lines_are_said_to_need_a_table(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.jsonl:1: several texts, context and question, form one source only in a"):
+        found(tmp_path / "a.jsonl", '{"context": "c", "question": "a", "answer": "b"}\n')
+
+
 def test_a_table_without_names_is_read_by_a_model_of_parallel_files(tmp_path: Path) -> None:
     data = with_columns(data_of(parallel(tmp_path, "a b\nc\n", "x y\nz\n")))
     table, header = tmp_path / "b.tsv", tmp_path / "c.tsv"

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from recurra.cli import main
+from recurra.reports import cell_runs
+from recurra.reports.cell_runs import CellRun, CellRuns
 from recurra.reports.lab import as_page, as_text, cells_of, compare_cells, view
+from recurra.training.log import ValidLine
 
 QUICK = ["--length", "6", "--hidden", "8", "--updates", "20", "--cells", "elman,gru"]
 
@@ -153,3 +156,17 @@ def test_a_model_without_one_width_is_refused(tmp_path: Path, capsys: pytest.Cap
     lab = ["lab", "classification", "--train", f"{tmp_path}/a.tsv", "--set", "model.hidden=[4, 5]"]
     assert main([*lab, "--set", "model.encoder=rnn"]) == 2
     assert "no model.hidden that is one whole number: give --hidden N." in capsys.readouterr().err
+
+
+def test_first_scores_that_are_far_from_all_later_ones_are_not_drawn() -> None:
+    def run(name: str, *scores: float) -> CellRun:
+        lines = [
+            ValidLine(10 * number, 1.0, {"nll": score}, seconds=float(number)) for number, score in enumerate(scores, 1)
+        ]
+        return CellRun(name, 4, 10, 100, 1.0, lines, {}, "nll", "")
+
+    later = [9.0 - 0.1 * number for number in range(19)]
+    found = CellRuns("forecasting", "a", "hidden", [run("gru", 60.0, *later), run("lstm", 8.0, *later)])
+    [panel] = cell_runs.view(found).views[0].json()["panels"]
+    assert [len(curve["y"]) for curve in panel["curves"]] == [19, 20]
+    assert max(panel["curves"][0]["y"]) == 9.0

@@ -204,6 +204,12 @@ def _with_roles(data: Seq2SeqData, first: Mapping[str, Any], place: str) -> Seq2
                 f"{place}: this file is read as plain text, but its lines have tabs, as the rows of a table have. Set "
                 f"data.format = tsv, or give --format tsv."
             )
+        sources = [name for name, role in (pair_roles(columns) or {}).items() if role == "source"]
+        if len(sources) > 1:
+            raise DataError(
+                f"{place}: several texts, {' and '.join(sources)}, form one source only in a table: save these rows as "
+                ".tsv or .csv with a header of the same names, or join the texts in one column."
+            )
         raise DataError(
             f"{place}: sequence to sequence reads a column 'source' and writes a column 'target', but the columns are "
             f'{", ".join(columns)}. Name them: data.source = "…" and data.target = "…".'
