@@ -319,7 +319,12 @@ def test_train_ends_by_saying_what_was_reached(tagger: Path, capsys: pytest.Capt
     assert "40 steps" in said
     assert "valid: accuracy 1.0000" in said
     assert main(["info", str(tagger / "run"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["best"]["scores"]["accuracy"] == 1.0
+    one = json.loads(capsys.readouterr().out)
+    assert one["best"]["scores"]["accuracy"] == 1.0
+    assert main(["info", f"{tagger / 'run'},{tagger / 'run'}"]) == 0
+    assert capsys.readouterr().out == said * 2
+    assert main(["info", f"{tagger / 'run'},{tagger / 'run'}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [one, one]
 
 
 def test_evaluate_prints_scores_or_one_json_object(tagger: Path, capsys: pytest.CaptureFixture[str]) -> None:

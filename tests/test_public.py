@@ -32,6 +32,7 @@ def test_the_public_names_are_these() -> None:
         "TrustError",
         "compare",
         "detached",
+        "export",
         "from_torch",
         "generate",
         "load",

@@ -28,7 +28,7 @@ from recurra.runtime.server import usable
 from recurra.settings import field_type
 from recurra.tasks.task import Task
 from recurra.toml import toml_value
-from recurra.training.trained import load_task
+from recurra.training.loading import load_task
 
 OLD = Path(__file__).parent / "old_runs" / "0.1"
 

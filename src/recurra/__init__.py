@@ -25,12 +25,14 @@ if TYPE_CHECKING:
         TrainingError,
         TrustError,
     )
+    from recurra.exported import load
+    from recurra.exporting.folder import export
     from recurra.padding import Padded, pad
     from recurra.reports.comparison import compare
     from recurra.runs import train
     from recurra.stacks.interchange import from_torch, to_torch
     from recurra.stacks.recurrent import Recurrent, detached
-    from recurra.training.trained import Trained, load
+    from recurra.training.trained import Trained
     from recurra.training.writing import generate
 
 # Where each public name lives. It is imported when first touched, so that `import recurra` does not import torch.
@@ -48,9 +50,10 @@ _HOMES = {
     "TrustError": "recurra.errors",
     "compare": "recurra.reports.comparison",
     "detached": "recurra.stacks.recurrent",
+    "export": "recurra.exporting.folder",
     "from_torch": "recurra.stacks.interchange",
     "generate": "recurra.training.writing",
-    "load": "recurra.training.trained",
+    "load": "recurra.exported",
     "pad": "recurra.padding",
     "to_torch": "recurra.stacks.interchange",
     "train": "recurra.runs",
@@ -70,6 +73,7 @@ __all__ = [
     "TrustError",
     "compare",
     "detached",
+    "export",
     "from_torch",
     "generate",
     "load",

@@ -23,9 +23,9 @@ from recurra.errors import CheckpointError, RecurraError
 from recurra.manifest import MANIFEST, seal, verify
 from recurra.reports.summary import Run
 from recurra.runs import told
+from recurra.training.loading import load_task
 from recurra.training.preparation import HeldOut, prepared_again
 from recurra.training.progress import Silent
-from recurra.training.trained import load_task
 from recurra.training.trainer import Trainer, position_of
 
 OLD = sorted(path.parent for path in (Path(__file__).parents[1] / "old_runs").glob("*/*/expected.json"))

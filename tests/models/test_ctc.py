@@ -15,9 +15,10 @@ from torch.testing import assert_close
 from recurra.config import Seq2SeqDecoding, Seq2SeqModel
 from recurra.errors import ConfigError
 from recurra.models.ctc import Transcriber
-from recurra.models.searching import Ensemble, Searchable, SearchTokens, searched
+from recurra.models.searching import Ensemble, Searchable, searched
 from recurra.models.seq2seq import PairBatch, SequenceToSequence, of_rows
 from recurra.padding import fitted
+from recurra.search.decoding import SearchTokens
 from recurra.search.graphs import graphs_of
 from recurra.search.search import Hypothesis
 from recurra.settings import settings_from

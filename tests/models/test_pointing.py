@@ -15,10 +15,11 @@ from recurra.config import Seq2SeqDecoding
 from recurra.decoding.pointing import Pointing
 from recurra.encoders.memory import Places
 from recurra.errors import ConfigError
-from recurra.models.searching import Ensemble, SearchTokens, searched
+from recurra.models.searching import Ensemble, searched
 from recurra.models.seq2seq import PairBatch, Sizes, of_rows, recurring_pairs
 from recurra.padding import Padded, pad
 from recurra.products.cross_entropy import Options, cost
+from recurra.search.decoding import SearchTokens
 from tests.models.pairs import END, START, UNKNOWN, network
 
 V = 4

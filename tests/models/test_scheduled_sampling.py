@@ -12,9 +12,10 @@ from torch.testing import assert_close
 from recurra.config import ForecastingModel, LanguageModelModel
 from recurra.config.transformer import CausalTransformerModel
 from recurra.models.forcing import Forced
-from recurra.models.forecaster import Forecaster, ForecasterBatch
+from recurra.models.forecaster import Forecaster
 from recurra.models.language_model import NextToken, TextBatch, lines_batched
 from recurra.models.seq2seq import SequenceToSequence
+from recurra.models.series_batch import ForecasterBatch
 from recurra.padding import Padded
 from recurra.search.greedy import greedy
 from recurra.settings import settings_from

@@ -13,9 +13,10 @@ from recurra.cli import main
 from recurra.config import Seq2SeqDecoding
 from recurra.models.forcing import Forced
 from recurra.models.looking import doubly_stochastic
-from recurra.models.searching import SearchTokens, searched
+from recurra.models.searching import searched
 from recurra.models.seq2seq import recurring_pairs
 from recurra.runs import begin, resume
+from recurra.search.decoding import SearchTokens
 from recurra.search.graphs import marks_of
 from recurra.training.progress import Silent
 from tests.models.pairs import DRAWING, END, PAIRS, network

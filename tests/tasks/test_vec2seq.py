@@ -16,7 +16,7 @@ from recurra.data.store import Rows
 from recurra.models.seq2seq import SequenceToSequence
 from recurra.runs import begin, setup
 from recurra.tasks.vec2seq import Vec2Seq
-from recurra.training.evaluation import TOKENS
+from recurra.training.answering import TOKENS
 from recurra.training.preparation import prepared
 from recurra.training.trained import Trained, load
 from recurra.views.pixels import write_png

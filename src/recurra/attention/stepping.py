@@ -34,6 +34,17 @@ from recurra.engines.triton_source import PRELUDE, Kernel, power_of_two
 MOST_PLACES = 2048
 """As many as one program holds at once."""
 
+MOST_TOGETHER = 16
+"""So many rows that look at the same source are computed together at most."""
+
+TOGETHER_TILE = 8192
+TOGETHER_STAGES = 3
+TOGETHER_WARPS = 4
+"""How many numbers of keys or values they load at once, how many times ahead, and by how many warps."""
+
+MANY_ROWS = 256
+"""From so many rows on a step without a way back computes its sums as products, which does not fit a pass of a cell."""
+
 TILE = {2: 32768, 4: 8192}
 """How many numbers of keys or values a program loads at once, by the bytes of one."""
 
@@ -102,14 +113,15 @@ def attend(
     t, {lent.parameters}query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step,
     {", ".join(f"{out}, {out}_row, {out}_step" for out in outs)},
     S, N: tl.constexpr, K: tl.constexpr, D: tl.constexpr, SP: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr,
-    AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr, EACH: tl.constexpr,
 ):
     b = tl.program_id(0).to(tl.int64)
     n = tl.program_id(1)
     t = t.to(tl.int64)
     s = tl.arange(0, SP)
-    real = tl.load(mask + b * S + s, mask=s < S, other=0) != 0
-    row = ((b * N + n) * S + s)[:, None]
+    source = b // EACH
+    real = tl.load(mask + source * S + s, mask=s < S, other=0) != 0
+    row = ((source * N + n) * S + s)[:, None]
     if AHEAD:
         k_at = tl.arange(0, BK)
         d = tl.arange(0, BD)
@@ -141,6 +153,54 @@ def attend(
         else:
             x = tl.load(values + row * D + d[None, :], mask=real[:, None] & (d < D)[None, :], other=0.0).to(tl.float32)
         seen = tl.sum(x * p[:, None], 0)
+        {indented(stores, 2)}
+"""
+
+
+@functools.lru_cache(maxsize=16)
+def together_source(targets: int) -> str:
+    """One step of the rows that look at one source, with a dot score: both sums are products of small matrices."""
+    outs = [f"c{n}" for n in range(targets)]
+    stores = "\n".join(
+        f"tl.store({out} + b[:, None] * {out}_row + t * {out}_step + n * D + d[None, :], seen, "
+        "mask=is_row[:, None] & (d < D)[None, :])"
+        for out in outs
+    )
+    return f"""{HEADER}
+@triton.jit(do_not_specialize=["t"])
+def attend_together(
+    t, query, query_row, query_step, keys, values, mask, weight, alpha, alpha_head, alpha_step,
+    {", ".join(f"{out}, {out}_row, {out}_step" for out in outs)},
+    S, N: tl.constexpr, K: tl.constexpr, D: tl.constexpr, SP: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr,
+    EACH: tl.constexpr, QP: tl.constexpr, STAGES: tl.constexpr,
+):
+    source = tl.program_id(0).to(tl.int64)
+    n = tl.program_id(1)
+    t = t.to(tl.int64)
+    s = tl.arange(0, SP)
+    q_at = tl.arange(0, QP)
+    is_row = q_at < EACH
+    b = source * EACH + q_at
+    real = tl.load(mask + source * S + s, mask=s < S, other=0) != 0
+    row = ((source * N + n) * S + s)[:, None]
+    e = tl.zeros((QP, SP), tl.float32)
+    for first in tl.range(0, K, BK, num_stages=STAGES):
+        k_at = first + tl.arange(0, BK)
+        k = tl.load(keys + row * K + k_at[None, :], mask=real[:, None] & (k_at < K)[None, :], other=0.0)
+        q_place = b[:, None] * query_row + t * query_step + n * K + k_at[None, :]
+        q = tl.load(query + q_place, mask=is_row[:, None] & (k_at < K)[None, :], other=0.0)
+        e = tl.dot(q, tl.trans(k), e, input_precision="ieee")
+    e = tl.where(real[None, :], e, float("-inf"))
+    top = tl.max(e, 1)
+    p = tl.exp(e - tl.where(top == float("-inf"), 0.0, top)[:, None])
+    whole = tl.sum(p, 1)
+    p = p / tl.where(whole == 0.0, 1.0, whole)[:, None]
+    place = alpha + (b * N + n)[:, None] * alpha_head + t * alpha_step + s[None, :]
+    tl.store(place, p, mask=is_row[:, None] & (s < S)[None, :])
+    for first in tl.range(0, D, BD, num_stages=STAGES):
+        d = first + tl.arange(0, BD)
+        x = tl.load(values + row * D + d[None, :], mask=real[:, None] & (d < D)[None, :], other=0.0)
+        seen = tl.dot(p.to(x.dtype), x, input_precision="ieee")
         {indented(stores, 2)}
 """
 
@@ -279,6 +339,13 @@ class Tiles(NamedTuple):
     def options(self) -> dict[str, int | bool]:
         return {"SP": self.SP, "BK": self.BK, "BD": self.BD, "AHEAD": self.AHEAD, "num_warps": self.warps}
 
+    @property
+    def of_few_rows(self) -> dict[str, int]:
+        """For rows of one source together: blocks of 16 rows, the least that a product on a GPU has."""
+        most = max(16, TOGETHER_TILE // self.SP)
+        sizes = {"SP": self.SP, "BK": min(most, self.BK), "BD": min(most, self.BD), "QP": MOST_TOGETHER}
+        return {**sizes, "STAGES": TOGETHER_STAGES, "num_warps": TOGETHER_WARPS}
+
 
 def score_of(attention: Attention) -> str | None:
     """Which of the scores above an attention has; None where it has another."""
@@ -317,9 +384,14 @@ class AttentionSteps:
         query: Tensor,
         contexts: Sequence[Tensor],
         beside: CellSteps | None = None,
+        each: int = 1,
+        *,
+        returns: bool = True,
     ) -> None:
         """
         beside       a cell whose h is the query, and whose product of h is computed together with W q
+        each         how many rows look at one source, one after the other; more than one have no way back
+        returns      whether there will be a way back
         v            of an additive score, (K,)
         from_query   W, by which the query is multiplied first, (heads K, Q); None: it is compared as it is
         query        (T, B, Q)
@@ -349,7 +421,10 @@ class AttentionSteps:
         self.tiles = Tiles.of(self.places, self.size, self.share, self.keys.element_size())
         self.block = 16, min(64, max(16, power_of_two(self.size)))  # places and numbers, in the kernel after the loop
         self.contexts = list(contexts)
-        self.grid = (room.rows, self.heads)
+        self.each = each
+        is_many = each > 1 or (room.rows >= MANY_ROWS and not returns)
+        self.are_together = self.score == "dot" and is_many and each <= MOST_TOGETHER
+        self.grid = (room.rows // each if self.are_together else room.rows, self.heads)
         self.lent: Lent | None = None
         self.of_query: Part | None = None
 
@@ -378,20 +453,25 @@ class AttentionSteps:
     def prepare(self, lent: Lent | None = None) -> None:
         """Find the kernel; the last pass of the cell that makes the query may be part of it."""
         self.lent = lent
+        if self.are_together:
+            assert lent is None, "a pass of a cell computes one row at a time"
+            self.call = loaded(together_source(len(self.contexts)))["attend_together"]
+            return
         source = forward_source(self.score, len(self.contexts), None if lent is None else lent.kernel)
         self.call = loaded(source)["attend"]
 
     @property
     def is_next_to_query(self) -> bool:
-        """Whether no product stands between the cell that makes the query and the attention."""
-        return self.heads == 1 and self.from_query is None
+        """Whether no product stands between the cell that makes the query and the attention, and both go row by row."""
+        return self.heads == 1 and self.from_query is None and not self.are_together
 
     def forward(self, t: int) -> None:
         if self.from_query is not None:
             torch.mm(self.query[t], self.matrix.t(), out=self.products[t])
         outs = [part for out in self.contexts for part in (out, out.stride(1), out.stride(0))]
         lent = () if self.lent is None else self.lent.arguments
-        self.call[self.grid](t, *lent, *self.arguments(), *outs, self.places, **self.sizes, **self.tiles.options)
+        options = self.tiles.of_few_rows if self.are_together else self.tiles.options
+        self.call[self.grid](t, *lent, *self.arguments(), *outs, self.places, EACH=self.each, **self.sizes, **options)
 
     def mean_weights(self) -> Tensor:
         """(B, T, S)."""

@@ -107,7 +107,15 @@ class Training:
         at_least(1, "training", self, "patience", "validate")
         at_least(0, "training", self, "warmup", "seed", "save_minutes")
         above_zero("training", self, "learning_rate", "clip", "clip_value", "minutes")
-        if self.epochs is None and self.steps is None and self.minutes is None:
+        self._check_limits()
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether anything says when training ends."""
+        return self.epochs is not None or self.steps is not None or self.minutes is not None
+
+    def _check_limits(self) -> None:
+        if not self.has_limit:
             raise SettingError(
                 "training has no limit: set training.epochs, training.steps or training.minutes.",
                 ("training", "epochs"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from recurra.config.renamed import Renamed, renamed_column, renamed_setting, tell, under_its_new_name
-from recurra.config.run_file import WITH_MANIFEST, check_format
+from recurra.config.run_file import WITH_MANIFEST, as_begun, check_format
 from recurra.errors import CheckpointError, ConfigError, EngineError
 from recurra.manifest import MANIFEST, verify
 from recurra.named import own_code
@@ -131,7 +131,7 @@ class Given:
         """The settings that a run was begun with."""
         path = folder / "config.toml"
         verify(folder, "config.toml".__eq__)
-        table = without_idle(read_toml(path))
+        table = without_idle(as_begun(read_toml(path)))
         try:
             found = cls(_of_file(table, path, f"run {folder}"), is_run=True)
         except ConfigError as error:

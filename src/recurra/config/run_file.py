@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from recurra.errors import ConfigError
 from recurra.settings import SettingError, toml_text
@@ -20,6 +21,24 @@ FORMAT = 3
 
 WITH_MANIFEST = 3
 """Runs of this format and later ones have a manifest."""
+
+
+ADDED: Mapping[str, Mapping[str, Mapping[str, object]]] = {"question_answering": {"model": {"vacant": False}}}
+"""By task, settings that came later and change what a model computes, with the values that keep a run of before."""
+
+
+def as_begun(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The saved settings of a run with those that did not exist when it was begun. A run saves all settings.
+
+    >>> as_begun({"task": "question_answering", "model": {"hidden": 8}})
+    {'task': 'question_answering', 'model': {'vacant': False, 'hidden': 8}}
+    """
+    begun = dict(table)
+    for section, values in ADDED.get(str(table.get("task")), {}).items():
+        given = table.get(section, {})
+        if isinstance(given, Mapping):  # anything else is refused with the other settings
+            begun[section] = {**values, **given}
+    return begun
 
 
 def run_text(settings: object) -> str:

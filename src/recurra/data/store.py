@@ -126,6 +126,11 @@ class Store:
         >>> store.take(np.array([3, 1])).flat("ids")
         Flat(values=array([0, 1, 2, 0]), lengths=array([3, 1]))
         """
+        held = self._in_memory()
+        return Rows(self[int(number)] for number in numbers) if held is None else Rows(_Some(held, numbers))
+
+    def _in_memory(self) -> _Held | None:
+        """All that is held in memory; None: the store is too large for that."""
         if self._held is None and self.bytes <= HELD and self.rows:
             offsets = self._offsets(0, self.rows + 1)
             for name, starts in zip(self.fields, offsets.T, strict=True):
@@ -133,15 +138,15 @@ class Store:
                     raise DataError(f"rows of {name} in {self.folder} are broken. Remove that folder.")
             whole = [self.span(name, 0, end) for name, end in zip(self.fields, self._ends, strict=True)]
             self._held = _Held({name: (v, o) for name, v, o in zip(self.fields, whole, offsets.T.copy(), strict=True)})
-        if self._held is None:
-            return Rows(self[int(number)] for number in numbers)
-        return Rows(_Some(self._held, numbers))
+        return self._held
 
     def lengths(self, field: str) -> NDArray[np.int64]:
         """The length of every row of a field."""
         found = np.zeros(self.rows, np.int64)
         if not self.rows:  # then nobody has said what fields there are
             return found
+        if self._held is not None:
+            return np.diff(self._held.fields[field][1])
         column = self._columns[field]
         for first in range(0, self.rows, ROWS_AT_ONCE):
             last = min(first + ROWS_AT_ONCE, self.rows)
@@ -167,6 +172,18 @@ class Store:
         except (ValueError, OSError) as error:
             raise DataError(f"{field} in {self.folder} is broken ({error}). Remove that folder.") from error
         return np.ndarray(found.shape(end - start), dtype, content)
+
+    def spans(self, field: str, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Flat:
+        """Several parts of a field, each as `span` gives it.
+
+        >>> store = Store.write(Path(tempfile.mkdtemp()) / "store", [{"ids": np.arange(3)}, {"ids": np.arange(3, 5)}])
+        >>> store.spans("ids", np.array([3, 0]), np.array([5, 1]))
+        Flat(values=array([3, 4, 0]), lengths=array([2, 1]))
+        """
+        if (held := self._in_memory()) is not None:
+            return _parts(held.fields[field][0], starts, ends - starts)
+        parts = [self.span(field, start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        return Flat(np.concatenate(parts), ends - starts)
 
     def _offsets(self, first: int, last: int) -> NDArray[np.int64]:
         """Where rows `first` up to `last` begin in each field."""
@@ -312,13 +329,57 @@ class _Some(Sequence[Encoded]):
     def flat(self, field: str) -> Flat:
         values, starts = self._held.fields[field]
         first = starts[self._numbers]
-        lengths = starts[self._numbers + 1] - first
-        ends = np.cumsum(lengths)
-        if len(ends) and ends[-1] == len(ends) and lengths.min() == 1:
-            return Flat(values[first], lengths)
-        # Where each value stands in the store: it goes up by one, but for a jump at the start of each row.
-        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + lengths, lengths)
-        return Flat(values[places], lengths)
+        return _parts(values, first, starts[self._numbers + 1] - first)
+
+
+def _parts(values: NDArray[Any], first: NDArray[np.int64], lengths: NDArray[np.int64]) -> Flat:
+    """Parts of an array, one after the other."""
+    ends = np.cumsum(lengths)
+    if len(ends) and ends[-1] == len(ends) and lengths.min() == 1:
+        return Flat(values[first], lengths)
+    # Where each value stands in the store: it goes up by one, but for a jump at the start of each row.
+    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + lengths, lengths)
+    return Flat(values[places], lengths)
+
+
+@final
+class Columns(Sequence[Encoded]):
+    """Rows of which each field is given for all at once.
+
+    >>> Columns({"ids": Flat(np.array([4, 5, 6]), np.array([1, 2]))})[1]["ids"].tolist()
+    [5, 6]
+    """
+
+    def __init__(self, fields: Mapping[str, Flat]) -> None:
+        self._fields = fields
+        self._ends = {name: np.cumsum(each.lengths) for name, each in fields.items()}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._fields.values())).lengths)
+
+    @overload
+    def __getitem__(self, row: int) -> Encoded: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Encoded]: ...
+    def __getitem__(self, row: int | slice) -> Encoded | Sequence[Encoded]:
+        if isinstance(row, slice):
+            return [self[number] for number in range(*row.indices(len(self)))]
+        number = range(len(self))[row]
+        return {
+            name: each.values[end - length : end]
+            for name, each in self._fields.items()
+            for end, length in [(int(self._ends[name][number]), int(each.lengths[number]))]
+        }
+
+    @property
+    def fields(self) -> Collection[str]:
+        return self._fields.keys()
+
+    def lengths(self, field: str) -> NDArray[np.int64]:
+        return self._fields[field].lengths
+
+    def flat(self, field: str) -> Flat:
+        return self._fields[field]
 
 
 @final
@@ -331,7 +392,7 @@ class Rows(Sequence[Encoded]):
 
     def __init__(self, examples: Iterable[Encoded], beside: Mapping[str, Flat] = MappingProxyType({})) -> None:
         held: Iterable[Encoded] = examples._examples if isinstance(examples, Rows) else examples
-        self._examples: _Some | list[Encoded] = held if isinstance(held, _Some) else list(held)
+        self._examples: _Some | Columns | list[Encoded] = held if isinstance(held, _Some | Columns) else list(held)
         self.beside = beside  # what a task takes along for the batch as a whole
 
     @classmethod
@@ -352,24 +413,24 @@ class Rows(Sequence[Encoded]):
     @property
     def fields(self) -> Collection[str]:
         """What some row has."""
-        if isinstance(self._examples, _Some):
+        if isinstance(self._examples, _Some | Columns):
             return self._examples.fields
         return {name for example in self._examples for name in example}
 
     def has(self, field: str) -> bool:
         """Whether every row has this field."""
-        if isinstance(self._examples, _Some):
+        if isinstance(self._examples, _Some | Columns):
             return field in self._examples.fields
         return all(field in example for example in self._examples)
 
     def lengths(self, field: str) -> NDArray[np.int64]:
-        if isinstance(self._examples, _Some):
+        if isinstance(self._examples, _Some | Columns):
             return self._examples.lengths(field)
         return np.array([len(example[field]) for example in self._examples], np.int64)
 
     def flat(self, field: str) -> Flat:
         """All values of a field, row after row."""
-        if isinstance(self._examples, _Some):
+        if isinstance(self._examples, _Some | Columns):
             return self._examples.flat(field)
         parts = [example[field] for example in self._examples]
         # Numbers of another machine's byte order stay as they are.
@@ -380,3 +441,6 @@ class Rows(Sequence[Encoded]):
 
     def span(self, field: str, start: int, end: int) -> NDArray[Any]:
         return self.flat(field).values[start:end]
+
+    def spans(self, field: str, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Flat:
+        return _parts(self.flat(field).values, starts, ends - starts)

@@ -19,6 +19,7 @@ from recurra.named import built
 from recurra.padding import Padded
 from recurra.settings import name_of
 from recurra.wirings import Features, Shape, Source, Wiring, WiringState
+from recurra.wirings.advancing import Advance, reading_of
 from recurra.wirings.wiring import rows_like, stacked
 
 Next: TypeAlias = Callable[[Tensor, Tensor | None, int], Tensor]
@@ -123,6 +124,12 @@ class Decoder(nn.Module):
         """Features (N, F) after one more token (N,) of each row; `fixed` is what the wiring keeps over a sequence."""
         x = self._with_summary(self.dropout(self._embedded(tokens, source.elements)), source)
         return self.wiring.step(x, state, source, fixed)
+
+    def advancing(self, state: WiringState, source: Source) -> Advance | None:
+        """`step` by few kernels on a GPU, for a search; None where there are none."""
+        summary = source.summary if "every" in self.conditioning else None
+        reading = reading_of(self.embedding, self.scale, summary)
+        return None if reading is None else self.wiring.advancing(reading, state, source)
 
     def forward(self, inputs: Padded, started: Started) -> Features:
         """Features (B, T, F) after each of the tokens (B, T) that are read."""

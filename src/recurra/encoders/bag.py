@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from recurra.encoders import c_bag
 from recurra.engines.c_library import can_read
+from recurra.padding import Padded
 
 
 class Bags(NamedTuple):
@@ -41,8 +42,15 @@ class Bag(nn.Module):
         self.dropout = dropout
         self.output_size = size
 
-    def forward(self, bags: Bags) -> Tensor:
-        """(B, n). A DataError says which feature or end does not fit: C and a GPU would read beside the table."""
+    def forward(self, bags: Bags | Padded) -> Tensor:
+        """(B, n), also of features (B, F) that are padded, as exported models have them.
+
+        A DataError says which feature or end does not fit: C and a GPU would read beside the table.
+        """
+        if isinstance(bags, Padded):
+            vectors = self.table(bags.values).masked_fill(~bags.mask.unsqueeze(2), 0)
+            means: Tensor = self.gain * vectors.sum(1) / bags.lengths.clamp_min(1).unsqueeze(1).to(vectors.dtype)
+            return means
         ids, ends = c_bag.checked(*bags, self.table.num_embeddings)
         if self.training and self.dropout:
             is_kept = torch.rand(ids.shape, device=ids.device) >= self.dropout

@@ -8,9 +8,10 @@ from typing import final
 from torch import Tensor, nn
 
 from recurra.config import ImageModel
+from recurra.data.extents import Extents
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.image import ImageEncoder
-from recurra.encoders.memory import Extents, Places, Read
+from recurra.encoders.memory import Places, Read
 from recurra.padding import Grid, Padded
 
 

@@ -28,9 +28,9 @@ from recurra.encoders.transformer_encoder import TransformerEncoder
 from recurra.encoders.words import ReadWords, Spelling, Spellings
 from recurra.heads import UNLABELLED
 from recurra.models.character_features import CharacterFeatures
+from recurra.models.classified import ClassifierOutput
 from recurra.models.rows import padded
 from recurra.models.tagger import recurring_spellings, spelt
-from recurra.models.together import mean_of_alike
 from recurra.padding import Grid, Padded, coarser, gridded, widened
 from recurra.pairings import Paired, Parts, pairing
 from recurra.stacks.recurrent import Recurrent
@@ -44,7 +44,7 @@ class ClassifierBatch(NamedTuple):
 
     words: Padded | None  # (B, T)
     spellings: Spellings | None
-    bags: Bags | None
+    bags: Bags | Padded | None  # padded: in exported models
     frames: Padded | None  # (B, T, d)
     steps: Tensor  # (B,): how many tokens, frames or places of a picture there are
     label: Tensor | None  # (B,), UNLABELLED where the class is not known
@@ -57,17 +57,6 @@ class ClassifierBatch(NamedTuple):
     )
     candidates: Tensor | None = None  # (B, L): the classes that can be answered; None: all
     features: Tensor | None = None  # (B, T, F): of words, by language models
-
-
-class ClassifierOutput(NamedTuple):
-    """What was found for one example."""
-
-    values: NDArray[np.float64]  # (L,) probabilities of the classes, or (k,) numbers, scaled
-    steps: int  # how long the example is
-    attention: NDArray[np.float64] | None  # (K, T): what each query looked at; of the first member that has any
-    columns: int | None = None  # of a picture: its T places stand row after row, so many a row
-    looked: NDArray[np.float64] | None = None  # of two texts: what the second, or each of its words, looked at, (·, T₁)
-    looked_back: NDArray[np.float64] | None = None  # and what each word of the first looked at, (T₁, T₂)
 
 
 class Classifier(nn.Module):
@@ -314,21 +303,6 @@ def parts_of(settings: ClassificationModel) -> Parts:
         )
 
     return Parts(stack, lambda size: encoder(settings.encoder, settings, size, 0.0, None), settings.dropout)
-
-
-def combined(outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
-    """The mean of what several classifiers say, p = (1/M) Σ_m p_m; and of their attention, where all have the same.
-
-    >>> both = combined([ClassifierOutput(np.array([p, 1 - p]), 3, None) for p in (0.5, 1.0)])
-    >>> both.values.tolist()
-    [0.75, 0.25]
-    """
-    return outputs[0]._replace(
-        values=np.mean([output.values for output in outputs], axis=0),
-        attention=mean_of_alike([output.attention for output in outputs]),
-        looked=mean_of_alike([output.looked for output in outputs]),
-        looked_back=mean_of_alike([output.looked_back for output in outputs]),
-    )
 
 
 def read_words(

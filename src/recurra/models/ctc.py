@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recurra.config import Augmentation, Seq2SeqModel
+from recurra.data.extents import Extents
 from recurra.decoding import ctc
 from recurra.decoding.ctc import Prefix, Said
 from recurra.encoders.dropout import Dropout
-from recurra.encoders.memory import Extents, Places, SourceEncoder
+from recurra.encoders.memory import Places, SourceEncoder
 from recurra.models.seq2seq import Costs, PairBatch, Sizes
 from recurra.models.steps import vectors_of
 from recurra.outputs.softmax import Softmax

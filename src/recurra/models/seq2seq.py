@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from recurra.attention.looks.hard import Hard
 from recurra.config import Augmentation, Seq2SeqModel, Vec2SeqModel
+from recurra.data.extents import Extents
 from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
 from recurra.decoding.decoder import Decoder, Started
@@ -20,7 +21,7 @@ from recurra.decoding.pointing import Pointed, Pointing, elements_of
 from recurra.encoders.augmentation import augmented_pictures
 from recurra.encoders.dropout import Dropout
 from recurra.encoders.given import GivenEncoder, PictureEncoder
-from recurra.encoders.memory import Extents, Read, SourceEncoder
+from recurra.encoders.memory import Read, SourceEncoder
 from recurra.heads import UNLABELLED
 from recurra.models.forcing import ALWAYS, Coins, Forced, own_tokens
 from recurra.models.looking import doubly_stochastic, reinforced
@@ -30,8 +31,10 @@ from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside, coarser, gridded, widened
 from recurra.products.cross_entropy import Options, cost
 from recurra.recording import both
-from recurra.search.search import Step
+from recurra.search.continuing import FAILURES
+from recurra.search.running import Notes, Run, Scored
 from recurra.wirings import Features, Source, WiringState
+from recurra.wirings.advancing import Advance
 
 
 class PairBatch(NamedTuple):
@@ -256,16 +259,9 @@ class SequenceToSequence(nn.Module):
             return self.pointing.of_tokens(log_p, fixed.pointed, extra), state
         return self._scored(h, state.weights, fixed, extra), state
 
-    def stepping(self, extra: int = 0) -> Step[WiringState, Fixed]:
+    def stepping(self, extra: int = 0) -> Stepping:
         """`step`, with what the cells keep over a sequence prepared once for all steps of the same number of rows."""
-        kept: list[tuple[int, Any]] = []
-
-        def step(tokens: Tensor, state: WiringState, fixed: Fixed) -> tuple[Tensor, WiringState]:
-            if not kept or kept[0][0] != len(tokens):
-                kept[:] = [(len(tokens), self.decoder.wiring.fixed(len(tokens), self.decoder.embedding.weight))]
-            return self.step(tokens, state, fixed, extra=extra, cells=kept[0][1])
-
-        return step
+        return Stepping(self, extra)
 
     def extents(self, source: Padded | Grid) -> Extents:
         """How many places there are to look at in each source."""
@@ -337,6 +333,65 @@ class SequenceToSequence(nn.Module):
     def _known(self, tokens: Tensor) -> Tensor:
         """Tokens as they are read: a word that was copied is unknown to the embedding."""
         return tokens if self.pointer is None else tokens.masked_fill(tokens >= self.sizes.target, self.sizes.unknown)
+
+
+@final
+class Stepping:
+    """The steps of a network in a search."""
+
+    def __init__(self, model: SequenceToSequence, extra: int) -> None:
+        self.model, self.extra = model, extra
+        self.kept: tuple[int, Any] | None = None  # what the cells keep, for so many rows
+
+    def __call__(self, tokens: Tensor, state: WiringState, fixed: Fixed) -> tuple[Tensor, WiringState]:
+        if self.kept is None or self.kept[0] != len(tokens):
+            decoder = self.model.decoder
+            self.kept = len(tokens), decoder.wiring.fixed(len(tokens), decoder.embedding.weight)
+        return self.model.step(tokens, state, fixed, extra=self.extra, cells=self.kept[1])
+
+    def begun(self, tokens: Tensor, state: WiringState, fixed: Fixed) -> Run | None:
+        """Steps by few kernels, on a GPU; None where there are none for this network."""
+        if fixed.pointed is not None or FAILURES:
+            return None
+        advance = self.model.decoder.advancing(state, fixed.source)
+        if advance is None:
+            return None
+        try:
+            return Advancing(self.model, advance, self.model._known(tokens), fixed, self.extra)
+        except Exception as error:  # a compiler may be missing, or a GPU too small: Triton has many names for it
+            FAILURES.append(f"the steps of a decoder have no kernels ({type(error).__name__}: {error})")
+            return None
+
+
+@final
+class Advancing:
+    """A network that goes on by few kernels."""
+
+    def __init__(self, model: SequenceToSequence, advance: Advance, tokens: Tensor, fixed: Fixed, extra: int) -> None:
+        self.model, self.advance, self.fixed, self.extra = model, advance, fixed, extra
+        self.output = model.output.scoring()
+        advance.begin(tokens)
+        self.first: Scored | None = self._scores()  # at once, so that it is known whether the kernels can be made
+
+    def scores(self) -> Scored:
+        found, self.first = self.first or self._scores(), None
+        return found
+
+    def _scores(self) -> Scored:
+        h = self.advance.step()
+        if self.model.pointer is None:
+            return Scored(self.output(h), is_log_p=False)
+        return Scored(self.model._scored(h, self.advance.weights, self.fixed, self.extra))
+
+    def go_on(self, tokens: Tensor, rows: Tensor | None = None) -> None:
+        self.advance.go_on(self.model._known(tokens), rows)
+
+    def take(self, scored: Scored, closed: Tensor | None, notes: Notes) -> Tensor | None:
+        is_plain = self.model.pointer is None and not FAILURES
+        return self.advance.take(scored, closed, notes) if is_plain else None
+
+    def moving(self) -> WiringState:
+        return self.advance.state()
 
 
 def of_rows(each: Tensor, lengths: Tensor) -> Tensor:

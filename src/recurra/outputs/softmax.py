@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 import torch
@@ -11,7 +12,7 @@ from torch.nn import functional
 from recurra.cells.weights import is_bare
 from recurra.heads import UNLABELLED
 from recurra.outputs.output import Output, at_least_single, tied_readout
-from recurra.products.cross_entropy import Options, cost, cost_in_pieces
+from recurra.products.cross_entropy import Options, cost, cost_in_pieces, padded_size, with_padding
 
 
 @final
@@ -57,3 +58,13 @@ class Softmax(Output):
 
     def log_probabilities(self, features: Tensor) -> Tensor:
         return functional.log_softmax(at_least_single(self.readout(self.checked(features))), dim=1)
+
+    def scoring(self) -> Callable[[Tensor], Tensor]:
+        """o (N, V) of features (N, H), many times: on a GPU, where products of other sizes are several times slower,
+        each row is followed by padding up to a multiple of eight."""
+        W, bias = self.readout.weight, self.readout.bias
+        size = padded_size(len(W), W.device)
+        if size == len(W) or not is_bare(self.readout):
+            return self.readout
+        wide = with_padding(W, bias, size, W.dtype)
+        return lambda features: functional.linear(features, *wide)[:, : self.size]

@@ -10,6 +10,8 @@ floor being half of the smallest value above 0 that the series has. Of a model t
 directly, v is of the changes in a season of S steps, by which forecasts differ from the last season:
 
     √v = mean |x_t − x_{t−S}| + σ / 20,   σ² the variance of the values
+
+Values of an output for numbers above 0 (log_normal) are divided by a, and not shifted.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingData, ForecastingSettings
+from recurra.config.forecasting import POSITIVE
 from recurra.config.frequency import IRREGULAR, Frequency
 from recurra.data.calendar import read_holidays
 from recurra.data.normal import Normal
@@ -33,7 +36,9 @@ from recurra.data.unit import Unit
 from recurra.errors import CheckpointError
 from recurra.metrics.forecast_errors import naive_errors
 from recurra.opening import read_file
+from recurra.reading.ends import Ends, EndsGathered, packed
 from recurra.reading.steps import Steps, usual_step
+from recurra.settings import name_of
 
 KAPPA = 2.0
 """Values that the usual spread of a series counts as much as."""
@@ -83,6 +88,18 @@ class Facts:
         size, square = self.errors[number]
         return size, square
 
+    def with_unit(self, name: str, unit: Unit) -> Facts:
+        """Facts that know one series alone, which is scaled by this unit."""
+        return dataclasses.replace(
+            self,
+            names={name: 0},
+            means=unit.scale.mean[None],
+            spreads=unit.scale.spread[None],
+            floors=None if unit.floor is None else unit.floor[None],
+            errors=None,
+            ends={},
+        )
+
     def save(self, folder: Path) -> None:
         """Write what `load` reads; a run without facts has no such files."""
         if not self.counts:
@@ -128,7 +145,7 @@ class Facts:
                 known["holidays"],
                 float(known["step"]),
                 known["counts"],
-                unpacked(stored, clock, frequency_of(known["frequency"])),
+                Ends(stored, clock, frequency_of(known["frequency"])),
                 stored.get("floors"),
                 stored.get("errors"),
             )
@@ -152,12 +169,15 @@ class Manner(NamedTuple):
     difference: bool = False
     log: bool = False
     season: int | None = None  # by whose changes values are scaled; None: by their variance
+    positive: bool = False  # whether values are divided by their mean size, and not shifted
 
     @classmethod
     def of(cls, settings: ForecastingSettings) -> Manner:
         """As the settings of a run say."""
         data = settings.data
-        return cls(data.difference, bool(data.log), data.season if settings.model.is_at_once else None)
+        output = None if settings.model.output is None else name_of(settings.model.output)
+        season = data.season if settings.model.is_at_once else None
+        return cls(data.difference, bool(data.log), season, output in POSITIVE)
 
 
 def floor_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -188,6 +208,7 @@ class _Moments:
             self.count = (~np.isnan(changes)).sum(0)
             sizes = np.where(np.isnan(changes), 0.0, changes).sum(0) / np.maximum(self.count, 1)
             self.variance = (sizes + np.sqrt(self.variance) / 20) ** 2
+        self.positive = manner.positive
         there = ~np.isnan(values)
         self.is_seen = there.any(0)
         self.size = np.where(there, np.abs(values), 0.0).sum(0) / np.maximum(there.sum(0), 1)
@@ -202,6 +223,8 @@ def own_unit(steps: Steps, column: Normal, usual: NDArray[np.float64] | None, ma
 
 
 def _shrunk(own: _Moments, column: Normal, usual: NDArray[np.float64] | None) -> Normal:
+    if own.positive:
+        return Normal(np.zeros_like(own.size), np.where(own.size > 0, own.size, column.spread))
     if own.floor is not None:
         column = Normal(np.zeros_like(column.mean), np.ones_like(column.spread))
     expected = own.size * (0.0 if usual is None else usual)
@@ -225,7 +248,7 @@ class FactsCounted:
         self.words: dict[str, Counter[str]] = {name: Counter() for name in data.words}
         self.steps: list[float] = []
         self.counts = Counter[str](series=0, steps=0, gaps=0, gappy=0, missing=0, short=0)
-        self.ends: dict[str, Steps] = {}
+        self.ends = EndsGathered()
 
     def add(self, steps: Steps) -> None:
         """Count one series of the training data in."""
@@ -258,14 +281,15 @@ class FactsCounted:
             self.scales["static"].add(steps.static_numbers[None], steps.place)
         for column, word in zip(data.static_words, steps.static_names, strict=True):
             self.words[column][word] += 1
-        self.end(steps)
+        if data.shares is None:  # else the whole series has another end
+            self.end(steps)
 
     def end(self, steps: Steps) -> None:
         """Keep the end of a series, for files that go on with it."""
         data = self.data
         moments = steps.times if steps.times is not None else steps.numbers
         if moments is not None and len(steps):
-            self.ends[steps.name] = steps.cut(max(0, len(steps) - (data.window or len(steps))), len(steps)).copied()
+            self.ends.add(steps.cut(max(0, len(steps) - (data.window or len(steps))), len(steps)).copied())
 
     def finished(self, column: Normal, *, is_binary: bool) -> Facts:
         """All that was learned; `column` is the scale over all series."""
@@ -297,7 +321,7 @@ class FactsCounted:
             read_holidays(data.holidays) if data.holidays is not None else (),
             float(np.median(self.steps)) if self.steps else 1.0,
             self.counts,
-            self.ends,
+            self.ends.finished(self.clock, self.frequency),
             floors,
             np.stack([self.errors[name] for name in self.moments]) if by_series else None,
         )
@@ -311,52 +335,6 @@ class FactsCounted:
         shares = np.sqrt(np.stack([own.variance for own in owns])) / np.where(size > 0, size, np.nan)
         is_empty = np.isnan(shares).all(0)
         return np.where(is_empty, 0.0, np.nanmedian(np.where(is_empty, 0.0, shares), axis=0))
-
-
-_FIELDS = ("values", "known", "times", "numbers", "future", "past")
-_WORDS = ("future_names", "past_names")
-
-
-def packed(ends: Mapping[str, Steps]) -> dict[str, NDArray[Any]]:
-    """The ends of all series as arrays one after the other, which `unpacked` reads."""
-    found: dict[str, NDArray[Any]] = {"end_names": np.array([*ends], np.str_)}
-    found["end_lengths"] = np.array([len(steps) for steps in ends.values()], np.int64)
-    for field in (*_FIELDS, *_WORDS):
-        parts = [_until_now(steps, field) for steps in ends.values()]
-        if parts and parts[0] is not None:
-            whole = np.concatenate([part for part in parts if part is not None])
-            if field == "times":
-                whole = whole.astype("M8[us]").astype(np.int64)
-            found[f"end_{field}"] = whole.astype(np.str_) if field in _WORDS else whole
-    return found
-
-
-def _until_now(steps: Steps, field: str) -> NDArray[Any] | None:
-    if field == "known":
-        return steps.measured
-    array: NDArray[Any] | None = getattr(steps, field)
-    return None if array is None else array[: len(steps)]
-
-
-def unpacked(stored: Mapping[str, NDArray[Any]], clock: Clock | None, frequency: Frequency | None) -> dict[str, Steps]:
-    """The series that `packed` made arrays of, by their names."""
-    lengths = stored["end_lengths"].tolist()
-    begins = np.cumsum([0, *lengths]).tolist()
-    found = {}
-    for name, start, length in zip(stored["end_names"].tolist(), begins, lengths, strict=False):
-        fields: dict[str, Any] = {
-            field: stored[f"end_{field}"][start : start + length]
-            for field in (*_FIELDS, *_WORDS)
-            if f"end_{field}" in stored
-        }
-        if "times" in fields:
-            micros = fields["times"]
-            fields["times"] = (
-                micros.astype("M8[us]") if (micros % 1_000_000).any() else (micros // 1_000_000).astype("M8[s]")
-            )
-        fields |= {field: fields[field].astype(object) for field in _WORDS if field in fields}
-        found[name] = Steps(name=name, file=0, line=0, place="", clock=clock, frequency=frequency, **fields)
-    return found
 
 
 def facts_in_words(data: ForecastingData, facts: Facts) -> str:

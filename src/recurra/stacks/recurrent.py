@@ -22,6 +22,9 @@ from recurra.engines import (
     read_stack,
     report_layer,
 )
+from recurra.engines.choice import is_replaced
+from recurra.engines.looked_up import can_look_up, project
+from recurra.engines.looked_up import read as read_looked_up
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose as choose_name
 from recurra.padding import Padded, inputs_of
@@ -173,6 +176,32 @@ class Recurrent(nn.Module):
 
         outputs = self._through(x.values, x.lengths, read, below)
         return Padded(self.mixed(outputs), x.lengths), tuple(found)
+
+    def looks_up(self) -> bool:
+        """Whether `look_up` can be used here and now: one plain layer of LSTM or GRU on the CPU, without a gradient."""
+        if is_replaced() or self.engine != "auto":
+            return False
+        return len(self.cells) == 1 and self._is_plain() and can_look_up(self._layers()[0])
+
+    def project(self, table: Tensor) -> tuple[Tensor, ...]:
+        """Rows (N, I) that can be read, prepared for `look_up`: W x + b of each direction."""
+        return project(self._layers()[0], table)
+
+    def look_up(
+        self, projected: Sequence[Tensor], rows: Padded, *, outputs: bool = True
+    ) -> tuple[Padded | None, States]:
+        """What `forward` finds for Padded(table[rows]), if `projected` is what `project` made of the table.
+
+        >>> rnn = Recurrent("lstm", 3, 5, bidirectional=True).eval()
+        >>> table, rows = torch.randn(4, 3), Padded(torch.tensor([[3, 0, 0], [1, 2, 0]]), torch.tensor([3, 2]))
+        >>> with torch.no_grad():
+        ...     there, _ = rnn(Padded(table[rows.values], rows.lengths))
+        ...     here = rnn.look_up(rnn.project(table), rows)[0] if rnn.looks_up() else there
+        >>> torch.allclose(there.values, here.values, atol=1e-5)
+        True
+        """
+        found = read_looked_up(self._layers()[0], self._ways(), projected, rows.values, rows.lengths, outputs=outputs)
+        return None if found.outputs is None else Padded(found.outputs, rows.lengths), (found.states,)
 
     def step(self, x: Tensor, states: States | None = None, *, fixed: Fixed | None = None) -> tuple[Tensor, States]:
         """One element of each row: (B, I) and states in, (B, output_size) and states out.

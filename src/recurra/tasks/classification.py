@@ -36,7 +36,7 @@ from recurra.scoring.class_scores import Decided, of_numbers, of_one_class, of_s
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NOTHING
 from recurra.settings import SettingError, name_of
-from recurra.tasks.language_model import FEATURES, features_marks, features_of, saved_features
+from recurra.tasks.language_model import FEATURES, NO_FEATURES, features_marks, features_of, saved_features
 from recurra.tasks.task import (
     START,
     AnswerKind,
@@ -63,8 +63,10 @@ if TYPE_CHECKING:
     from recurra.analysis.gates import Gates, Stack
     from recurra.analysis.saliency import Probe
     from recurra.models.character_features import CharacterFeatures
-    from recurra.models.classifier import Classifier, ClassifierBatch, ClassifierOutput, Kind
+    from recurra.models.classified import ClassifierOutput
+    from recurra.models.classifier import Classifier, ClassifierBatch, Kind
     from recurra.pairings import Pairing
+    from recurra.predictors.predictor import Predictor
 
 LOOKED_AT = 1000
 """Training examples that are looked at to see whether numbers are classes."""
@@ -477,8 +479,27 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         found: list[ClassifierOutput] = model.predict(batch, detail=detail)
         return found
 
+    def predictor(self) -> Predictor[ClassifierOutput]:
+        from recurra.predictors.classification import ClassificationPredictor
+
+        if self.features is not None:
+            raise ConfigError(NO_FEATURES)
+        if self.is_pictured:
+            raise ConfigError("models that classify pictures cannot be exported yet.")
+        if self.frames is not None and self.reads_gaps:
+            raise ConfigError("models that read which numbers of a series are missing cannot be exported yet.")
+        return ClassificationPredictor(
+            self.kind,
+            words=len(self.words) if self.reads else None,
+            characters=len(self.characters) if self.spells else None,
+            features=None if self.ngrams is None else self.ngrams.rows,
+            frame_size=None if self.frames is None else self.frame_size,
+            paired=self.is_paired,
+            candidates=len(self.labels) if self.settings.model.candidates == "text" else None,
+        )
+
     def combined(self, example: LabelledSequence, outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
-        from recurra.models.classifier import combined
+        from recurra.models.classified import combined
 
         return combined(outputs)
 

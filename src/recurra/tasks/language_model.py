@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from recurra.generation.writer import Writer
     from recurra.models.character_features import CharacterFeatures, CharacterReader
     from recurra.models.language_model import NextToken, TextBatch
+    from recurra.predictors.predictor import Predictor
 
 END_OF_LINE = "<eos>"
 """Where tokens are not characters, it ends each line."""
@@ -71,6 +72,8 @@ NEWLINE = "\n"
 WEIGHTS = "model.safetensors"
 FEATURES = "features"
 """Where a run keeps its own copies of the language models that it takes features from."""
+
+NO_FEATURES = "models whose words have features of language models (model.features) cannot be exported yet."
 
 IN_THE_TEXT = -1
 """In place of a file's number: what follows is a token's place in the whole text."""
@@ -376,6 +379,47 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             found.append(Scored(-float(each.sum()), length, length, count, kept, self.is_backward))
         return found
 
+    def predictor(self) -> Predictor[Scored]:
+        from recurra.predictors.language_model import LanguageModelPredictor
+
+        if self.settings.model.decoder.kind == "transformer":
+            raise ConfigError("Transformer language models, whose states grow with the text, cannot be exported yet.")
+        return LanguageModelPredictor(
+            self, tokens=len(self.vocabulary), in_order=self._in_order, scored=self._scored, whole=self._scored_whole
+        )
+
+    def _scored_whole(
+        self, rows: Sequence[Encoded], carried: Callable[[NDArray[np.int64], int, int], NDArray[np.float64]]
+    ) -> list[Scored] | None:
+        """A running text whose states are carried on, as an exported model scores it; None: lines are scored apart."""
+        manner = self.settings.evaluation
+        if self.predicts_last_words or (manner.manner == "windowed" and not self.settings.data.independent):
+            raise ConfigError(
+                f"evaluation.manner = '{manner.manner}' needs the run: an exported model scores texts as they go on."
+            )
+        if self.settings.data.independent:
+            return None
+        whole = self._whole(rows)
+        logs = carried(whole, manner.streams, manner.window)
+        unknown = int((whole == self.vocabulary.id(UNKNOWN)).sum())
+        return [Scored(-float(logs.sum()), len(logs), len(whole), unknown, logs, self.is_backward)]
+
+    def _whole(self, rows: Sequence[Encoded]) -> NDArray[np.int64]:
+        """All tokens of a running text, in the order in which it is read."""
+        whole = np.concatenate([row["tokens"] for row in rows]).astype(np.int64) if rows else np.zeros(0, np.int64)
+        if len(whole) < 2:
+            raise DataError(
+                f"this text has only {len(whole)} token, so there is nothing to predict: the first token is not "
+                "scored. Use a longer text, or score each line separately: data.independent = true."
+            )
+        return whole[::-1].copy() if self.is_backward else whole
+
+    def _scored(self, logs: NDArray[np.float64], targets: NDArray[Any], detail: bool) -> Scored:
+        """A line by log p of each of its tokens, in the order of the text."""
+        unknown = int((targets == self.vocabulary.id(UNKNOWN)).sum())
+        kept = logs if detail else None
+        return Scored(-float(logs.sum()), len(logs), len(logs), unknown, kept, self.is_backward)
+
     def combined(self, example: Passage, outputs: Sequence[Scored]) -> Scored:
         """Of models that read the same way the mean probability of each token; scores of both directions are added.
 
@@ -406,14 +450,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
         from recurra.models import likelihood
 
-        whole = np.concatenate([row["tokens"] for row in rows]).astype(np.int64) if rows else np.zeros(0, np.int64)
-        if len(whole) < 2:
-            raise DataError(
-                f"this text has only {len(whole)} token, so there is nothing to predict: the first token is not "
-                "scored. Use a longer text, or score each line separately: data.independent = true."
-            )
-        if self.is_backward:
-            whole = whole[::-1].copy()
+        whole = self._whole(rows)
         tokens = torch.from_numpy(whole).to(device)
         manner = self.settings.evaluation
         if manner.manner == "windowed":
@@ -509,19 +546,20 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         return [field.name for field in dataclasses.fields(self.settings.decoding)]  # a text is read, none is written
 
     def writer(self, model: Any, manner: Manner) -> Writer:
+        from recurra.generation.voice import NetworkVoice
         from recurra.generation.writer import Writer
         from recurra.models.language_model import Mixture
         from recurra.models.together import Together
 
         if not isinstance(model, Together):
-            return Writer(self, model, manner)
+            return Writer(self, NetworkVoice(model), manner)
         if len({task.is_backward for task in model.tasks}) > 1:
             raise ConfigError(
                 "these runs read in opposite directions, so they can score a text together, but not write one: name "
                 "runs with the same model.direction."
             )
         members: Any = model.members
-        return Writer(self, Mixture(members), manner)
+        return Writer(self, NetworkVoice(Mixture(members)), manner)
 
     def counted(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted:
         """Of lines that are read alone, each is an item; a text that is read as a whole is one."""

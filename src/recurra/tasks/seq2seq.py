@@ -93,6 +93,10 @@ class Seq2Seq(ToSequence[Pair]):
     # Elements of the source, where answers are made of them
 
     @property
+    def names_places(self) -> bool:
+        return bool(self.settings.model.copy) or self.points
+
+    @property
     def points(self) -> bool:
         """Whether answers are elements of the source."""
         return self.settings.model.pointer is not None

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from recurra.analysis.backtests import Backtest
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates, Stack
+    from recurra.forecasts.stream import Stream
     from recurra.generation.generated import Manner, TextSource
+    from recurra.predictors.predictor import Predictor
     from recurra.scoring.counted import Counted
-    from recurra.sequences.stream import Stream
 
 __all__ = [
     "START",
@@ -98,6 +99,7 @@ class Moment(NamedTuple):
     carried: Carried = ()  # what the batch before left, () at the start
     stalled: int = 0  # most validations in a row, so far, without a lower loss than ever before
     varying: Tensor | None = None  # the numbers of `Task.varying` on a GPU, where the step is recorded
+    progress: float = 0.0  # the share of training that is done
 
 
 START = Moment()
@@ -315,6 +317,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def initialise(self, model: nn.Module) -> str | None:  # most tasks have nothing to add
         """Put what is known beforehand, such as word vectors, into a new model; said in a sentence. (torch)"""
 
+    def first_guess(self, model: nn.Module, store: Any) -> str | None:  # most tasks have none
+        """Put weights that follow from the encoded training data by a formula into a new model; said in a sentence.
+
+        Only `runs.begin` asks, after `initialise`. (torch)
+        """
+
     def axes(self) -> Mapping[str, Axes]:
         """For parameters whose rows or columns belong to tokens: the parameter's name, and the tokens of each axis.
 
@@ -434,6 +442,15 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """The answers to all inputs of a file, or to lines where there is none, in a file format."""
         return (f"{self.printed(answer, format, number)}\n" for number, answer in enumerate(answers, 1))
 
+    def printed_raw(
+        self, model: Any, pieces: Iterable[str], format: str, told: Callable[[int, Sequence[str]], None]
+    ) -> Iterator[str] | None:
+        """What `printed_file` makes of the answers to the sentences of raw text, if there is a shorter way; else None.
+
+        `told` hears of each sentence with symbols that the model has never seen: its number, and these.
+        """
+        return None
+
     def answer_kind(self) -> AnswerKind:
         """How the page draws an answer; `AnswerKind` lists what each kind needs in `detail`."""
         return "text"
@@ -460,6 +477,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def writer(self, model: nn.Module, manner: Manner) -> TextSource | None:  # most models write no text
         """What writes texts with a model, in some manner; None where a model of this task writes none. (torch)"""
         return None
+
+    def predictor(self) -> Predictor[Output]:
+        """How a model of this task is exported, and answers without torch."""
+        raise ConfigError(f"models for {self.name} cannot be exported yet.")
 
     # Scores
 

@@ -26,6 +26,7 @@ from recurra.reading.pair_columns import place_of
 from recurra.scoring.counted import Counted
 from recurra.scoring.pair_scores import NAMES as SCORES
 from recurra.scoring.pair_scores import OF_TREES, PairAnswers, pair_scores, with_words
+from recurra.search.arrays import numbers_of
 from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, brackets_of, check_search, named_tokens
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
 from recurra.sequences.pair_texts import PairTexts
@@ -54,9 +55,10 @@ if TYPE_CHECKING:
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates
     from recurra.analysis.probabilities import Probabilities
-    from recurra.encoders.memory import Extents
-    from recurra.models.searching import SearchTokens
+    from recurra.data.extents import Extents
     from recurra.models.seq2seq import PairBatch, Sizes
+    from recurra.predictors.predictor import Predictor
+    from recurra.search.decoding import SearchTokens
     from recurra.search.search import Hypothesis
     from recurra.views.tree import BeamTree
 
@@ -285,7 +287,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     @cached_property
     def search_tokens(self) -> SearchTokens:
         """The ids that [decoding] means."""
-        from recurra.models.searching import SearchTokens
+        from recurra.search.decoding import SearchTokens
 
         vocabulary = self.texts.target.vocabulary
         written = (END, UNKNOWN) if self.settings.decoding.unknown else (END,)
@@ -328,6 +330,38 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             if not given:
                 found = searched(model, batch, self.settings.decoding, self.search_tokens, watch=watch)
                 found = model.aligned(batch, found) if align else found
+        return self.written(found, golds, extents)
+
+    def predictor(self) -> Predictor[Written]:
+        from recurra.predictors.to_sequence import ToSequencePredictor
+
+        kind, texts = self.settings.model.decoder.kind, self.texts
+        if kind in ("transformer", "ctc"):
+            name = "Transformer decoders, whose states grow with the answer," if kind == "transformer" else "CTC models"
+            raise ConfigError(f"{name} cannot be exported yet.")
+        if texts.source is None and texts.frames is None:
+            raise ConfigError("models that read pictures cannot be exported yet.")
+        return ToSequencePredictor(
+            self,
+            source=None if texts.source is None else len(texts.source.vocabulary),
+            frames=None if texts.frames is None else len(texts.frames.mean),
+            tokens=len(texts.target.vocabulary),
+            start=texts.target.vocabulary.id(FIRST),
+            copies=self.names_places,
+        )
+
+    @property
+    def names_places(self) -> bool:
+        """Whether places of the source have names of their own in the target: words are copied, or pointed at."""
+        return False
+
+    def written(
+        self,
+        found: Sequence[Sequence[Hypothesis]],
+        golds: Sequence[tuple[float, int] | None],
+        extents: Extents | None,
+    ) -> list[Written]:
+        """Outputs out of the hypotheses of each source, best first, and what is known of the targets."""
         return [
             Written(tuple(self._answer(each, number, extents) for each in row), gold)
             for number, (row, gold) in enumerate(zip(found, golds, strict=True))
@@ -341,10 +375,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         text = self.texts.target.tokenizer.join(tokens)
         weights, columns = None, None
         if found.watched is not None and extents is not None and len(found.watched):
-            from recurra.models.searching import seen_in
-
-            seen = seen_in(found.watched, extents.each[row], extents.columns)
-            weights = seen.flatten(1).double().numpy()
+            weights = looked_at(numbers_of(found.watched), extents.each[row], extents.columns)
             columns = None if extents.columns is None else extents.each[row][1]
         return Answer(tokens, text, found.score, found.log_probability, found.ended, weights, columns)
 
@@ -622,3 +653,14 @@ class Found(NamedTuple):
 def _members(model: Any) -> list[str]:
     """What the names of the modules of each network begin with."""
     return [f"members.{number}." for number in range(len(model.members))] if hasattr(model, "members") else [""]
+
+
+def looked_at(watched: NDArray[Any], extent: tuple[int, int], columns: int | None) -> NDArray[np.float64]:
+    """(T, rows · columns) from weights (T, S) over the places of a padded memory: those of one source alone.
+
+    >>> looked_at(np.array([[0.5, 0.0, 0.5, 0.0]]), (2, 1), 2).tolist()
+    [[0.5, 0.5]]
+    """
+    rows, width = extent
+    seen = watched[:, None, :width] if not columns else watched.reshape(len(watched), -1, columns)[:, :rows, :width]
+    return seen.reshape(len(watched), -1).astype(np.float64)
