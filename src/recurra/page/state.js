@@ -9,6 +9,9 @@ import { fromURL, toURL } from "./inputs.js";
 
 const PREFIXES = ["", "2."];
 
+/** A page that was opened from a disk may change its address after "#" only. */
+const [MARK, PART] = location.protocol === "file:" ? ["#", "hash"] : ["?", "search"];
+
 /** The run of a pane. */
 export function runOf(runs, pane) {
   return runs.find((run) => run.name === pane.run);
@@ -37,7 +40,7 @@ function read(search, runs) {
   return { panes, absent };
 }
 
-/** The address of some panes: its part from "?". */
+/** The address of some panes: its part from the mark on. */
 function address(panes, runs) {
   const query = new URLSearchParams();
   const kinds = panes.map((pane) => runOf(runs, pane));
@@ -56,7 +59,7 @@ function address(panes, runs) {
       for (const [name, value] of Object.entries(settings)) put(`${view}.${name}`, written(value));
     }
   });
-  return `?${query}`;
+  return `${MARK}${query}`;
 }
 
 /** Browsers slow down pages that write their address too often. */
@@ -72,7 +75,7 @@ let due = null; // what the present step of the history is to hold
 export function remember(panes, runs, { push = false } = {}) {
   const values = panes.map((pane) => (isTold(pane, runOf(runs, pane)) ? null : pane.value));
   const next = { values, search: address(panes, runs) };
-  if (push && next.search !== (due?.search ?? location.search)) {
+  if (push && next.search !== (due?.search ?? location[PART])) {
     settle();
     write("pushState", next);
   } else {
@@ -101,7 +104,7 @@ function write(how, { values, search }) {
 export function recall(runs) {
   clearTimeout(pause);
   due = null;
-  const { panes, absent } = read(location.search, runs);
+  const { panes, absent } = read(location[PART].replace(/^#/, ""), runs);
   const values = history.state?.values ?? [];
   return { panes: panes.map((pane, number) => ({ ...pane, value: pane.value ?? values[number] ?? null })), absent };
 }

@@ -498,6 +498,21 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             candidates=len(self.labels) if self.settings.model.candidates == "text" else None,
         )
 
+    def offline(self) -> Mapping[str, Any]:
+        from recurra.predictors import offline
+
+        is_plain = self.kind == "label" and self.reads and self.ngrams is None and not self.is_paired
+        if not is_plain or self.is_pictured or self.settings.model.candidates == "text":
+            raise offline.not_yet("a classifier of anything but one text into one class, read word by word,")
+        return offline.classification(
+            self.tokenizer,
+            self.words,
+            self.characters if self.spells else None,
+            self.labels.tokens,
+            self.settings.decoding,
+            lowercase=self.settings.data.text.lowercase,
+        )
+
     def combined(self, example: LabelledSequence, outputs: Sequence[ClassifierOutput]) -> ClassifierOutput:
         from recurra.models.classified import combined
 

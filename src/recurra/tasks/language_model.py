@@ -388,6 +388,19 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             self, tokens=len(self.vocabulary), in_order=self._in_order, scored=self._scored, whole=self._scored_whole
         )
 
+    def offline(self) -> Mapping[str, Any]:
+        from recurra.predictors import offline
+
+        if self.is_backward:
+            raise offline.not_yet("a model that reads backward")
+        return offline.language(
+            self.tokenizer,
+            self.vocabulary,
+            self.settings.decoding,
+            lowercase=self.settings.data.text.lowercase,
+            end=self.end,
+        )
+
     def _scored_whole(
         self, rows: Sequence[Encoded], carried: Callable[[NDArray[np.int64], int, int], NDArray[np.float64]]
     ) -> list[Scored] | None:

@@ -493,6 +493,19 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             columns=len(self.tags),
         )
 
+    def offline(self) -> Mapping[str, Any]:
+        from recurra.predictors import offline
+
+        if self.frames is not None or self.values is not None or self.labels is not None or any(self.edits):
+            raise offline.not_yet("a tagger of series, values, lemmas or labels of whole sentences")
+        spells = self.settings.model.characters.cell != "none"
+        return offline.tagging(
+            self.words,
+            self.characters if spells else None,
+            list(zip(self.settings.data.tags or (), self.tags, strict=True)),
+            lowercase=self.settings.data.lowercase,
+        )
+
     def to_combine(self, model: Any, batch: TaggerBatch) -> list[TaggerOutput]:
         found: list[TaggerOutput] = model.predict(batch, shares=True)
         return found

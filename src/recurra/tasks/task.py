@@ -482,6 +482,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """How a model of this task is exported, and answers without torch."""
         raise ConfigError(f"models for {self.name} cannot be exported yet.")
 
+    def offline(self) -> Mapping[str, Any]:
+        """What a page in one file must know to answer with an exported model; see recurra.predictors.offline."""
+        raise ConfigError(f"models for {self.name} cannot be exported to a page yet. Export it to C.")
+
     # Scores
 
     def calibrated(

@@ -350,6 +350,18 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             copies=self.names_places,
         )
 
+    def offline(self) -> Mapping[str, Any]:
+        from recurra.predictors import offline
+
+        return offline.writing(
+            self.texts,
+            self.settings.decoding,
+            self.search_tokens,
+            first=self.texts.target.vocabulary.id(FIRST),
+            columns=len(self.schema().columns),
+            copies=self.names_places,
+        )
+
     @property
     def names_places(self) -> bool:
         """Whether places of the source have names of their own in the target: words are copied, or pointed at."""
