@@ -475,8 +475,13 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "recurra export runs/pos pos-exported",
     )
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")
-    sub.add_argument("folder", metavar="DIR", help="new folder to write to")
-    sub.add_argument("--to", default="c", metavar="NAME", help="what to export to (default and only choice: c)")
+    sub.add_argument("folder", metavar="DIR", help="new folder to write to; for a page, a new file.html")
+    sub.add_argument(
+        "--to",
+        default="c",
+        choices=["c", "page"],
+        help="c: a folder that answers without torch; page: one HTML file that answers in a browser (default: c)",
+    )
 
     sub = add(serve, "start a local web page and JSON API for trained models", "recurra serve runs")
     sub.add_argument("runs", metavar="RUN", nargs="+", help="runs, or folders that contain runs")

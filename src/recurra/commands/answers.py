@@ -275,6 +275,11 @@ def generate(options: argparse.Namespace) -> None:
 
 def export(options: argparse.Namespace) -> None:
     """A run as a small program that answers without torch."""
+    if options.to == "page":
+        from recurra.runtime.offline import export_page
+
+        print(export_page(options.run, options.folder, trust=options.trust))
+        return
     from recurra.exporting.folder import export
 
     print(export(options.run, options.folder, to=options.to, trust=options.trust).text())

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from recurra.cells import AnyCell, AnyState
 from recurra.engines.cost import work_of
-from recurra.engines.engine import Engine, Layer, Reading, StackEngine, Work
+from recurra.engines.engine import DirectedCell, Engine, Layer, Reading, StackEngine, Work
 from recurra.engines.graph import Graph
-from recurra.engines.loop import Loop
+from recurra.engines.loop import Loop, read_parts
 from recurra.engines.newton import Newton
 from recurra.engines.planned import Planned
 from recurra.engines.recompute import Recomputed
@@ -37,7 +38,13 @@ STACK_ENGINES: tuple[StackEngine, ...] = (SINGLE,)
 
 BY_NAME = {engine.name: engine for engine in (*ENGINES, *ASKED_FOR)}
 
-_instead: list[Engine] = []  # at most one, while a model is recorded
+class StandIn(Engine, Protocol):
+    """An engine that runs all layers, and also says what their cells compute at each step."""
+
+    def read_parts(self, reader: DirectedCell, x: Padded) -> AnyState: ...
+
+
+_instead: list[StandIn] = []  # at most one, while a model is recorded
 
 
 def engine_named(name: str) -> Engine | None:
@@ -96,8 +103,13 @@ def is_replaced() -> bool:
     return bool(_instead)
 
 
+def parts_of(reader: DirectedCell, x: Padded) -> AnyState:
+    """Every named value of every step of a cell, each (B, T, n), 0 on padding: by the loop, or what stands in for it."""
+    return (_instead[-1].read_parts if _instead else read_parts)(reader, x)
+
+
 @contextmanager
-def instead(engine: Engine) -> Iterator[None]:
+def instead(engine: StandIn) -> Iterator[None]:
     """Inside, one engine runs all layers, whichever is asked for: what records a model stands in for it."""
     _instead.append(engine)
     try:

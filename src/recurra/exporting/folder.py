@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
 from recurra.exported import FORMAT, PROGRAM, WEIGHTS, Exported, load_exported
+from recurra.exporting.gates import gates_function
 from recurra.exporting.recording import Recorded, names_of, record, samples
 from recurra.manifest import committing
 from recurra.programs.c_text import Printed
@@ -70,8 +71,11 @@ class Report(NamedTuple):
         )
 
 
-def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = False) -> Report:
-    """Write a run's model to a folder that answers without torch; see docs/export.md.
+def export(
+    run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = False, gates: bool = False
+) -> Report:
+    """Write a run's model to a folder that answers without torch; see docs/export.md. With `gates`, its program also
+    has what the cells compute while they read.
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -91,7 +95,7 @@ def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = 
     model = load(run, trust=trust)
     if model.others:
         raise ConfigError("an ensemble of runs cannot be exported: name one of them.")
-    program, weights, error = recorded_program(model)
+    program, weights, error = recorded_program(model, gates=gates)
     asked = sample_inputs(model)
     answers = model.predict(asked) if asked else []
     try:
@@ -132,11 +136,13 @@ LICENCE = """\
 """
 
 
-def recorded_program(model: Trained) -> tuple[Program, dict[str, NDArray[Any]], float]:
+def recorded_program(model: Trained, *, gates: bool = False) -> tuple[Program, dict[str, NDArray[Any]], float]:
     """All functions of a model as one program, its weights, and how far they are from the model at most."""
     predictor = model.task.predictor()
     network = copy.deepcopy(model.model).float().cpu().eval()
     functions = predictor.functions(network)
+    if gates:
+        functions += gates_function(model.task, network, functions[0])
     found: dict[str, Recorded] = {each.name: record(network, each) for each in functions}
     program, weights = program_of(found)
     running = InNumpy(program, weights)

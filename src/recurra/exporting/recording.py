@@ -26,7 +26,8 @@ from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from recurra.cells import AnyState
+from recurra.cells import AnyCell, AnyState
+from recurra.cells.cell import fields
 from recurra.engines import DirectedCell, Layer, Reading, Work
 from recurra.engines.choice import instead
 from recurra.engines.planning import leaves_of
@@ -128,6 +129,16 @@ class Recorder:
         )
         return Reading(outputs, reader.cell.State(*states))
 
+    def read_parts(self, reader: DirectedCell, x: Padded) -> Any:
+        """Every named value of every step: those of a scan whose first state is all of them, side by side."""
+        first = reader.cell.project(x.values[:, 0], reader.fixed)
+        shown = reader.cell.parts(first, reader.state, reader.fixed)
+        sizes = [part.flatten(1).shape[1] for part in shown]
+        state: Any = (first.new_zeros(len(first), sum(sizes)), *reader.state)
+        revealing: Any = Revealing(reader.cell)
+        outputs, _ = self.read(reader._replace(cell=revealing, state=state), x)
+        return type(shown)(*outputs.split(sizes, dim=2))
+
     def scanned(
         self, number: int, inputs: Tensor, lengths: Tensor, states: Sequence[Tensor], given: Sequence[Tensor]
     ) -> list[Tensor]:
@@ -156,6 +167,22 @@ class Recorder:
 
             found[number] = Step(traced(step, arguments), states, reader.backward)
         return found
+
+
+class Revealing:
+    """A cell with one state more, before its own: every named value of the step, side by side."""
+
+    def __init__(self, cell: AnyCell) -> None:
+        self.cell, self.project = cell, cell.project
+
+    @staticmethod
+    def State(*states: Tensor) -> tuple[Tensor, ...]:
+        return states
+
+    def step(self, x: Tensor, state: tuple[Tensor, ...], fixed: Any) -> tuple[Tensor, ...]:
+        parts = self.cell.parts(x, self.cell.State(*state[1:]), fixed)
+        own = (getattr(parts, name) for name in fields(self.cell.State))
+        return torch.cat([part.flatten(1) for part in parts], dim=1), *own
 
 
 def stepped(reader: DirectedCell, x: Tensor, state: Sequence[Tensor], given: Sequence[Tensor]) -> tuple[Tensor, ...]:

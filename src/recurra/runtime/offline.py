@@ -6,18 +6,24 @@ import base64
 import gzip
 import json
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from recurra.errors import CheckpointError, ConfigError
 from recurra.exported import PROGRAM, WEIGHTS
+from recurra.exporting.folder import export
+from recurra.exporting.gates import GATES
+from recurra.exporting.gates import described as gates_described
 from recurra.programs.c_text import Printed, output_values
 from recurra.programs.program import Function, Program
 from recurra.programs.sizes import Size, quotient
 from recurra.programs.wasm import compiled
 from recurra.runtime.hosted import Hosted
+from recurra.training.trained import load
 from recurra.version import __version__
 
 IMPORT = re.compile(r'(from\s+|import\s*\(\s*)"(\.{1,2}/[\w./]+)"')
@@ -25,6 +31,29 @@ IMPORT = re.compile(r'(from\s+|import\s*\(\s*)"(\.{1,2}/[\w./]+)"')
 
 ANSWERED_HERE = {"api.js": "offline/api.js"}
 """Modules that ask the server, and those that stand in for them."""
+
+
+def export_page(run: str | Path, target: str | Path, *, trust: bool = False) -> str:
+    """Write the page of a run, and say what it holds; see docs/export.md."""
+    file = Path(target)
+    if file.suffix != ".html":
+        raise ConfigError(f"a page is one file whose name ends in .html, such as {file.name or 'page'}.html.")
+    if file.exists():
+        raise CheckpointError(f"{file} already exists. Choose another name.")
+    with tempfile.TemporaryDirectory(prefix="recurra-") as private:
+        report = export(run, Path(private, "exported"), trust=trust, gates=True)
+        text, engine = page_of(run, report.folder, trust=trust)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    except OSError as failure:
+        raise CheckpointError(f"{file} cannot be written: {failure.strerror or failure}.") from failure
+    size = len(text.encode("utf-8"))
+    return (
+        f"exported to {file}: one page of {size / 1e6:,.1f} MB, {engine / 1e3:,.0f} kB of it the engine\n"
+        f"{report.samples} sample answers of its program agree with the run's own\n"
+        "open it in a browser, from disk or from anywhere: it asks no server"
+    )
 
 
 def page_of(run: str | Path, folder: Path, *, trust: bool = False) -> tuple[str, int]:
@@ -47,6 +76,9 @@ def described(hosted: Hosted, program: Program) -> dict[str, Any]:
     model = dict(task.offline())
     offered, controls = list(model.pop("views")), set(model.pop("controls"))
     samples = hosted.samples()
+    if GATES in program.functions:
+        offered.append(GATES)
+        model["gates"] = gates_described(task, load(hosted.given, trust=hosted.trust).model)
     words = {name: view_words(hosted, samples, name) for name in offered if name in hosted.about["views"]}
     run = {
         **hosted.about,

@@ -18,11 +18,10 @@ from recurra.engines import (
     Resets,
     engine_named,
     read_layer,
-    read_parts,
     read_stack,
     report_layer,
 )
-from recurra.engines.choice import is_replaced
+from recurra.engines.choice import is_replaced, parts_of
 from recurra.engines.looked_up import can_look_up, project
 from recurra.engines.looked_up import read as read_looked_up
 from recurra.errors import ConfigError, DataError
@@ -285,7 +284,7 @@ class Recurrent(nn.Module):
 
         def read(number: int, y: Tensor) -> list[Tensor]:
             readers = self._readers(number, states, fixed)
-            found.append(tuple(read_parts(reader, Padded(y, x.lengths)) for reader in readers))
+            found.append(tuple(parts_of(reader, Padded(y, x.lengths)) for reader in readers))
             first = fields(readers[0].cell.State)[0]
             return [getattr(parts, first) for parts in found[-1]]
 

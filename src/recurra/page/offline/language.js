@@ -1,6 +1,7 @@
 // A language model out of an exported program: how probable a text is, and how it goes on.
 
 import { array } from "./engine.js";
+import { gatesOf } from "./gates.js";
 import { allowed, drawn, randomFrom } from "./search.js";
 import { join, split, vocabulary } from "./texts.js";
 import { rounded, surprises } from "./writing.js";
@@ -17,15 +18,18 @@ export function language(engine, about) {
     return { ids, tokens: ids.map((id) => words.tokens[id]), unknown: words.unknownAmong(lines.flat()) };
   }
 
-  function logsOf(ids) {
-    const before = [end, ...ids.slice(0, -1)];
-    const found = engine.call("likelihoods", {
-      tokens: array(before, 1, ids.length),
+  /** Each token is read after the one before it, the first after the end of a line. */
+  function inputs(ids) {
+    return {
+      tokens: array([end, ...ids.slice(0, -1)], 1, ids.length),
       lengths: array([ids.length], 1),
       targets: array(ids, 1, ids.length),
       ...engine.call("begin", {}),
-    });
-    return Array.from(found.log_p.data);
+    };
+  }
+
+  function logsOf(ids) {
+    return Array.from(engine.call("likelihoods", inputs(ids)).log_p.data);
   }
 
   function predict(text) {
@@ -95,6 +99,12 @@ export function language(engine, about) {
   }
 
   const views = {
+    gates(text, rest) {
+      const { ids } = read(text);
+      const before = [end, ...ids.slice(0, -1)];
+      const found = engine.call("gates", inputs(ids));
+      return gatesOf(found, before.map((id) => words.tokens[id]), about.gates, rest, about.views.gates);
+    },
     probabilities(text) {
       const { tokens, ids } = read(text);
       const logs = logsOf(ids);
@@ -103,5 +113,5 @@ export function language(engine, about) {
     },
   };
 
-  return { predict, generate, explain: (view, text) => views[view](text) };
+  return { predict, generate, explain: (view, text, _, __, rest) => views[view](text, rest) };
 }

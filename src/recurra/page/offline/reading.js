@@ -1,6 +1,7 @@
 // Models that read words and say something of each, or of all: taggers and classifiers out of an exported program.
 
 import { array } from "./engine.js";
+import { gatesOf } from "./gates.js";
 import { split, vocabulary } from "./texts.js";
 import { rounded } from "./writing.js";
 
@@ -81,7 +82,12 @@ export function tagging(engine, given) {
     return { ...answer, output: output.join("\t"), score: rounded(score), probabilities };
   }
 
-  return { predict, explain: () => undefined };
+  return { predict, explain: (_, text, __, ___, rest) => seen(engine, about, split(text, { kind: "symbols" }), rest) };
+}
+
+/** The gates of what read the words. */
+function seen(engine, about, tokens, rest) {
+  return gatesOf(engine.call("gates", inputsOf(engine, about, tokens)), tokens, about.gates, rest, about.views.gates);
 }
 
 function chosenApart(scores) {
@@ -153,5 +159,5 @@ export function classification(engine, given) {
     return unknown.length > 0 ? { ...found, not_in_vocabulary: unknown } : found;
   }
 
-  return { predict, explain: () => undefined };
+  return { predict, explain: (_, text, __, ___, rest) => seen(engine, about, split(text, about.text), rest) };
 }

@@ -1,6 +1,7 @@
 // A model that reads a text and writes another, out of an exported program: its answers, and views of how they came about.
 
 import { array, rowsOf } from "./engine.js";
+import { gatesOf } from "./gates.js";
 import { beam, drawn, followed, largest, randomFrom } from "./search.js";
 import { join, split, vocabulary } from "./texts.js";
 
@@ -95,6 +96,10 @@ export function writing(engine, about) {
   }
 
   const views = {
+    gates({ tokens, ids, rest }) {
+      const found = engine.call("gates", { source: array(ids, 1, ids.length), lengths: array([ids.length], 1) });
+      return gatesOf(found, [...tokens, END], about.gates, rest, about.views.gates);
+    },
     attention({ tokens, answer, text }) {
       if (answer.alignment === undefined) throw new Error("This model has no attention.");
       const rows = [...answer.tokens, END].slice(0, answer.alignment.length);
@@ -128,14 +133,14 @@ export function writing(engine, about) {
     },
   };
 
-  function explain(view, text, changed, best) {
+  function explain(view, text, changed, best, rest) {
     const { tokens, ids } = read(text);
     if (tokens.length === 0) throw new Error("There is nothing to read.");
     const decoding = { ...about.decoding, ...changed };
     const searchedNow = searched(ids, { ...decoding, best: Math.max(best, decoding.best) });
     const found = searchedNow.answers[best - 1];
     if (found === undefined) throw new Error(`The search found ${searchedNow.answers.length} answers.`);
-    return views[view]({ text, tokens, ids, decoding, searched: searchedNow, found, answer: told(found) });
+    return views[view]({ rest, text, tokens, ids, decoding, searched: searchedNow, found, answer: told(found) });
   }
 
   return { predict, explain };
