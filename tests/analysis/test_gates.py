@@ -195,3 +195,13 @@ def test_a_mean_is_rounded_once() -> None:
     assert [line.split() for line in view.text().splitlines()[2:]] == [["a", "0.6415"], ["b", "0.6416"]]
     again = view_of(json.loads(json.dumps(view.json())))
     assert again.text() == view.text()
+
+
+def test_gates_of_words_that_a_tagger_looks_up_in_a_table_are_shown() -> None:
+    spelt = small_runs.tagger("model.characters.cell=lstm", "model.engine=auto")
+    words = example_of(spelt.task, "the cat")
+    with torch.no_grad():
+        assert spelt.model.recurrent.looks_up(), "this tagger reads from a table where nobody watches"
+    found = gates_of(spelt, words)
+    assert list(found.tokens) == ["the", "cat"]
+    assert set(found.values) >= {"h", "c", "i", "f", "o"}

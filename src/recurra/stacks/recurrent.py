@@ -177,8 +177,11 @@ class Recurrent(nn.Module):
         return Padded(self.mixed(outputs), x.lengths), tuple(found)
 
     def looks_up(self) -> bool:
-        """Whether `look_up` can be used here and now: one plain layer of LSTM or GRU on the CPU, without a gradient."""
-        if is_replaced() or self.engine != "auto":
+        """Whether `look_up` can be used here and now: one plain layer of LSTM or GRU on the CPU, without a gradient.
+
+        Hooks see what `forward` is given, so a stack that has some is called.
+        """
+        if is_replaced() or self.engine != "auto" or self._forward_hooks or self._forward_pre_hooks:
             return False
         return len(self.cells) == 1 and self._is_plain() and can_look_up(self._layers()[0])
 
