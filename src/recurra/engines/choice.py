@@ -38,6 +38,7 @@ STACK_ENGINES: tuple[StackEngine, ...] = (SINGLE,)
 
 BY_NAME = {engine.name: engine for engine in (*ENGINES, *ASKED_FOR)}
 
+
 class StandIn(Engine, Protocol):
     """An engine that runs all layers, and also says what their cells compute at each step."""
 
@@ -104,7 +105,7 @@ def is_replaced() -> bool:
 
 
 def parts_of(reader: DirectedCell, x: Padded) -> AnyState:
-    """Every named value of every step of a cell, each (B, T, n), 0 on padding: by the loop, or what stands in for it."""
+    """Every named value of every step of a cell, each (B, T, n), 0 on padding; by the loop, or what stands in."""
     return (_instead[-1].read_parts if _instead else read_parts)(reader, x)
 
 

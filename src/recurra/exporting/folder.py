@@ -71,9 +71,7 @@ class Report(NamedTuple):
         )
 
 
-def export(
-    run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = False, gates: bool = False
-) -> Report:
+def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = False, gates: bool = False) -> Report:
     """Write a run's model to a folder that answers without torch; see docs/export.md. With `gates`, its program also
     has what the cells compute while they read.
 
