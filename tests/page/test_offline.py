@@ -92,7 +92,7 @@ def test_the_search_of_a_page_finds_what_the_search_of_the_library_finds(modules
     vocabulary, steps, best = draw.randint(3, 7), draw.randint(1, 7), draw.randint(1, 3)
     width, penalty, coverage = draw.choice([0, 1, 2, 5]), draw.choice([0.0, 0.7, 1.0]), draw.choice([0.0, 0.4])
     banned = [2] if draw.random() < 0.3 else []
-    rules = {"min_length": draw.choice([0, 0, 2]), "no_repeat": draw.choice([0, 0, 1, 2])}
+    rules: dict[str, Any] = {"min_length": draw.choice([0, 0, 2]), "no_repeat": draw.choice([0, 0, 1, 2])}
     table = Table(seed, vocabulary, steps, places=3)
     every: dict[str, Any] = {
         "length": steps,
