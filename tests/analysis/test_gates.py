@@ -200,8 +200,9 @@ def test_a_mean_is_rounded_once() -> None:
 def test_gates_of_words_that_a_tagger_looks_up_in_a_table_are_shown() -> None:
     spelt = small_runs.tagger("model.characters.cell=lstm", "model.engine=auto")
     words = example_of(spelt.task, "the cat")
+    stack: Any = spelt.model.recurrent
     with torch.no_grad():
-        assert spelt.model.recurrent.looks_up(), "this tagger reads from a table where nobody watches"
+        assert stack.looks_up(), "this tagger reads from a table where nobody watches"
     found = gates_of(spelt, words)
     assert list(found.tokens) == ["the", "cat"]
     assert set(found.values) >= {"h", "c", "i", "f", "o"}
