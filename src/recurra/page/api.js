@@ -4,6 +4,9 @@ import { AWAY, sentence } from "./asking.js";
 
 export { AWAY, latest, sentence } from "./asking.js";
 
+/** A keystroke waits so many milliseconds for the next one before the server is asked. */
+export const PAUSE = 30;
+
 /** What there is at an address of the API; with a body it is asked by POST. */
 export async function ask(address, body, { signal } = {}) {
   const options = { signal };

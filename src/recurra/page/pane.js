@@ -1,16 +1,13 @@
 // One run at work: what it is, its input, how it searches, its answer, and views of how it came about.
 
 import { draw as drawAnswer } from "./answers.js";
-import { addressOf, asCurl, AWAY, latest, questionsTo } from "./api.js";
+import { addressOf, asCurl, AWAY, latest, PAUSE, questionsTo } from "./api.js";
 import { controls, sent } from "./controls.js";
 import { element, redrawn, same, visible } from "./dom.js";
 import { heading } from "./heading.js";
 import { field as fieldOf } from "./inputs.js";
 import { program } from "./program.js";
 import { views } from "./views.js";
-
-/** A keystroke waits so many milliseconds for the next one. */
-const PAUSE = 30;
 
 /** The first text of fewer letters is asked at the beginning, else the shortest; others are seen at a glance. */
 const LONG = 300;

@@ -6,6 +6,9 @@ import { models } from "./models.js";
 
 export { AWAY, latest, sentence } from "../asking.js";
 
+/** A keystroke waits for no other: the model is here, and quick. */
+export const PAUSE = 0;
+
 /** The bytes of an element of this file: base64 of what gzip wrote. */
 async function bytesOf(id) {
   const text = atob(document.getElementById(id).textContent.trim());
