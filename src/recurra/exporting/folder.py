@@ -240,10 +240,10 @@ def say_the_same(one: str, other: str) -> bool:
     if one == other:
         return True
     try:
-        pairs = [tuple(map(float, text.replace(",", " ").split())) for text in (one, other)]
+        found, right = (np.array([*map(float, text.replace(",", " ").split())]) for text in (one, other))
     except ValueError:
         return False
-    return len(pairs[0]) == len(pairs[1]) and bool(np.allclose(*pairs, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE))
+    return found.shape == right.shape and np.allclose(found, right, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE)
 
 
 def check_samples(exported: Exported, expected: Sequence[Mapping[str, Any]]) -> None:
