@@ -11,6 +11,7 @@ All memory of a call is taken at once, after every size was looked at. Ids are c
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -332,7 +333,7 @@ class Printer:
         for number, each in enumerate(self.function.inputs):
             shape = each.value.shape
             self.limit(shape)
-            scope.held[number] = Array(c_name(each.name), each.value.type, shape, standard(shape))
+            scope.held[number] = Array(f"in_{each.name}", each.value.type, shape, standard(shape))
         scope.print()
         for (name, operand), value in zip(
             self.function.outputs, output_values(self.function, self.whole.program), strict=True
@@ -340,7 +341,7 @@ class Printer:
             shape = value.shape
             self.limit(shape)
             held = scope.of(operand)
-            target = Array(f"out_{c_name(name)}", value.type, shape, standard(shape))
+            target = Array(f"out_{name}", value.type, shape, standard(shape))
             scope.store(held, operand, target)
         return self.assembled()
 
@@ -384,12 +385,6 @@ def output_values(function: Function, program: Program) -> list[Value]:
         else:
             found.append(Value("float32", ()))
     return found
-
-
-def c_name(name: str) -> str:
-    """A name of a program as C may have it."""
-    text = "".join(each if each.isascii() and each.isalnum() else "_" for each in name)
-    return text if text[:1].isalpha() else f"x_{text}"
 
 
 class Scope:
@@ -979,16 +974,16 @@ class Printed:
 
     def parameters(self, function: Function) -> list[str]:
         found = [f"const {self.prefix}_model *model", *(f"int64_t n_{name}" for name in function.names)]
-        found += [f"const {C_TYPES[each.value.type]} *{c_name(each.name)}" for each in function.inputs]
+        found += [f"const {C_TYPES[each.value.type]} *in_{each.name}" for each in function.inputs]
         values = output_values(function, self.program)
         pairs = zip(function.outputs, values, strict=True)
-        return [*found, *(f"{C_TYPES[value.type]} *out_{c_name(name)}" for (name, _), value in pairs)]
+        return [*found, *(f"{C_TYPES[value.type]} *out_{name}" for (name, _), value in pairs)]
 
     def model(self) -> list[str]:
         """The weights in C: what is checked when they are opened, and how they are laid out."""
         p, total = self.prefix, bytes_of(self.program)
         fields = [
-            f"    const {C_TYPES[kind]} *w{self.numbers[name]};  /* {name}, {list(shape)} */".replace("*/ ", "")
+            f"    const {C_TYPES[kind]} *w{self.numbers[name]};  /* {shown(name)}, {list(shape)} */"
             for name, (kind, shape) in self.program.weights.items()
         ]
         fields += [f"    float *{name};" for name, _ in self.packs.values()]
@@ -1075,14 +1070,23 @@ def described(name: str, function: Function) -> list[str]:
     lines = [f"/* {name}: arrays without gaps, the last dimension closest."]
     for each in function.inputs:
         below = "" if each.below is None else f", ids below {each.below}"
-        lines.append(f"     {each.name}  {each.value.type} ({', '.join(map(str, each.value.shape))}){below}")
+        lines.append(f"     in_{each.name}  {each.value.type} ({', '.join(map(str, each.value.shape))}){below}")
     values = function.values
     for output, operand in function.outputs:
         value = values[operand] if isinstance(operand, int) else None
         shape = "" if value is None else f"  {value.type} ({', '.join(map(str, value.shape))})"
-        lines.append(f"  -> {output}{shape}")
+        lines.append(f"     out_{output}{shape}")
     lines[-1] += " */"
     return lines
+
+
+def shown(name: str) -> str:
+    """The name of a weight as a comment may have it; the modules of a model may be called anything.
+
+    >>> shown("cells.0.from_input"), shown("*/ int x; /*")
+    ('cells.0.from_input', '_int_x_')
+    """
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", name[:100])
 
 
 def room_of(kind: str, shape: Sequence[int]) -> int:

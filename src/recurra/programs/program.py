@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -24,6 +25,12 @@ FORMAT = 1
 """The number of the format in which programs are written."""
 
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
+
+NAME = re.compile("[A-Za-z0-9_]{1,64}")
+"""Names of functions, inputs and outputs: they are printed in C, which puts a prefix before each."""
+
+RESERVED = ("open", "close", "model")
+"""No function has one of these names: C has functions and types of its own under them."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,9 @@ class Program:
                 str(name): (checked_type(kind), tuple(checked_whole(size) for size in shape))
                 for name, (kind, shape) in whole["weights"].items()
             }
-            functions = {str(name): function_from_json(table) for name, table in whole["functions"].items()}
+            functions = {checked_name(name): function_from_json(table) for name, table in whole["functions"].items()}
+            if taken := set(functions) & set(RESERVED):
+                raise ValueError(f"a function is called {min(taken)!r}")
             found = cls(functions, weights)
             for function in functions.values():
                 check(function, weights)
@@ -169,7 +178,7 @@ def function_to_json(function: Function) -> dict[str, Any]:
 
 def function_from_json(table: Mapping[str, Any]) -> Function:
     inputs = tuple(
-        Named(str(name), value_from_json(value), None if below is None else checked_whole(below))
+        Named(checked_name(name), value_from_json(value), None if below is None else checked_whole(below))
         for name, value, below in table["inputs"]
     )
     operations = []
@@ -182,7 +191,10 @@ def function_from_json(table: Mapping[str, Any]) -> Function:
                 details_from_json(details[0]) if details else {},
             )
         )
-    outputs = tuple((str(name), operand_from_json(operand)) for name, operand in table["outputs"])
+    outputs = tuple((checked_name(name), operand_from_json(operand)) for name, operand in table["outputs"])
+    for names in ([each.name for each in inputs], [name for name, _ in outputs]):
+        if len(set(names)) < len(names):
+            raise ValueError(f"two inputs or two outputs are called {max(names, key=names.count)!r}")
     return Function(inputs, tuple(operations), outputs)
 
 
@@ -258,6 +270,12 @@ def checked_type(kind: object) -> str:
     if kind not in TYPES:
         raise ValueError(f"{kind!r:.60} is not a type of numbers")
     return str(kind)
+
+
+def checked_name(name: object) -> str:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(f"{name!r:.60} is not a name: it must have 1 to 64 ASCII letters, digits and _")
+    return name
 
 
 def checked_whole(value: object, least: int = 0) -> int:

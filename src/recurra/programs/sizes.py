@@ -17,7 +17,7 @@ from typing import TypeAlias
 Product: TypeAlias = tuple[str, ...]
 """Factors that are multiplied, in alphabetical order; () is 1."""
 
-NAME = r"[A-Za-z][A-Za-z0-9]*"
+NAME = r"[A-Za-z][A-Za-z0-9]{0,31}"
 FACTOR = rf"(?:{NAME}|\([^()]+\)//(?:\d+|{NAME}))"
 TERM = re.compile(rf"([+-]?)(\d+|{FACTOR})((?:\*{FACTOR})*)")
 QUOTIENT = re.compile(rf"\(([^()]+)\)//(\d+|{NAME})")
