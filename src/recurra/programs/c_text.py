@@ -26,6 +26,7 @@ from recurra.programs.program import (
     Operation,
     Program,
     Value,
+    sizes_of,
 )
 from recurra.programs.shapes import Condition, conditions
 from recurra.programs.sizes import Size, product_of, quotient
@@ -67,6 +68,12 @@ DEAR |= {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "
 
 MOST_INLINE = 12
 """Operations, at most, that are written out where a value is used, if several use it."""
+
+MOST_OF_NAME = 1 << 30
+"""A size that has a name is no larger."""
+
+MOST_EXACT = 1 << 53
+"""Whole numbers up to this one are numbers of C's double, too."""
 
 ZERO = Size()
 ONE = Size.of(1)
@@ -120,6 +127,8 @@ def c_size(size: Size) -> str:
 
     >>> c_size(Size.read("2*B*T+1")), c_size(Size.read("0")), c_size(Size.read("(T+1)//2"))
     ('2 * n_B * n_T + 1', '0', '((n_T + 1) / 2)')
+    >>> c_size(Size.read("(T-1)//2"))
+    'floor_divided(n_T - 1, 2)'
     """
     parts: list[str] = []
     for product, coefficient in size.terms:
@@ -136,8 +145,9 @@ def c_factor(factor: str) -> str:
     """A name as a variable, of a loop or of a size; a quotient."""
     if factor.startswith("("):
         whole, over = quotient(factor)
-        by = str(over) if isinstance(over, int) else f"larger_size(1, n_{over})"
-        return f"(({c_size(whole)}) / {by})"
+        if isinstance(over, int) and all(coefficient > 0 for _, coefficient in whole.terms):
+            return f"(({c_size(whole)}) / {over})"  # names are not negative, so nothing is rounded up
+        return f"floor_divided({c_size(whole)}, {over if isinstance(over, int) else f'n_{over}'})"
     return factor if factor[:2] in ("i_", "t_") else f"n_{factor}"
 
 
@@ -170,6 +180,34 @@ def load(array: Array, indices: Sequence[Size]) -> str:
     for index, stride in zip(indices, array.strides, strict=True):
         at = at + index * stride
     return f"{array.base}[{c_size(at)}]"
+
+
+def c_count(shape: Sequence[Size]) -> str:
+    """How many numbers an array of a shape has, in C; not multiplied out, so that nothing between is larger."""
+    count = product_of(shape)
+    return c_size(count) if count.constant is not None else " * ".join(f"({c_size(size)})" for size in shape)
+
+
+def largest(size: Size) -> int:
+    """What a size is at most, nothing taken from it, whatever its names are."""
+    return sum(abs(coefficient) * math.prod(map(_largest_factor, product)) for product, coefficient in size.terms)
+
+
+def _largest_factor(factor: str) -> int:
+    return largest(quotient(factor)[0]) if factor.startswith("(") else MOST_OF_NAME
+
+
+def magnitude(size: Size) -> str:
+    """The same in C, as a double, for the names that there are.
+
+    >>> magnitude(Size.read("3*B*T-T"))
+    '(3.0 * n_B * n_T + 1.0 * n_T)'
+    """
+    parts = []
+    for product, coefficient in size.terms:
+        factors = [magnitude(quotient(each)[0]) if each.startswith("(") else f"n_{each}" for each in product]
+        parts.append(" * ".join([f"{abs(coefficient)}.0", *factors]))
+    return f"({' + '.join(parts) or '0.0'})"
 
 
 def broadcast(indices: Sequence[Size], shape: Sequence[Size]) -> tuple[Size, ...]:
@@ -266,6 +304,7 @@ class Printer:
         self.lines: list[str] = []
         self.depth = 1
         self.rooms: list[tuple[str, str, str]] = []  # name, type and size of what is taken from memory
+        self.bounds: dict[str, None] = {}  # what sizes must not pass, so that the checks can compute with them
         self.checks: dict[str, None] = {}
         self.count = 0
 
@@ -302,15 +341,18 @@ class Printer:
     # Sizes
 
     def check(self, condition: Condition) -> None:
-        sides = [" * ".join(f"({c_size(size)})" for size in side) or "1" for side in (condition.left, condition.right)]
+        # As double, products of any sizes are compared rightly: those of shapes are below 2^40.
+        cast = "(double)" if len(condition.left) > 1 or len(condition.right) > 1 else ""
+        sides = [
+            " * ".join(f"{cast}({c_size(size)})" for size in side) or "1" for side in (condition.left, condition.right)
+        ]
         self.checks[f"{sides[0]} {'==' if condition.is_equal else '<='} {sides[1]}"] = None
 
     # Values
 
     def room(self, kind: str, shape: Sequence[Size], name: str | None = None) -> Array:
         name = self.fresh("v") if name is None else name
-        count = product_of(shape)
-        self.rooms.append((name, C_TYPES[kind], c_size(count)))
+        self.rooms.append((name, C_TYPES[kind], c_count(shape)))
         self.limit(shape)
         return Array(name, kind, tuple(shape), standard(shape))
 
@@ -320,12 +362,18 @@ class Printer:
             return
         for size in shape:
             if size.constant is None:
+                self.bound(size)
                 self.checks[f"{c_size(size)} >= 0"] = None
         factors = [
             str(size.constant) if size.constant is not None else f"(double)larger_size(1, {c_size(size)})"
             for size in shape
         ]
         self.checks[" * ".join(sorted(factors, key=lambda each: each.isdigit())) + " < 1099511627776.0"] = None
+
+    def bound(self, size: Size) -> None:
+        """No size is so large, before anything is taken from it, that a whole number of C could not hold it."""
+        if largest(size) > MOST_EXACT:
+            self.bounds[f"{magnitude(size)} < {float(MOST_EXACT)!r}"] = None
 
     def print(self) -> list[str]:
         """The function, as lines."""
@@ -335,25 +383,34 @@ class Printer:
             self.limit(shape)
             scope.held[number] = Array(f"in_{each.name}", each.value.type, shape, standard(shape))
         scope.print()
-        for (name, operand), value in zip(
-            self.function.outputs, output_values(self.function, self.whole.program), strict=True
-        ):
+        values = output_values(self.function, self.whole.program)
+        for (name, operand), value in zip(self.function.outputs, values, strict=True):
             shape = value.shape
             self.limit(shape)
             held = scope.of(operand)
             target = Array(f"out_{name}", value.type, shape, standard(shape))
             scope.store(held, operand, target)
-        return self.assembled()
+        return [*self.fitting(values), *self.assembled()]
+
+    def fitting(self, values: Sequence[Value]) -> list[str]:
+        """What looks at the sizes, and tells how many numbers each output has."""
+        prefix, name = self.whole.prefix, self.name.removeprefix(self.whole.prefix)
+        names = self.function.names
+        found = [f"int {prefix}_sizes_of{name}({', '.join(self.whole.sizes(self.function))}) {{"]
+        if names:
+            limits = [f"n_{name} < 0 || n_{name} > {MOST_OF_NAME}" for name in names]
+            found.append(f"    if ({' || '.join(limits)}) return RECURRA_SIZES;")
+        found += [f"    if (!({check})) return RECURRA_SIZES;" for check in (*self.bounds, *self.checks)]
+        found.append("    if (counts) {" if values else "    (void)counts;")
+        found += [f"        counts[{number}] = {c_count(value.shape)};" for number, value in enumerate(values)]
+        return [*found, *(["    }"] if values else []), "    return RECURRA_OK;", "}", ""]
 
     def assembled(self) -> list[str]:
         names = self.function.names
-        head = [f"int {self.name}({', '.join(self.whole.parameters(self.function))}) {{"]
-        limits = [f"n_{name} < 0 || n_{name} > 1073741824" for name in names]
-        found = [*head, "    int status = RECURRA_OK;", "    (void)model;"]
-        found += [f"    (void)n_{name};" for name in names]
-        if limits:
-            found.append(f"    if ({' || '.join(limits)}) return RECURRA_SIZES;")
-        found += [f"    if (!({check})) return RECURRA_SIZES;" for check in self.checks]
+        prefix, name = self.whole.prefix, self.name.removeprefix(self.whole.prefix)
+        found = [f"int {self.name}({', '.join(self.whole.parameters(self.function))}) {{"]
+        found += [f"    int status = {prefix}_sizes_of{name}({', '.join([*(f'n_{each}' for each in names), 'NULL'])});"]
+        found += ["    if (status) return status;", "    (void)model;"]
         if self.rooms:
             found.append("    size_t need = 0;")
             for name, kind, count in self.rooms:
@@ -410,9 +467,13 @@ class Scope:
         return Expression(chosen, (), lambda loop, indices: c_number(value, chosen))
 
     def print(self) -> None:
+        for size in sizes_of(self.function):
+            self.p.bound(size)
         number = len(self.function.inputs)
         for op in self.function.operations:
             operands = [self.value_of(each) for each in op.operands]
+            for value in op.results:
+                self.p.limit(value.shape)
             for condition in conditions(op, operands):
                 self.p.check(condition)
             found = self.operation(op, operands)
@@ -864,7 +925,7 @@ class Scope:
         given = [self.memory(operand) for operand in op.operands[2 + count :]]
         out = p.room(op.results[0].type, op.results[0].shape)
         width = states[0].shape[1]
-        p.line(f"memset({out.base}, 0, (size_t)({c_size(product_of(out.shape))}) * sizeof({C_TYPES[out.type]}));")
+        p.line(f"memset({out.base}, 0, (size_t)({c_count(out.shape)}) * sizeof({C_TYPES[out.type]}));")
         t, most, b = f"t_{p.fresh('')}", p.fresh("most"), f"i_{p.fresh('')}"
         step, row = Size.named(t), Size.named(b)
         length = load(lengths, (row,))
@@ -972,6 +1033,10 @@ class Printed:
             self.packs[key] = (f"p{len(self.packs)}", array)
         return self.packs[key][0]
 
+    def sizes(self, function: Function) -> list[str]:
+        """The parameters of what looks at the sizes of a function."""
+        return [*(f"int64_t n_{name}" for name in function.names), "int64_t *counts"]
+
     def parameters(self, function: Function) -> list[str]:
         found = [f"const {self.prefix}_model *model", *(f"int64_t n_{name}" for name in function.names)]
         found += [f"const {C_TYPES[each.value.type]} *in_{each.name}" for each in function.inputs]
@@ -1050,7 +1115,8 @@ class Printed:
             'extern "C" {',
             "#endif",
             "",
-            "/* What every function returns: 0, or what was wrong with sizes, memory, ids or the weights. */",
+            "/* What every function returns: 0, or what was wrong with sizes, memory, ids or the weights. Those called",
+            "   sizes_of tell whether sizes fit, and how many numbers each output has, unless counts is NULL. */",
             f"enum {{ {', '.join(f'{p.upper()}_{name} = {code}' for code, name in enumerate(STATUS))} }};",
             "",
             f"typedef struct {p}_model {p}_model;",
@@ -1061,7 +1127,8 @@ class Printed:
             "",
         ]
         for name, function in self.program.functions.items():
-            lines += [*described(name, function), f"int {p}_{name}({', '.join(self.parameters(function))});", ""]
+            lines += [*described(name, function), f"int {p}_{name}({', '.join(self.parameters(function))});"]
+            lines += [f"int {p}_sizes_of_{name}({', '.join(self.sizes(function))});", ""]
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "#endif", ""])
 
 

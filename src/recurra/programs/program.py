@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from recurra.errors import CheckpointError
-from recurra.programs.sizes import Size
+from recurra.programs.sizes import MOST, Size, product_of
 
 FORMAT = 1
 """The number of the format in which programs are written."""
@@ -29,8 +29,8 @@ TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
 NAME = re.compile("[A-Za-z0-9_]{1,64}")
 """Names of functions, inputs and outputs: they are printed in C, which puts a prefix before each."""
 
-RESERVED = ("open", "close", "model")
-"""No function has one of these names: C has functions and types of its own under them."""
+RESERVED = re.compile("open|close|model|sizes_of_.*")
+"""No function has such a name: C has functions and types of its own under them."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,8 @@ class Program:
                 for name, (kind, shape) in whole["weights"].items()
             }
             functions = {checked_name(name): function_from_json(table) for name, table in whole["functions"].items()}
-            if taken := set(functions) & set(RESERVED):
-                raise ValueError(f"a function is called {min(taken)!r}")
+            if taken := [name for name in functions if RESERVED.fullmatch(name)]:
+                raise ValueError(f"a function is called {taken[0]!r}")
             found = cls(functions, weights)
             for function in functions.values():
                 check(function, weights)
@@ -350,9 +350,15 @@ def check(function: Function, weights: Mapping[str, tuple[str, tuple[int, ...]]]
         raise ValueError("scans lie too deep in each other")
     known = [each.value for each in function.inputs]
     names = set(function.names)
-    for size in _sizes_of(function):
+    for size in sizes_of(function):
         if size.names - names:
             raise ValueError(f"the size {size} has a name that no input tells")
+    for shape in (
+        *(value.shape for value in function.values),
+        *(tuple(map(Size.of, each)) for _, each in weights.values()),
+    ):
+        if (product_of(shape).constant or 0) > MOST:
+            raise ValueError("an array is larger than any memory")
 
     def value_of(operand: Operand) -> Value:
         if isinstance(operand, Number):
@@ -375,13 +381,16 @@ def check(function: Function, weights: Mapping[str, tuple[str, tuple[int, ...]]]
             raise ValueError(f"{op.kind} lacks {sorted(set(details) - set(op.details))[0]}")
         check_operation(op, [value_of(each) for each in op.operands])
         if op.kind == "scan":
+            if set(op.details["body"].names) - names:
+                raise ValueError("the body of a scan names a size that the function around it does not have")
             check(op.details["body"], weights, depth + 1)
         known += op.results
     for _, operand in function.outputs:
         value_of(operand)
 
 
-def _sizes_of(function: Function) -> Iterator[Size]:
+def sizes_of(function: Function) -> Iterator[Size]:
+    """Every size in a function, those in the bodies of its scans left out."""
     for value in function.values:
         yield from value.shape
     for op in function.operations:

@@ -1,0 +1,116 @@
+"""Programs that are written out: C computes the same numbers as NumPy, and refuses what NumPy refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from recurra.errors import CheckpointError, DataError
+from recurra.programs.in_c import InC
+from recurra.programs.in_numpy import InNumpy
+from recurra.programs.inputs import Running
+from recurra.programs.program import Program
+from recurra.programs.sizes import Size
+from recurra.programs.weights import read_weights, write_weights
+
+SIZES = ("(T)//1", "(T-7)//3", "(T-7)//U", "100000*(T-999)//1000+100000", "T*U-(2*T-3*U)//4", "(T)//U")
+
+
+def function(inputs: list[Any], operations: list[Any], outputs: list[Any]) -> dict[str, Any]:
+    return {"inputs": inputs, "operations": operations, "outputs": outputs}
+
+
+def program(functions: Mapping[str, Any]) -> Program:
+    return Program.from_json(json.dumps({"format": 1, "weights": {}, "functions": functions}))
+
+
+def runners(functions: Mapping[str, Any], folder: Path) -> dict[str, Running]:
+    found = program(functions)
+    write_weights(folder / "weights.bin", found, {})
+    content, arrays = read_weights(folder / "weights.bin", found)
+    return {"numpy": InNumpy(found, arrays), "c": InC(found, content)}
+
+
+def functions() -> dict[str, Any]:
+    x, u = ["x", ["uint8", "T"], None], ["u", ["uint8", "U"], None]
+    iotas = [["iota", [], [["int64", 1]], {"start": text, "step": 0}] for text in SIZES]
+    return {
+        "sizes": function([x, u], iotas, [[f"size{number}", 2 + number] for number in range(len(SIZES))]),
+        "spread": function(
+            [["x", ["float32", "T"], None]],
+            [["full", [[1.0]], [["float32", "100000*(T-999)//1000+100000"]]]],
+            [["y", 1]],
+        ),
+        "shorter": function([["x", ["float32", "T"], None]], [["full", [[1.0]], [["float32", "T-4"]]]], [["y", 1]]),
+        "longer": function([["x", ["uint8", "T"], None]], [["full", [[1.0]], [["uint8", "T*T*T*T*T"]]]], [["y", 1]]),
+    }
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Running]:
+    return runners(functions(), tmp_path_factory.mktemp("program"))
+
+
+def answers(both: Mapping[str, Running], name: str, *given: NDArray[Any]) -> dict[str, list[NDArray[Any]]]:
+    return {by: running.run(name, list(given)) for by, running in both.items()}
+
+
+@pytest.mark.parametrize(("T", "U"), [(0, 0), (1, 3), (5, 0), (6, 4), (7, 1), (8, 5), (40, 7)])
+def test_sizes_are_rounded_down_in_c_as_in_python(both: dict[str, Running], T: int, U: int) -> None:
+    right = [Size.read(text).at({"T": T, "U": U}) for text in SIZES]
+    for by, found in answers(both, "sizes", np.zeros(T, np.uint8), np.zeros(U, np.uint8)).items():
+        assert [int(each[0]) for each in found] == right, by
+
+
+def test_outputs_are_as_large_as_c_makes_them(both: dict[str, Running]) -> None:
+    """With its quotient rounded toward zero, this one would have 100,000 numbers where there is room for none."""
+    for T, size in ((0, 0), (998, 0), (999, 100_000), (1999, 200_000)):
+        for by, [found] in answers(both, "spread", np.zeros(T, np.float32)).items():
+            assert found.shape == (size,), by
+            assert (found == 1).all(), by
+
+
+def test_sizes_below_zero_or_beyond_all_numbers_are_refused(both: dict[str, Running]) -> None:
+    for T in (3, 4):
+        for by, running in both.items():
+            if T == 4:
+                assert running.run("shorter", [np.zeros(4, np.float32)])[0].shape == (0,), by
+                continue
+            with pytest.raises(DataError, match="cannot compute shorter from these inputs"):
+                running.run("shorter", [np.zeros(T, np.float32)])
+    with pytest.raises(DataError, match="cannot compute longer from these inputs: their sizes do not fit"):
+        both["c"].run("longer", [np.zeros(1 << 20, np.uint8)])
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        ("18446744073709551616*T", "is not a size"),
+        (1 << 41, "is not a size"),
+        ("(T)//99999999999999", "divides by"),
+        ("Q" * 33, "is not a size"),
+    ],
+)
+def test_sizes_that_c_could_not_count_are_refused_when_they_are_read(size: Any, words: str) -> None:
+    with pytest.raises(CheckpointError, match=words):
+        program({"f": function([["x", ["float32", "T"], None]], [["full", [[1.0]], [["float32", size]]]], [["y", 1]])})
+
+
+def test_an_array_that_no_memory_holds_is_refused_when_it_is_read() -> None:
+    with pytest.raises(CheckpointError, match="larger than any memory"):
+        program({"f": function([], [["full", [[1.0]], [["float32", 1 << 39, 1 << 39]]]], [["y", 0]])})
+
+
+def test_a_scan_whose_body_has_sizes_of_its_own_is_refused() -> None:
+    state = ["float32", "B", 2]
+    body = function([["x", ["float32", "B", "Q"], None], ["h", state, None]], [["tanh", [1], [state]]], [["h", 2]])
+    given = [["x", ["float32", "B", "T", 2], None], ["lengths", ["int64", "B"], None], ["h", state, None]]
+    details = {"body": body, "states": 1, "backward": False}
+    with pytest.raises(CheckpointError, match="names a size that the function around it does not have"):
+        program({"f": function(given, [["scan", [0, 1, 2], [["float32", "B", "T", 2], state], details]], [["y", 3]])})
