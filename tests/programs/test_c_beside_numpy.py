@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recurra.errors import CheckpointError, DataError
@@ -20,6 +22,9 @@ from recurra.programs.sizes import Size
 from recurra.programs.weights import read_weights, write_weights
 
 SIZES = ("(T)//1", "(T-7)//3", "(T-7)//U", "100000*(T-999)//1000+100000", "T*U-(2*T-3*U)//4", "(T)//U")
+
+
+WHOLE = ("add", "sub", "mul", "floor_divide", "remainder", "fmod", "maximum", "minimum")
 
 
 def function(inputs: list[Any], operations: list[Any], outputs: list[Any]) -> dict[str, Any]:
@@ -48,6 +53,21 @@ def functions() -> dict[str, Any]:
             [["y", 1]],
         ),
         "shorter": function([["x", ["float32", "T"], None]], [["full", [[1.0]], [["float32", "T-4"]]]], [["y", 1]]),
+        "whole": function(
+            [["a", ["int64", "T"], None], ["b", ["int64", "T"], None]],
+            [[kind, [0, 1], [["int64", "T"]]] for kind in WHOLE]
+            + [[kind, [0], [["int64", "T"]]] for kind in ("neg", "abs", "sign")]
+            + [[kind, [0], [["int64"]], {"dims": [0]}] for kind in ("sum", "prod", "max", "min")]
+            + [[kind, [0], [["int64", "T"]], {"dim": 0}] for kind in ("cumsum", "cumprod")],
+            [[f"out{number}", 2 + number] for number in range(len(WHOLE) + 9)],
+        ),
+        "small": function(
+            [["a", ["int32", "T"], None], ["b", ["uint8", "T"], None]],
+            [["mul", [0, 0], [["int32", "T"]]], ["add", [1, [100]], [["uint8", "T"]]]]
+            + [[kind, [0], [["int32"]], {"dims": [0]}] for kind in ("max", "min", "sum")]
+            + [[kind, [1], [["uint8"]], {"dims": [0]}] for kind in ("max", "min")],
+            [[f"out{number}", 2 + number] for number in range(7)],
+        ),
         "longer": function([["x", ["uint8", "T"], None]], [["full", [[1.0]], [["uint8", "T*T*T*T*T"]]]], [["y", 1]]),
     }
 
@@ -57,8 +77,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Running]:
     return runners(functions(), tmp_path_factory.mktemp("program"))
 
 
-def answers(both: Mapping[str, Running], name: str, *given: NDArray[Any]) -> dict[str, list[NDArray[Any]]]:
-    return {by: running.run(name, list(given)) for by, running in both.items()}
+def answers(both: Mapping[str, Running], name: str, *arrays: NDArray[Any]) -> dict[str, list[NDArray[Any]]]:
+    return {by: running.run(name, list(arrays)) for by, running in both.items()}
 
 
 @pytest.mark.parametrize(("T", "U"), [(0, 0), (1, 3), (5, 0), (6, 4), (7, 1), (8, 5), (40, 7)])
@@ -114,3 +134,30 @@ def test_a_scan_whose_body_has_sizes_of_its_own_is_refused() -> None:
     details = {"body": body, "states": 1, "backward": False}
     with pytest.raises(CheckpointError, match="names a size that the function around it does not have"):
         program({"f": function(given, [["scan", [0, 1, 2], [["float32", "B", "T", 2], state], details]], [["y", 3]])})
+
+
+def assert_same(both: Mapping[str, Running], name: str, *arrays: NDArray[Any]) -> None:
+    found = answers(both, name, *arrays)
+    for number, (one, other) in enumerate(zip(found["c"], found["numpy"], strict=True)):
+        assert np.array_equal(one, other, equal_nan=one.dtype.kind == "f"), (name, number, one, other)
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from([LEAST, LEAST + 1, -7, -1, 0, 1, 3, MOST]) | st.integers(LEAST, MOST)] * 2),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_whole_numbers_wrap_around_and_are_divided_as_in_numpy(both: dict[str, Running], pairs: list[Any]) -> None:
+    """The least number by -1 would end the process: it is no whole number."""
+    a, b = np.array(pairs, np.int64).T
+    assert_same(both, "whole", a, b)
+
+
+def test_small_whole_numbers_wrap_around_too(both: dict[str, Running]) -> None:
+    assert_same(both, "small", np.array([70000, -5, -(2**31)], np.int32), np.array([200, 5, 255], np.uint8))
+    assert_same(both, "small", np.array([-5, -2], np.int32), np.array([0, 3], np.uint8))

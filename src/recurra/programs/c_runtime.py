@@ -176,10 +176,19 @@ static UNUSED void convolve(const float *x, const float *w, float *out, int64_t 
 """
 
 NUMBERS = """\
+/* Whole numbers that leave their range come back at its other end, as in NumPy; what is divided by 0 is 0. */
+static inline UNUSED int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline UNUSED int64_t wrapped_difference(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline UNUSED int64_t wrapped_product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 static inline UNUSED int64_t floor_divided(int64_t a, int64_t b) {
+    if (b == -1) return wrapped_difference(0, a);
     return b ? a / b - (a % b && (a < 0) != (b < 0)) : 0;
 }
-static inline UNUSED int64_t remainder_of(int64_t a, int64_t b) { return b ? a - floor_divided(a, b) * b : 0; }
+static inline UNUSED int64_t rest_of(int64_t a, int64_t b) { return b && b != -1 ? a % b : 0; }
+static inline UNUSED int64_t remainder_of(int64_t a, int64_t b) {
+    const int64_t rest = rest_of(a, b);
+    return rest && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 static inline UNUSED int64_t larger_size(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Bytes of an array, in whole lines of a cache. */

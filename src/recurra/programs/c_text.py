@@ -227,6 +227,20 @@ def c_number(value: float | int | bool, kind: str) -> str:
     return f"INT64_C({int(value)})" if abs(int(value)) > 1 << 30 else f"({int(value)})"
 
 
+WHOLE = {"add": "wrapped_sum", "sub": "wrapped_difference", "mul": "wrapped_product"}
+"""What is done to whole numbers, by functions of C whose sums wrap around."""
+WHOLE |= {"floor_divide": "floor_divided", "remainder": "remainder_of", "fmod": "rest_of"}
+
+
+def ends_of(kind: str) -> tuple[str, str]:
+    """The least and the largest number of a type."""
+    if kind.startswith("float"):
+        return c_number(-math.inf, kind), c_number(math.inf, kind)
+    return (
+        ("0", "1" if kind == "bool" else "255") if BYTES[kind] == 1 else (f"{kind.upper()}_MIN", f"{kind.upper()}_MAX")
+    )
+
+
 IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 OF_FLOAT = {
     **{name: f"r_{name}" for name in ("sigmoid", "tanh", "exp", "log", "log1p", "expm1", "rsqrt", "sign", "relu")},
@@ -253,6 +267,8 @@ def c_operation(kind: str, arguments: Sequence[str], computing: str, result: str
     a = arguments[0]
     if kind == "cast":
         return f"({a} != 0)" if result == "bool" else f"({C_TYPES[result]}){a}"
+    if kind in WHOLE and not computing.startswith("float"):
+        return f"({C_TYPES[result]}){WHOLE[kind]}({a}, {arguments[1]})"
     if kind in IN_PLACE:
         return f"({a} {IN_PLACE[kind]} {arguments[1]})"
     if kind == "where":
@@ -262,7 +278,7 @@ def c_operation(kind: str, arguments: Sequence[str], computing: str, result: str
     if kind == "not":
         return f"(!{a})"
     if kind == "neg":
-        return f"(-{a})"
+        return f"(-{a})" if computing.startswith("float") else f"({C_TYPES[result]})wrapped_difference(0, {a})"
     if computing.startswith("float"):
         suffix = "f" if computing == "float32" else ""
         if kind == "div":
@@ -278,15 +294,10 @@ def c_operation(kind: str, arguments: Sequence[str], computing: str, result: str
         if computing == "float32":
             return f"{OF_FLOAT[kind]}({', '.join(arguments)})"
         return OF_DOUBLE.get(kind, kind + "({0})").format(*arguments)
-    if kind in ("floor_divide", "remainder"):
-        name = "floor_divided" if kind == "floor_divide" else "remainder_of"
-        return f"{name}({a}, {arguments[1]})"
-    if kind == "fmod":
-        return f"({arguments[1]} ? {a} % {arguments[1]} : 0)"
     if kind in ("maximum", "minimum"):
         return f"({a} {'>' if kind == 'maximum' else '<'} {arguments[1]} ? {a} : {arguments[1]})"
     if kind == "abs":
-        return f"({a} < 0 ? -{a} : {a})"
+        return f"({C_TYPES[result]})({a} < 0 ? wrapped_difference(0, {a}) : {a})"
     if kind in ("floor", "ceil", "round", "trunc"):
         return str(a)
     if kind == "relu":
@@ -666,11 +677,7 @@ class Scope:
             return array
         start = {"sum": "0", "prod": "1", "any": "0", "all": "1"}.get(kind)
         if start is None:
-            start = (
-                c_number(-math.inf if kind == "max" else math.inf, "float32")
-                if result.startswith("float")
-                else ("INT64_MIN" if kind == "max" else "INT64_MAX")
-            )
+            start = ends_of(result)[kind == "min"]
         is_row = list(dims) == [last] and isinstance(held, Array) and held.strides[last] == ONE and result == "float32"
         if is_row and kind in ("sum", "max") and isinstance(held, Array):
             indices = self.p.loops(kept)
@@ -689,8 +696,8 @@ class Scope:
             self.p.line(line)
         into = load(target, [indices[dim] for dim in outer])
         combined = {
-            "sum": f"{into} + {text}",
-            "prod": f"{into} * {text}",
+            "sum": c_operation("add", [into, text], result, result),
+            "prod": c_operation("mul", [into, text], result, result),
             "any": f"{into} | ({text} != 0)",
             "all": f"{into} & ({text} != 0)",
         }
@@ -746,7 +753,7 @@ class Scope:
         if len(self.p.lines) > 1 and self.p.lines[-2].strip() == "EACH":
             del self.p.lines[-2]
 
-    def running(self, op: Operation, shape: tuple[Size, ...], sign: str, start: str) -> Held:
+    def running(self, op: Operation, shape: tuple[Size, ...], kind: str, start: str) -> Held:
         array, dim = self.p.room(op.results[0].type, shape), op.details["dim"]
         held = self.of(op.operands[0])
         others = [size for each, size in enumerate(shape) if each != dim]
@@ -761,7 +768,7 @@ class Scope:
         text = loop.number(held, key_of(self, op.operands[0]), indices)
         for line in loop.lines:
             self.p.line(line)
-        self.p.line(f"{total} {sign}= {text};")
+        self.p.line(f"{total} = {c_operation(kind, [total, text], array.type, array.type)};")
         self.p.line(f"{load(array, indices)} = {total};")
         self.p.depth -= 1
         self.p.line("}")
@@ -769,10 +776,10 @@ class Scope:
         return array
 
     def print_cumsum(self, op: Operation, shape: tuple[Size, ...]) -> Held:
-        return self.running(op, shape, "+", "0")
+        return self.running(op, shape, "add", "0")
 
     def print_cumprod(self, op: Operation, shape: tuple[Size, ...]) -> Held:
-        return self.running(op, shape, "*", "1")
+        return self.running(op, shape, "mul", "1")
 
     def print_argsort(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         array, dim = self.p.room("int64", shape), op.details["dim"]
@@ -887,8 +894,9 @@ class Scope:
         text = loop.number(numbers, key_of(self, op.operands[2]), broadcast(around, numbers.shape))
         for line in loop.lines:
             self.p.line(line)
-        sign = "+=" if op.details["adds"] else "="
-        self.p.line(f"{load(array, (*around[:dim], Size.named(name), *around[dim + 1 :]))} {sign} {text};")
+        into = load(array, (*around[:dim], Size.named(name), *around[dim + 1 :]))
+        text = c_operation("add", [into, text], array.type, array.type) if op.details["adds"] else text
+        self.p.line(f"{into} = {text};")
         self.p.end(ids.shape)
         return array
 
