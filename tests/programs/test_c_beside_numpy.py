@@ -68,6 +68,20 @@ def functions() -> dict[str, Any]:
             + [[kind, [1], [["uint8"]], {"dims": [0]}] for kind in ("max", "min")],
             [[f"out{number}", 2 + number] for number in range(7)],
         ),
+        "constants": function(
+            [["x", ["float32", "T"], None], ["i", ["int64", "T"], None]],
+            [
+                ["full", [[2.0]], [["float32", "T"]]],
+                ["full", [[3.0]], [["float32", "T"]]],
+                ["add", [0, 2], [["float32", "T"]]],
+                ["mul", [4, 3], [["float32", "T"]]],
+                ["add", [0, [1.0]], [["float32", "T"]]],
+                ["add", [1, [1]], [["int64", "T"]]],
+                ["cast", [7], [["float32", "T"]]],
+                ["mul", [6, 8], [["float32", "T"]]],
+            ],
+            [["a", 5], ["b", 9]],
+        ),
         "longer": function([["x", ["uint8", "T"], None]], [["full", [[1.0]], [["uint8", "T*T*T*T*T"]]]], [["y", 1]]),
     }
 
@@ -161,3 +175,11 @@ def test_whole_numbers_wrap_around_and_are_divided_as_in_numpy(both: dict[str, R
 def test_small_whole_numbers_wrap_around_too(both: dict[str, Running]) -> None:
     assert_same(both, "small", np.array([70000, -5, -(2**31)], np.int32), np.array([200, 5, 255], np.uint8))
     assert_same(both, "small", np.array([-5, -2], np.int32), np.array([0, 3], np.uint8))
+
+
+def test_numbers_that_are_written_out_are_told_apart_in_one_expression(both: dict[str, Running]) -> None:
+    """(x + 2) 3, and 1 that is added to a number of float32 and to one of int64 that float32 cannot hold."""
+    x, i = np.array([1, 2, 3], np.float32), np.array([2**24 + 1, 5, 6])
+    for by, (a, b) in answers(both, "constants", x, i).items():
+        assert a.tolist() == [9, 12, 15], by
+        assert b.tolist() == [2 * (2**24 + 2), 18, 28], by

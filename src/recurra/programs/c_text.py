@@ -559,7 +559,8 @@ class Scope:
         if op.kind == "where":
             kinds, computing = ["bool", result, result], result
         parts = [
-            (self.of(operand, kind), key_of(self, operand)) for operand, kind in zip(op.operands, kinds, strict=True)
+            (self.of(operand, kind), key_of(self, operand, kind))
+            for operand, kind in zip(op.operands, kinds, strict=True)
         ]
 
         def write(loop: Loop, indices: tuple[Size, ...]) -> str:
@@ -571,8 +572,9 @@ class Scope:
         return Expression(result, shape, write, dear, 1 + sum(each.length for each in inner))
 
     def print_full(self, op: Operation, shape: tuple[Size, ...]) -> Held:
-        number = self.of(op.operands[0], op.results[0].type)
-        return Expression(op.results[0].type, shape, lambda loop, indices: loop.number(number, None, ()))
+        operand, kind = op.operands[0], op.results[0].type
+        number, key = self.of(operand, kind), key_of(self, operand, kind)
+        return Expression(kind, shape, lambda loop, indices: loop.number(number, key, ()))
 
     def print_iota(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         start, step = op.details["start"], op.details["step"]
@@ -891,7 +893,7 @@ class Scope:
         self.drop_each()
         name = self.checked_id(ids, key_of(self, op.operands[1]), around, shape[dim], wraps=False)
         loop = Loop(self.p)
-        text = loop.number(numbers, key_of(self, op.operands[2]), broadcast(around, numbers.shape))
+        text = loop.number(numbers, key_of(self, op.operands[2], array.type), broadcast(around, numbers.shape))
         for line in loop.lines:
             self.p.line(line)
         into = load(array, (*around[:dim], Size.named(name), *around[dim + 1 :]))
@@ -983,9 +985,11 @@ class Scope:
         yield from states
 
 
-def key_of(scope: Scope, operand: Operand) -> Any:
-    """What tells values apart inside of a loop."""
-    return (id(scope), operand) if isinstance(operand, int) else operand
+def key_of(scope: Scope, operand: Operand, kind: str | None = None) -> Any:
+    """What tells values apart inside of a loop: 1 and 1.0 are two numbers, and one of them in two types is, too."""
+    if isinstance(operand, Number):
+        return "number", type(operand.value), repr(operand.value), kind
+    return operand if isinstance(operand, str) else (id(scope), operand)
 
 
 def address(array: Array, indices: Sequence[Size]) -> Size:
